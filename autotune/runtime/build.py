@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,59 @@ class Built(NamedTuple):
     size_bytes: int
 
 
+@dataclass(frozen=True)
+class _Results:
+    """What a cache has of a kernel, of one device or more."""
+
+    kernel: str
+    cache: Folder | None
+    records: tuple[DeviceRecord, ...]
+
+    @property
+    def architectures(self) -> list[str]:
+        """Those of the NVIDIA GPUs with results."""
+        found = {one.device.architecture for one in self.records}
+        return sorted(name for name in found if name.startswith("sm_"))
+
+    def devices(self, name: str) -> list[DeviceInfo]:
+        """The devices of an architecture with results, else its example; raises InputError."""
+        known = [one.device for one in self.records if one.device.architecture == name]
+        return known or [architecture(name).device]
+
+    def served(self, device: DeviceInfo) -> Iterator[Best]:
+        """What a device is served for every problem with a result, the variants of its type, the default."""
+        problems = dict.fromkeys(
+            (entry.dtype, tuple(entry.sizes.items()), entry.data)
+            for one in self.records
+            for entry in one.record.entries
+        )
+        for dtype, sizes, data in problems:
+            with suppress(NoConfig):
+                best = best_config(
+                    self.kernel,
+                    device,
+                    dtype=dtype,
+                    strict=False,
+                    min_match=Tier.DEFAULT,
+                    on_miss=None,
+                    cache=self.cache,
+                    data=data or None,
+                    **dict(sizes),
+                )
+                yield best
+                yield replace(best, config=best.record.default)
+                for table in best.record.variants:
+                    if table.dtype == dtype:
+                        yield from (replace(best, config=config) for config in table.configs)
+
+    def symbols(self, best: Best) -> Iterator[str]:
+        """The kernels and variables that a configuration's launches use, at every size with a result."""
+        for sizes in {tuple(entry.sizes.items()) for one in self.records for entry in one.record.entries}:
+            with suppress(InputError):  # the configuration is not valid for these sizes
+                launches, arguments = best.launch(**dict(sizes)), best.arguments(**dict(sizes))
+                yield from symbol_names(launches, [item for item in arguments if item.symbol])
+
+
 def build(
     kernel: str, source: SourceText, output: Path, architectures: Sequence[str], cache: Folder | None
 ) -> list[Built]:
@@ -60,22 +113,20 @@ def build(
         SetupError: A configuration does not compile.
         WriteError: The folder cannot be written.
     """
-    found = device_records(kernel, cache)
-    names = list(architectures) or sorted(
-        {one.device.architecture for one in found if one.device.architecture.startswith("sm_")}
-    )
+    results = _Results(kernel, cache, tuple(device_records(kernel, cache)))
+    names = list(architectures) or results.architectures
     if not names:
         raise InputError(f"{kernel}: no NVIDIA GPU has results; name architectures, such as sm_90")
-    devices = {name: _devices(name, found) for name in names}
+    devices = {name: results.devices(name) for name in names}
     folder = output / FOLDER
     try:
-        for one in found:
+        for one in results.records:
             store(output, one.device, replace(one.record, source=""))
         folder.mkdir(parents=True, exist_ok=True)
-        built = [_build(kernel, source, folder, name, devices[name], found, cache) for name in names]
+        built = [_build(results, source, folder, name, devices[name]) for name in names]
         old = read_manifest(folder, kernel)
         kept = old.compilers if old and old.source_sha256 == source.sha256 else {}
-        kind = found[0].record.compiler
+        kind = results.records[0].record.compiler
         compilers = {**kept, **{name: lazy_compiler(name, kind).name for name in names}}
         manifest = Manifest(source.path.name, source.sha256, compilers)
         replace_file(folder / f"{kernel}.json", manifest_text(manifest))
@@ -84,28 +135,17 @@ def build(
     return built
 
 
-def _devices(name: str, found: Sequence[DeviceRecord]) -> list[DeviceInfo]:
-    known = [one.device for one in found if one.device.architecture == name]
-    return known or [architecture(name).device]
-
-
 def _build(
-    kernel: str,
-    source: SourceText,
-    folder: Path,
-    name: str,
-    devices: Sequence[DeviceInfo],
-    found: Sequence[DeviceRecord],
-    cache: Folder | None,
+    results: _Results, source: SourceText, folder: Path, name: str, devices: Sequence[DeviceInfo]
 ) -> Built:
     """Compile for one architecture; `devices` are those that have it."""
     wanted: dict[BinaryKey, set[str]] = {}
     examples: dict[BinaryKey, Best] = {}
     for device in devices:
-        for best in _served(kernel, device, found, cache):
+        for best in results.served(device):
             with suppress(InputError):  # an option of the compiler depends on sizes without a result
                 key = binary_key(source, name, best.record.compiler, best.defines, best.options("cuda"))
-                wanted.setdefault(key, set()).update(_symbols(best, found))
+                wanted.setdefault(key, set()).update(results.symbols(best))
                 examples[key] = best
     size_bytes = 0
     for key, symbols in wanted.items():
@@ -117,39 +157,4 @@ def _build(
         except CompileError as error:
             raise SetupError(f"{source.path}: {name}: {examples[key].config}: {error}") from None
         size_bytes += write_binary(folder, key, binary)
-    return Built(kernel, name, sum(map(bool, wanted.values())), size_bytes)
-
-
-def _served(
-    kernel: str, device: DeviceInfo, found: Sequence[DeviceRecord], cache: Folder | None
-) -> Iterator[Best]:
-    """What a device is served for every problem with a result, the variants of its type, and the default."""
-    problems = dict.fromkeys(
-        (entry.dtype, tuple(entry.sizes.items()), entry.data) for one in found for entry in one.record.entries
-    )
-    for dtype, sizes, data in problems:
-        with suppress(NoConfig):
-            best = best_config(
-                kernel,
-                device,
-                dtype=dtype,
-                strict=False,
-                min_match=Tier.DEFAULT,
-                on_miss=None,
-                cache=cache,
-                data=data or None,
-                **dict(sizes),
-            )
-            yield best
-            yield replace(best, config=best.record.default)
-            for table in best.record.variants:
-                if table.dtype == dtype:
-                    yield from (replace(best, config=config) for config in table.configs)
-
-
-def _symbols(best: Best, found: Sequence[DeviceRecord]) -> Iterator[str]:
-    """The kernels and variables that the launches of a configuration use, at every size with a result."""
-    for sizes in {tuple(entry.sizes.items()) for one in found for entry in one.record.entries}:
-        with suppress(InputError):  # the configuration is not valid for these sizes
-            launches, arguments = best.launch(**dict(sizes)), best.arguments(**dict(sizes))
-            yield from symbol_names(launches, [item for item in arguments if item.symbol])
+    return Built(results.kernel, name, sum(map(bool, wanted.values())), size_bytes)
