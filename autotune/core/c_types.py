@@ -64,6 +64,16 @@ SCALARS = {
     "DTYPE": "DTYPE",
 } | {f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
+# Words beside a type that do not change what it holds: where that is, and how it may be used.
+QUALIFIERS = frozenset(
+    (
+        *("const", "volatile", "register", "restrict", "__restrict__", "__restrict", "RESTRICT"),
+        *("__global", "global", "GLOBAL", "__constant", "constant", "CONSTANT", "__private", "private"),
+        "__grid_constant__",
+    )
+)
+LOCAL_QUALIFIERS = frozenset(("__local", "local"))  # of memory that a block has for itself, in OpenCL
+
 
 Field = tuple[str, str, int]  # name, element type, number of elements; 0 for a field that is no array
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS
+
 DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)[ \t]*([^\n]*)$", re.MULTILINE)
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 TEMPLATE = re.compile(r"\btemplate\s*<([^;{}()]*?)>")
@@ -36,9 +38,6 @@ _PRODUCT = re.compile(r"\(?\s*\w+(?:\s*\*\s*\w+)*\s*\)?")
 _DEPTH = 4  # of constants, one in another
 _EXTENSION = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+OPENCL\b[^\n]*$", re.MULTILINE)
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
-_QUALIFIERS = frozenset(
-    ("__global", "__constant", "__local", "global", "constant", "local", "const", "restrict", "volatile")
-) | {"__restrict__", "__restrict"}
 _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
 _IMAGE = re.compile(r"(?i)textures?|image|_tex")
 _BUILT_IN = re.compile(
@@ -199,7 +198,7 @@ def with_constants(body: str, constants: Mapping[str, str]) -> str:
 def expand_qualifiers(meanings: Mapping[str, Sequence[str]], plain: str) -> str:
     """Replace macros that stand for nothing but qualifiers, such as `__global const`."""
     for alias, texts in meanings.items():
-        if all(words and set(words) <= _QUALIFIERS for words in map(WORD.findall, texts)):
+        if all(words and set(words) <= QUALIFIERS | LOCAL_QUALIFIERS for words in map(WORD.findall, texts)):
             plain = re.sub(rf"\b{alias}\b", texts[0], plain)
     return plain
 

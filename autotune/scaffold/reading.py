@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autotune.core.brackets import closing, split_arguments
-from autotune.core.c_types import SCALARS
+from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS, SCALARS
 from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.scaffold.assumptions import Assumptions
@@ -49,10 +49,7 @@ _CONSTANT = re.compile(
 )
 _TEXTURE = re.compile(r"^[ \t]*(?:static[ \t]+)?texture\s*<[^;()]*>\s*\w+\s*;", re.MULTILINE)
 _EXPANDED = re.compile("|".join((*(item.pattern for item in _INTRODUCERS.values()), "__launch_bounds__")))
-_QUALIFIERS = re.compile(
-    r"\b(?:volatile|restrict|__restrict__|__restrict|RESTRICT|__global|global|GLOBAL|__constant|constant|"
-    r"__private|register|__grid_constant__|__local|local)\b"
-)
+_QUALIFIERS = re.compile(rf"\b(?:{'|'.join((QUALIFIERS | LOCAL_QUALIFIERS) - {'const'})})\b")
 _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
 _UNSUPPORTED = {
     "cudaTextureObject_t": f"is a texture; {_AN_ARRAY}",
@@ -336,7 +333,9 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
             f"{place}: {name} is a structure of unknown layout, or one with arrays that is passed by value; "
             "pass its fields as arguments of their own, or a pointer to it"
         )
-    is_const = re.search(r"\bconst\b", declared.partition("*")[0]) is not None or "constant" in declared
+    is_const = (
+        re.search(r"\bconst\b", declared.partition("*")[0]) is not None or "constant" in declared.lower()
+    )
     type_text = " ".join(_QUALIFIERS.sub(" ", declared.partition("[")[0].rpartition(name)[0]).split())
     return KernelArgument(
         name,

@@ -14,7 +14,14 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from autotune.core.brackets import PAIRS, closing, split_arguments
-from autotune.core.c_types import SCALARS, element_bytes, is_floating, struct_fields
+from autotune.core.c_types import (
+    LOCAL_QUALIFIERS,
+    QUALIFIERS,
+    SCALARS,
+    element_bytes,
+    is_floating,
+    struct_fields,
+)
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import ArgumentSpec
 from autotune.core.text import count_text, hint
@@ -31,16 +38,10 @@ _PLAIN = (
     r"(?:\A|[;}}]|^[ \t]*#[^\n]*$)\s*(?:extern\s+)?(?:(?:KERNEL_BLOCK|__launch_bounds__)\([^()]*\)\s*)?"
     r"void\s+{name}\s*\([^;{{}}]*\{{"
 )
-_QUALIFIERS = frozenset(
-    (
-        *("const", "volatile", "restrict", "__restrict__", "__restrict", "RESTRICT", "register", "struct"),
-        *("__global", "global", "GLOBAL", "__constant", "constant", "CONSTANT", "__private", "private"),
-        *("__grid_constant__", "std"),
-    )
-)
+_BESIDE_A_TYPE = QUALIFIERS | {"struct", "std"}
 _ANY = ("void", "char", "unsigned char")  # pointers to these take every array
 _PAIRS = f"{PAIRS}<>"
-_NOT_ENTRIES = ("__local", "local", "image2d_t", "sampler_t")
+_NOT_ENTRIES = LOCAL_QUALIFIERS | {"image2d_t", "sampler_t"}
 
 
 @dataclass(frozen=True)
@@ -279,8 +280,8 @@ def _parameter(text: str, bound: Mapping[str, str]) -> _Parameter | None:
     """
     declared = text.partition("=")[0]
     outer = re.sub(r"<.*>", "", declared)
-    words = [word for word in _WORD.findall(outer) if word not in _QUALIFIERS]
-    if len(words) < 2 or any(letter in outer for letter in "()<>&.") or set(words) & {*_NOT_ENTRIES}:
+    words = [word for word in _WORD.findall(outer) if word not in _BESIDE_A_TYPE]
+    if len(words) < 2 or any(letter in outer for letter in "()<>&.") or set(words) & _NOT_ENTRIES:
         return None
     written = " ".join(words[:-1])
     kind = bound.get(written, written) if outer == declared else ""  # a class template is of no known type

@@ -155,3 +155,10 @@ def test_kernels_of_opencl_in_any_order_of_words_and_with_pointers_in_macros():
     assert (found.kernel.name, x.is_const, x.is_pointer, y.width) == ("init", True, True, 4)
     (line,) = (line for line in found.space.splitlines() if "name: y" in line)
     assert "shape: [4 * " in line and "role: inout" in line
+
+
+@pytest.mark.parametrize("written", ["private const int", "__private int", "const int"])
+def test_words_beside_a_type_do_not_change_it(written):
+    text = f"__kernel void fill(__global float *y, {written} n) {{ y[get_global_id(0)] = n; }}"
+    found = scaffold("kernel.cl", "kernel", text, "", None, Assumptions())
+    assert [(item.name, item.dtype) for item in found.kernel.arguments] == [("y", "float32"), ("n", "int32")]
