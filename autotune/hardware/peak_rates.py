@@ -7,39 +7,52 @@ NVIDIA's data sheets for the example GPU of each architecture.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from autotune.core.records import DeviceInfo
 from autotune.hardware.architectures import ARCHITECTURES
 
-# Results of one type per clock of a multiprocessor; those of floating point may be fused multiply-adds.
-_PER_CLOCK = {
-    #          float16 float32 float64 int32
-    "sm_75": (128, 64, 2, 64),
-    "sm_80": (256, 64, 32, 64),
-    "sm_86": (128, 128, 2, 64),
-    "sm_87": (128, 128, 2, 64),
-    "sm_89": (128, 128, 2, 64),
-    "sm_90": (256, 128, 64, 64),
-    "sm_100": (256, 128, 64, 64),
-    "sm_120": (128, 128, 2, 128),
-}
-_TYPES = {"float16": 0, "float32": 1, "float64": 2, "int32": 3, "uint32": 3}
 SPECIAL_PER_CLOCK = 16  # of every architecture here: reciprocals, roots, sines, powers of 2
 SHARED_BYTES_PER_CLOCK = 128  # likewise
-_BOOST_MHZ = {
-    **{"sm_75": 1590, "sm_80": 1410, "sm_86": 1695, "sm_87": 1300, "sm_89": 2040},
-    **{"sm_90": 1980, "sm_100": 1965, "sm_120": 2407},
+
+
+class _Rates(NamedTuple):
+    """The rates of one architecture; None where not known.
+
+    Attributes:
+        float16: Results per clock of a multiprocessor, as of the other types; of floating point, they may be
+            those of fused multiply-adds.
+        float32: Likewise.
+        float64: Likewise.
+        int32: Likewise.
+        boost_mhz: The clock of the example GPU.
+        tensor: Multiply-adds of float16 or bfloat16 with sums in float32, per clock of its tensor cores.
+        tensor_mhz: The clock for which the data sheet gives these.
+        host_bytes_per_s: One direction of 16 lanes of PCI Express 3, 4 or 5.
+    """
+
+    float16: int
+    float32: int
+    float64: int
+    int32: int
+    boost_mhz: float
+    tensor: int | None
+    tensor_mhz: float | None
+    host_bytes_per_s: float | None
+
+
+_RATES = {
+    #               float16 float32 float64 int32 MHz tensor MHz host
+    "sm_75": _Rates(128, 64, 2, 64, 1590, None, None, 15.75e9),
+    "sm_80": _Rates(256, 64, 32, 64, 1410, 1024, 1410, 31.5e9),
+    "sm_86": _Rates(128, 128, 2, 64, 1695, 512, 1695, 31.5e9),
+    "sm_87": _Rates(128, 128, 2, 64, 1300, None, None, None),
+    "sm_89": _Rates(128, 128, 2, 64, 2040, 512, 2040, 31.5e9),
+    "sm_90": _Rates(256, 128, 64, 64, 1980, 2048, 1830, 63.0e9),
+    "sm_100": _Rates(256, 128, 64, 64, 1965, None, None, 63.0e9),
+    "sm_120": _Rates(128, 128, 2, 128, 2407, 256, 2407, 63.0e9),
 }
-# Of tensor cores: multiply-adds of float16 or bfloat16 with sums in float32, and the data sheets' clock.
-_TENSOR_PER_CLOCK_AND_MHZ = {
-    **{"sm_80": (1024, 1410), "sm_86": (512, 1695), "sm_89": (512, 2040)},
-    **{"sm_90": (2048, 1830), "sm_120": (256, 2407)},
-}
-# Of the connection to the host in one direction: 16 lanes of PCI Express 3, 4 or 5.
-_HOST_BYTES_PER_S = {
-    **{"sm_75": 15.75e9, "sm_80": 31.5e9, "sm_86": 31.5e9, "sm_89": 31.5e9},
-    **{"sm_90": 63.0e9, "sm_100": 63.0e9, "sm_120": 63.0e9},
-}
+_TYPES = ("float16", "float32", "float64", "int32")
 
 
 @dataclass(frozen=True)
@@ -59,13 +72,14 @@ def peak_rates(device: DeviceInfo, dtype: str, clock_mhz: float | None = None) -
         dtype: The type that is calculated with.
         clock_mhz: The clock that was measured; None takes the boost clock of the architecture's example GPU.
     """
-    if device.architecture not in _PER_CLOCK or dtype not in _TYPES or device.kind != "gpu":
+    lanes = lanes_per_clock(device.architecture, dtype)
+    if lanes is None or device.kind != "gpu":
         return ()
-    mhz = clock_mhz or _BOOST_MHZ[device.architecture]
+    mhz = clock_mhz or _RATES[device.architecture].boost_mhz
     example = ARCHITECTURES[device.architecture].device.name
     clock = "the highest clock of the trials" if clock_mhz else f"the boost clock of {example}"
     origin = f"calculated for {mhz:,.0f} MHz, {clock}"
-    gflops = _PER_CLOCK[device.architecture][_TYPES[dtype]] * device.compute_units * mhz * 1e-3
+    gflops = lanes * device.compute_units * mhz * 1e-3
     if not dtype.startswith("float"):
         return (PeakRate(f"{dtype} additions", gflops, origin),)
     return (
@@ -76,21 +90,26 @@ def peak_rates(device: DeviceInfo, dtype: str, clock_mhz: float | None = None) -
 
 def lanes_per_clock(architecture: str, dtype: str) -> int | None:
     """Operations of one type that a multiprocessor starts per clock; None where not known."""
-    known = architecture in _PER_CLOCK and dtype in _TYPES
-    return _PER_CLOCK[architecture][_TYPES[dtype]] if known else None
+    plain = dtype.removeprefix("u")
+    if architecture not in _RATES or plain not in _TYPES:
+        return None
+    lanes: int = getattr(_RATES[architecture], plain)
+    return lanes
 
 
 def tensor_operations_per_s(device: DeviceInfo) -> float | None:
     """What tensor cores do with float16 or bfloat16 and sums in float32; None where not known."""
-    per_clock, mhz = _TENSOR_PER_CLOCK_AND_MHZ.get(device.architecture, (0, 0))
-    return 2 * per_clock * device.compute_units * mhz * 1e6 or None
+    rates = _RATES.get(device.architecture)
+    if rates is None or rates.tensor is None or rates.tensor_mhz is None:
+        return None
+    return 2 * rates.tensor * device.compute_units * rates.tensor_mhz * 1e6
 
 
 def host_bytes_per_s(architecture: str) -> float | None:
     """The bandwidth of the connection to the host, in one direction; None where not known."""
-    return _HOST_BYTES_PER_S.get(architecture)
+    return _RATES[architecture].host_bytes_per_s if architecture in _RATES else None
 
 
 def boost_mhz(architecture: str) -> float | None:
     """The boost clock of an architecture's example GPU; None where not known."""
-    return _BOOST_MHZ.get(architecture)
+    return _RATES[architecture].boost_mhz if architecture in _RATES else None
