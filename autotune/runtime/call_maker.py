@@ -228,15 +228,10 @@ class CallMaker:
         reasons, origin = list(best.stale_reasons), best.provenance
         if origin and origin.source_sha256 != self.source.sha256:
             reasons.insert(0, f"{self.source.path} is not the source that was tuned.")
-        if (
-            origin
-            and origin.compiler not in ("", compiler)
-            and not (
-                compiler == driver_compiler(launcher.device)
-                and _is_driver_expected(launcher.device, best, origin)
-            )
-        ):
-            reasons.append(change_sentence("compiler", origin.compiler, compiler))
+        if origin and origin.compiler not in ("", compiler):
+            is_of_driver = compiler == driver_compiler(launcher.device)
+            if not (is_of_driver and _is_driver_expected(launcher.device, best, origin)):
+                reasons.append(change_sentence("compiler", origin.compiler, compiler))
         if reasons:
             what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
             warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=7)
