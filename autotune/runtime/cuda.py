@@ -21,6 +21,7 @@ from autotune.compilers.known_compilers import lazy_compiler
 from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
+from autotune.devices.cuda_memory import NON_BLOCKING
 from autotune.devices.cuda_module import launch_config, permissions
 from autotune.errors import InputError, LaunchError, OutOfMemory
 from autotune.hardware.cuda_driver import cuda_device, driver, error_name
@@ -33,7 +34,6 @@ _OUT_OF_MEMORY = 2
 _OTHER_CONTEXT = (201, 400)  # the current context is none, or not that of the kernel
 _POINTER_CONTEXT = 1  # CU_POINTER_ATTRIBUTE_CONTEXT
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
-_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 _MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 
 
@@ -300,7 +300,7 @@ def _fill(arrays: Sequence[Hidden], addresses: dict[str, int]) -> None:
     if not arrays:
         return
     stream = ctypes.c_void_p()
-    _check("a stream", driver().cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING))
+    _check("a stream", driver().cuStreamCreate(ctypes.byref(stream), NON_BLOCKING))
     for array in arrays:
         item = array.fill[:4]  # one of 8 or 16 bytes consists of equal parts
         value = ctypes.c_uint(int.from_bytes(item, "little"))
