@@ -20,7 +20,6 @@ from kernel_tuner.searchspace import Searchspace
 
 from autotune.core.records import Value
 from autotune.core.trials import Status, Trial
-from autotune.errors import BudgetSpent
 from autotune.searchers.base import Evaluate
 from autotune.searchers.random_search import RandomSearch
 from autotune.space import Space
@@ -38,7 +37,7 @@ DEFECTS = {
         "handles neighbours wrongly and is no better than random search",
     ),
 }
-# Errors that a defect in a strategy raises; those of the evaluator pass through.
+# Errors that a defect in a strategy raises.
 BREAKDOWNS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -63,8 +62,6 @@ class KernelTunerSearch:
             while runner.evaluated < len(space) and runner.requests - runner.last_new < MAX_TOTAL_STALL:
                 runner.run_start = runner.requests
                 self._run_once(runner, seed)
-                if runner.spent is not None:
-                    raise runner.spent
                 if runner.requests == runner.run_start:  # it broke down before its first proposal
                     return
                 seed += 1
@@ -76,12 +73,13 @@ class KernelTunerSearch:
                 warnings.filterwarnings("ignore", module="kernel_tuner|scipy|sklearn|pymoo|skopt")
                 strategy.tune(runner.searchspace(), runner, options)
         except util.StopCriterionReached:
-            return
+            pass
         except BREAKDOWNS as error:
-            if runner.evaluating:
-                raise
-            reason = f"broke down and is restarted ({type(error).__name__}: {error})"
-            warnings.warn(f"Kernel Tuner's {self._strategy} {reason}", stacklevel=3)
+            if runner.error is None:
+                reason = f"broke down and is restarted ({type(error).__name__}: {error})"
+                warnings.warn(f"Kernel Tuner's {self._strategy} {reason}", stacklevel=3)
+        if runner.error is not None:
+            raise runner.error
 
 
 class _EvaluateRunner(Runner):  # type: ignore[misc]
@@ -96,8 +94,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         self.last_new = 0  # requests up to the last new configuration
         self.run_start = 0  # requests before this run of the strategy
         self.size = len(space)
-        self.evaluating = False
-        self.spent: BudgetSpent | None = None
+        self.error: Exception | None = None  # the evaluator's, such as BudgetSpent: strategies catch some
         self.tune_params = {parameter.name: list(parameter.values) for parameter in space.parameters}
         columns = zip(self.tune_params.values(), space.rows.T.tolist(), strict=True)
         points = zip(*([values[position] for position in column] for values, column in columns), strict=True)
@@ -132,15 +129,13 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         if new:
             self.last_new = self.requests
         stalled = self.requests - max(self.last_new, self.run_start) >= MAX_STALL
-        if self.spent is not None or self.evaluated == self.size or stalled:
-            raise util.StopCriterionReached("nothing new, or nothing left to spend")
-        self.evaluating = True
+        if self.error is not None or self.evaluated == self.size or stalled:
+            raise util.StopCriterionReached("nothing new, or the evaluator has ended the search")
         try:
             trials = self._evaluate([self._space.config(self._rows[point]) for point in new])
-        except BudgetSpent as error:
-            self.spent = error
-            raise util.StopCriterionReached("the budget is spent") from error
-        self.evaluating = False
+        except Exception as error:
+            self.error = error
+            raise util.StopCriterionReached("the evaluator ends the search") from error
         self._outcomes.update(zip(new, map(_outcome, trials), strict=True))
         unknown = {"__error__": util.InvalidConfig()}
         return [dict(zip(self.tune_params, p, strict=True)) | self._outcomes.get(p, unknown) for p in points]
