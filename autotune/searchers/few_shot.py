@@ -20,7 +20,7 @@ from autotune.core.records import DeviceInfo
 from autotune.hardware.names import Traits, traits_of
 from autotune.searchers.base import Evaluate, SourceResults
 from autotune.searchers.random_search import RandomSearch
-from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions, axes_of, positions_of
+from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.space import Space
@@ -111,8 +111,8 @@ class _Run:
 
     def __init__(self, space: Space, evaluate: Evaluate, sources: list[_Source]) -> None:
         self._space, self._evaluate = space, evaluate
-        self._axes = axes_of(space.parameters)
-        self._positions = positions_of(space.rows, self._axes)
+        encoding = Encoding(space)
+        self._axes, self._positions = encoding.axes, encoding.positions(slice(None))
         sources = sorted(sources, key=lambda source: -source.weight)
         self._weights = np.array([source.weight for source in sources])
         self._weights /= self._weights.sum()

@@ -15,7 +15,7 @@ from autotune.searchers.base import SourceResults, StoppingEstimate
 from autotune.searchers.surrogate import SurrogateSearch, search, stopping_estimate
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
-from autotune.searchers.surrogate.encoding import axes_of, positions_of
+from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.gaussian_process import (
     Kernel,
     Posterior,
@@ -83,8 +83,8 @@ def prior_of(space, outcome, source="elsewhere"):
     return SourceResults(source, tuple((c, None if isinstance(t, Status) else t) for c, t in results))
 
 
-def test_numbers_lie_on_a_log_axis_and_names_do_not():
-    block, tile, unroll, memory, pad = axes_of(PARAMETERS)
+def test_numbers_lie_on_a_log_axis_and_names_do_not(space):
+    block, tile, unroll, memory, pad = Encoding(space).axes
     assert block.is_ordinal and np.allclose(block.places, np.linspace(0, 1, 6))
     assert tile.distances[0, 1] == pytest.approx(tile.distances[1, 3])  # 1 to 2 is as far as 2 to 4
     assert np.allclose(unroll.places, [0, 1 / 3, 2 / 3, 1])  # a zero has no logarithm: by order
@@ -94,8 +94,9 @@ def test_numbers_lie_on_a_log_axis_and_names_do_not():
 
 def test_the_gradient_of_the_fit_is_that_of_its_loss(space):
     rng = np.random.default_rng(0)
-    axes = axes_of(space.parameters)
-    positions = positions_of(space.rows[rng.choice(len(space), 20, replace=False)], axes)
+    encoding = Encoding(space)
+    axes = encoding.axes
+    positions = encoding.positions(rng.choice(len(space), 20, replace=False))
     targets, basis = rng.standard_normal(20), rng.standard_normal((20, 2))
     prior = default_hyper_prior(len(axes), 2)
     objective = _NegativeLogPosterior(axes, prior, positions, targets, basis)
@@ -106,8 +107,9 @@ def test_the_gradient_of_the_fit_is_that_of_its_loss(space):
 
 def test_points_added_one_by_one_give_the_posterior_of_all_at_once(space):
     rng = np.random.default_rng(1)
-    axes = axes_of(space.parameters)
-    positions = positions_of(space.rows, axes)
+    encoding = Encoding(space)
+    axes = encoding.axes
+    positions = encoding.positions(slice(None))
     basis = rng.standard_normal((len(positions), 1))
     kernel = Kernel(axes, default_hyper_prior(len(axes), 1).mean)
     points = [int(point) for point in rng.choice(len(positions), 40, replace=False)]
@@ -126,8 +128,9 @@ def test_points_added_one_by_one_give_the_posterior_of_all_at_once(space):
 
 def test_a_fit_finds_out_which_parameters_matter(space):
     rng = np.random.default_rng(2)
-    axes = axes_of(space.parameters)
-    positions = positions_of(space.rows[rng.choice(len(space), 80, replace=False)], axes)
+    encoding = Encoding(space)
+    axes = encoding.axes
+    positions = encoding.positions(rng.choice(len(space), 80, replace=False))
     targets = np.where(positions[:, 4] == 1, 1.0, -1.0)  # PAD alone
     prior = default_hyper_prior(len(axes))
     kernel, _ = fit(Kernel(axes, prior.mean), prior, positions, targets, np.empty((80, 0)))
@@ -145,8 +148,9 @@ def test_expected_improvement_is_exact_and_finite_far_away():
 
 
 def test_a_design_begins_in_the_middle_and_covers_every_value(space):
-    axes = axes_of(space.parameters)
-    positions = positions_of(space.rows, axes)
+    encoding = Encoding(space)
+    axes = encoding.axes
+    positions = encoding.positions(slice(None))
     order = list(maximin_order(axes, positions, positions[:0], np.random.default_rng(0)))
     assert sorted(order) == list(range(len(space)))
     first = positions[order[0]]
@@ -158,9 +162,8 @@ def test_a_design_begins_in_the_middle_and_covers_every_value(space):
 def test_a_large_space_is_looked_at_around_the_best_of_it():
     parameters = tuple(Parameter(name, tuple(range(1, 13))) for name in "ABCD")
     large = recorded_space("large", unknown_device("Some GPU", "some-gpu"), parameters, configs(parameters))
-    axes = axes_of(large.parameters)
     required = np.array([7, 9000])
-    rows = candidate_set(large.rows, axes, required, np.random.default_rng(0))
+    rows = candidate_set(Encoding(large), required, np.random.default_rng(0))
     assert MAX_CANDIDATES / 2 < len(rows) <= MAX_CANDIDATES + len(required) < len(large)
     assert np.array_equal(rows, np.unique(rows)) and np.isin(required, rows).all()
     apart = (large.rows != large.rows[9000]).sum(axis=1)

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from autotune.searchers.surrogate.encoding import Axis, Indices
-from autotune.space.enumeration import Rows, find_rows
+from autotune.searchers.surrogate.encoding import Encoding, Indices
+from autotune.space.enumeration import find_rows
 
 MAX_CANDIDATES = 12_000  # a few hundred measurements then cost some milliseconds each
 CENTRES = 20  # fastest configurations whose neighbours are all candidates
 JUMPS = 100  # random changes of two or three parameters around each centre
 
 
-def candidate_set(rows: Rows, axes: tuple[Axis, ...], required: Indices, rng: np.random.Generator) -> Indices:
+def candidate_set(encoding: Encoding, required: Indices, rng: np.random.Generator) -> Indices:
     """Row numbers of the candidates, ascending: `required` (best first), their neighbours and random rows."""
-    if len(rows) <= MAX_CANDIDATES:
-        return np.arange(len(rows))
-    near = _neighbours(rows, axes, required[:CENTRES], rng)
+    size = len(encoding.space)
+    if size <= MAX_CANDIDATES:
+        return np.arange(size)
+    near = _neighbours(encoding, required[:CENTRES], rng)
     count = MAX_CANDIDATES - min(len(near) + len(required), MAX_CANDIDATES // 2)
-    anywhere = rng.integers(0, len(rows), count)
+    anywhere = rng.integers(0, size, count)
     return np.unique(np.concatenate([required, near[: MAX_CANDIDATES // 2], anywhere]))
 
 
-def _neighbours(rows: Rows, axes: tuple[Axis, ...], centres: Indices, rng: np.random.Generator) -> Indices:
+def _neighbours(encoding: Encoding, centres: Indices, rng: np.random.Generator) -> Indices:
     """All valid rows that differ from a centre in one parameter, and some that differ in two or three."""
-    changed = []
+    rows, axes, changed = encoding.space.rows, encoding.axes, []
     for centre in rows[centres]:
         for axis in axes:
             copies = np.repeat(centre[None], len(axis.places), axis=0)

@@ -1,4 +1,4 @@
-"""Distances between the values of a parameter: numbers lie on an axis, other values are categories."""
+"""A space as points on axes: numbers lie on an axis by their size, other values are categories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.records import Parameter, Value
+from autotune.core.records import Value
+from autotune.space import Space
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -28,18 +29,21 @@ class Axis:
     is_ordinal: bool
 
 
-def axes_of(parameters: Sequence[Parameter]) -> tuple[Axis, ...]:
-    """The parameters with at least two values, in order."""
-    return tuple(
-        _axis(column, parameter.values)
-        for column, parameter in enumerate(parameters)
-        if len(parameter.values) > 1
-    )
+class Encoding:
+    """Where the configurations of a space are on the axes of its parameters."""
 
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.axes = tuple(  # of the parameters with at least two values, in order
+            _axis(column, parameter.values)
+            for column, parameter in enumerate(space.parameters)
+            if len(parameter.values) > 1
+        )
+        self._columns = [axis.column for axis in self.axes]
 
-def positions_of(rows: NDArray[np.unsignedinteger], axes: Sequence[Axis]) -> Positions:
-    """The columns of rows that belong to axes, as native integers."""
-    return np.ascontiguousarray(rows[:, [axis.column for axis in axes]], dtype=np.intp)
+    def positions(self, rows: Indices | slice) -> Positions:
+        """Positions of some rows of the space, as native integers."""
+        return np.ascontiguousarray(self.space.rows[rows][:, self._columns], dtype=np.intp)
 
 
 def _axis(column: int, values: Sequence[Value]) -> Axis:

@@ -10,11 +10,10 @@ import numpy as np
 from scipy.special import erfcx, ndtr
 
 from autotune.searchers.surrogate.candidate_set import candidate_set
-from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions, positions_of
+from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.gaussian_process import Kernel, Posterior, default_hyper_prior, fit
 from autotune.searchers.surrogate.history import History, training_sample
 from autotune.searchers.surrogate.transfer import TransferModel, TransferPrediction
-from autotune.space.enumeration import Rows
 
 MAX_TRAINING = 500  # trials that a model is fitted to: of more, the fastest half and a sample
 MAX_FAILURE_PROBABILITY = 0.98
@@ -42,8 +41,7 @@ class Model:
 
     def __init__(
         self,
-        rows: Rows,
-        axes: tuple[Axis, ...],
+        encoding: Encoding,
         transfer: TransferModel,
         history: History,
         last: Hyperparameters,
@@ -59,15 +57,15 @@ class Model:
         )  # failures last
         under_way = np.array(pending, np.intp)
         required = np.concatenate([history.rows[training], transfer.fastest_rows(MAX_SOURCE_ROWS), under_way])
-        self.rows = candidate_set(rows, axes, required, rng)
-        self._positions = positions_of(rows[self.rows], axes)
+        self.rows = candidate_set(encoding, required, rng)
+        self._positions = encoding.positions(self.rows)
         self._tried = np.isin(self.rows, history.rows)
         # of each point of the process for times, where its trial is in the history; _PENDING before it ends
         self._trials = [int(trial) for trial in training if not history.failed[trial]]
 
         prediction = transfer.predict(self.rows, self._positions)
         points, log_ms = self._points(history.rows[self._trials]), history.log_ms[self._trials]
-        data = axes, self._positions, points, log_ms
+        data = encoding.axes, self._positions, points, log_ms
         chosen = alone = _TimeFit(*data, prediction.without_times(), last.time_without_sources)
         time = None
         if prediction.basis.shape[1]:
@@ -84,7 +82,7 @@ class Model:
         self._failure: Posterior | None = None
         failure = last.failure
         if self._failures.any():
-            self._failure = self._fit_failure(axes, self._points(history.rows[training]), failure)
+            self._failure = self._fit_failure(encoding.axes, self._points(history.rows[training]), failure)
             failure = self._failure.kernel.values
         self.hyperparameters = Hyperparameters(time, alone.kernel.values, failure)
 

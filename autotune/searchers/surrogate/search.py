@@ -12,7 +12,7 @@ from autotune.core.records import Config
 from autotune.searchers.base import Evaluate, SourceResults, stream
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
-from autotune.searchers.surrogate.encoding import axes_of, positions_of
+from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.initial_design import maximin_order
 from autotune.searchers.surrogate.model import Hyperparameters, Model
@@ -68,9 +68,9 @@ class _Run:
         self._stream = stream(evaluate)
         self._pending: dict[Config, int] = {}  # rows under way
         self._rng = rng
-        self._axes = axes_of(space.parameters)
+        self._encoding = Encoding(space)
         self._sources, self._learnt = sources, 0  # results of sources that are modelled
-        self._transfer = TransferModel(space, self._axes, (), rng)
+        self._transfer = TransferModel(self._encoding, (), rng)
         self._learn()
         self._history = History()
 
@@ -87,7 +87,7 @@ class _Run:
             if self._learn():
                 hyperparameters = replace(hyperparameters, time=None)  # of other sources
             fitted_to = len(history)
-            data = space.rows, self._axes, self._transfer, history
+            data = self._encoding, self._transfer, history
             model = Model(*data, hyperparameters, self._rng, list(self._pending.values()))
             hyperparameters = model.hyperparameters
             if stop_when_unlikely:
@@ -110,7 +110,7 @@ class _Run:
         count = sum(len(source.results) for source in sources)
         if count <= GROWTH * self._learnt:
             return False
-        self._transfer = TransferModel(self._space, self._axes, sources, self._rng)
+        self._transfer = TransferModel(self._encoding, sources, self._rng)
         self._learnt = count
         return True
 
@@ -135,9 +135,9 @@ class _Run:
         bests = self._transfer.bests_without_model
         if not len(known):
             return list(dict.fromkeys([*bests, *self._design(DESIGN)]))
-        positions = positions_of(self._space.rows[known], self._axes)
+        positions = self._encoding.positions(known)
         prediction = self._transfer.predict(known, positions)
-        chosen = [int(known[index]) for index in portfolio(prediction, self._axes, positions)]
+        chosen = [int(known[index]) for index in portfolio(prediction, self._encoding.axes, positions)]
         return list(dict.fromkeys([*chosen, *bests]))
 
     def _design(self, count: int) -> list[int]:
@@ -149,7 +149,6 @@ class _Run:
             sample = self._rng.choice(free, min(len(free), DESIGN_SAMPLE), replace=False)
         else:
             sample = np.setdiff1d(self._rng.integers(0, len(space), DESIGN_SAMPLE), tried)
-        positions = positions_of(space.rows[sample], self._axes)
-        tried_positions = positions_of(space.rows[tried], self._axes)
-        order = maximin_order(self._axes, positions, tried_positions, self._rng)
+        axes, positions = self._encoding.axes, self._encoding.positions
+        order = maximin_order(axes, positions(sample), positions(tried), self._rng)
         return [int(sample[point]) for point in islice(order, count)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from autotune.core.trials import Trial
 from autotune.searchers.base import FASTER, StoppingEstimate
-from autotune.searchers.surrogate.encoding import axes_of
+from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import Hyperparameters, Model
 from autotune.searchers.surrogate.transfer import TransferModel
@@ -35,9 +35,9 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
     history.add(list(trial_of), list(trial_of.values()))
     if (~history.failed).sum() < MIN_TIMED:
         return StoppingEstimate(len(trial_of), len(space), None, None)
-    axes, rng = axes_of(space.parameters), np.random.default_rng(0)
-    transfer = TransferModel(space, axes, (), rng)
-    model = Model(space.rows, axes, transfer, history, Hyperparameters(), rng)
+    encoding, rng = Encoding(space), np.random.default_rng(0)
+    transfer = TransferModel(encoding, (), rng)
+    model = Model(encoding, transfer, history, Hyperparameters(), rng)
     best = min((trial.score for trial in trials if trial.score), default=0.0)
     log_floor = math.log(floor / best) if 0 < floor <= best else -math.inf
     return StoppingEstimate(len(trial_of), len(space), *improvement(model, history, log_floor))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.searchers.base import SourceResults
-from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions, positions_of
+from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.gaussian_process import HyperPrior, Kernel, default_hyper_prior, fit
 from autotune.searchers.surrogate.history import MIN_SCORE, training_sample
 from autotune.space import Space
@@ -30,20 +30,18 @@ FAILURE_WEIGHT = 0.3  # probability that what failed on every source fails here
 class SourceModel:
     """The known times of one source, and a Gaussian process for the others."""
 
-    def __init__(
-        self, space: Space, axes: tuple[Axis, ...], rows: Indices, log_ms: Floats, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, encoding: Encoding, rows: Indices, log_ms: Floats, rng: np.random.Generator) -> None:
         """Fit a model to ascending rows and their log_ms (nan: failed), of which MIN_RESULTS are timed."""
         self.rows, self.log_ms = rows, log_ms
         timed = np.flatnonzero(~np.isnan(log_ms))
         self.best = float(log_ms[timed].min())
         chosen = training_sample(timed[np.argsort(log_ms[timed], kind="stable")], MAX_RESULTS, rng)
         self._centre, self._scale = log_ms[chosen].mean(), max(float(log_ms[chosen].std()), 1e-3)
-        self._positions = positions_of(space.rows[rows[chosen]], axes)
+        self._positions = encoding.positions(rows[chosen])
         targets = (log_ms[chosen] - self._centre) / self._scale
-        prior = default_hyper_prior(len(axes))
+        prior = default_hyper_prior(len(encoding.axes))
         no_basis = np.empty((len(chosen), 0))
-        self.kernel, _ = fit(Kernel(axes, prior.mean), prior, self._positions, targets, no_basis)
+        self.kernel, _ = fit(Kernel(encoding.axes, prior.mean), prior, self._positions, targets, no_basis)
         covariance = self.kernel.covariance(self._positions, self._positions)
         covariance[np.diag_indices_from(covariance)] += self.kernel.noise
         self._solved = np.linalg.solve(covariance, targets)
@@ -93,26 +91,21 @@ class TransferModel:
     """The models of all sources of a search."""
 
     def __init__(
-        self,
-        space: Space,
-        axes: tuple[Axis, ...],
-        sources: Sequence[SourceResults],
-        rng: np.random.Generator,
+        self, encoding: Encoding, sources: Sequence[SourceResults], rng: np.random.Generator
     ) -> None:
-        self._space = space
-        self._axes = axes
+        self._encoding = encoding
         self.models: list[SourceModel] = []
         self.bests_without_model: list[int] = []  # of sources with too few results
         for source in sources:
-            rows, log_ms = _results_in_space(space, source)
+            rows, log_ms = _results_in_space(encoding.space, source)
             timed = int((~np.isnan(log_ms)).sum())
             if timed >= MIN_RESULTS:
-                self.models.append(SourceModel(space, axes, rows, log_ms, rng))
+                self.models.append(SourceModel(encoding, rows, log_ms, rng))
             elif timed:
                 self.bests_without_model.append(int(rows[np.nanargmin(log_ms)]))
         self._scale, self._centres, self._bests = 1.0, np.zeros(0), np.zeros(0)
         if self.models:
-            sample = np.unique(rng.integers(0, len(space), SCALE_SAMPLE))
+            sample = np.unique(rng.integers(0, len(encoding.space), SCALE_SAMPLE))
             log_ms = self._log_ms(sample)
             self._scale = max(float(log_ms.std(axis=0).mean()), 1e-3)
             self._centres = log_ms.mean(axis=0)
@@ -144,7 +137,7 @@ class TransferModel:
         )
 
     def _log_ms(self, rows: Indices) -> Floats:
-        positions = positions_of(self._space.rows[rows], self._axes)
+        positions = self._encoding.positions(rows)
         return np.column_stack([model.predict(rows, positions)[0] for model in self.models])
 
     def _hyper_prior(self, rng: np.random.Generator) -> HyperPrior:
@@ -152,7 +145,7 @@ class TransferModel:
 
         A single source tells along which axes differences are to be expected, but not how large they are.
         """
-        axes, sources = len(self._axes), len(self.models)
+        axes, sources = len(self._encoding.axes), len(self.models)
         default = default_hyper_prior(axes, sources)
         if not sources:
             return default
@@ -189,11 +182,11 @@ class TransferModel:
         others = np.delete(basis[chosen], left_out, axis=1)
         targets = basis[chosen, left_out] - others.mean(axis=1)
         own = replace(prior, mean=prior.mean[:-1], spread=prior.spread[:-1])
-        positions = positions_of(self._space.rows[rows[chosen]], self._axes)
-        return fit(Kernel(self._axes, own.mean), own, positions, targets - targets.mean(), others)[0].values
+        start, positions = Kernel(self._encoding.axes, own.mean), self._encoding.positions(rows[chosen])
+        return fit(start, own, positions, targets - targets.mean(), others)[0].values
 
 
-def portfolio(prediction: TransferPrediction, axes: tuple[Axis, ...], positions: Positions) -> list[int]:
+def portfolio(prediction: TransferPrediction, axes: Sequence[Axis], positions: Positions) -> list[int]:
     """Candidates to try first, the most useful one first.
 
     Greedy coverage: each adds most to the mean over sources of the best relative speed, until every source is
