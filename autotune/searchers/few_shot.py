@@ -21,8 +21,8 @@ from autotune.hardware.names import Traits, traits_of
 from autotune.searchers.base import Evaluate, SourceResults
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
+from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.space import Space
 
 LESS_WEIGHT = 0.25  # weight of a source of another architecture; squared for another vendor

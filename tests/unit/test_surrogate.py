@@ -16,6 +16,7 @@ from autotune.searchers.surrogate import SurrogateSearch, search, stopping_estim
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import Encoding
+from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
 from autotune.searchers.surrogate.gaussian_process import (
     Kernel,
     Posterior,
@@ -24,7 +25,6 @@ from autotune.searchers.surrogate.gaussian_process import (
     fit,
 )
 from autotune.searchers.surrogate.initial_design import maximin_order
-from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.space.recorded import recorded_space, unknown_device
 from autotune.testing import InProcessEvaluator
 from autotune.tuning.source_results import summary

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
 from autotune.searchers.surrogate.candidate_set import candidate_set
-from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
+from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices
+from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
 from autotune.searchers.surrogate.gaussian_process import Kernel, Posterior, default_hyper_prior, fit
 from autotune.searchers.surrogate.history import History, training_sample
-from autotune.searchers.surrogate.transfer import TransferModel, TransferPrediction
+from autotune.searchers.surrogate.time_model import TimeFit, plain_prior
+from autotune.searchers.surrogate.transfer import TransferModel
 
 MAX_TRAINING = 500  # trials that a model is fitted to: of more, the fastest half and a sample
 MAX_FAILURE_PROBABILITY = 0.98
@@ -24,7 +25,6 @@ FAILURE_NOISE = 0.05
 MAX_DRAWN = 300  # candidates whose times are drawn jointly
 MAX_SOURCE_ROWS = 1000  # fastest configurations of the sources that are always candidates
 _PENDING = -1
-HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,18 +63,20 @@ class Model:
         # of each point of the process for times, where its trial is in the history; _PENDING before it ends
         self._trials = [int(trial) for trial in training if not history.failed[trial]]
 
-        prediction = transfer.predict(self.rows, self._positions)
         points, log_ms = self._points(history.rows[self._trials]), history.log_ms[self._trials]
         data = encoding.axes, self._positions, points, log_ms
-        chosen = alone = _TimeFit(*data, prediction.without_times(), last.time_without_sources)
-        time = None
-        if prediction.basis.shape[1]:
-            with_sources = _TimeFit(*data, prediction, last.time)
+        plain = plain_prior(len(encoding.axes), len(self.rows))
+        chosen = alone = TimeFit(*data, plain, last.time_without_sources)
+        time, self._failed_elsewhere = None, np.zeros(len(self.rows))
+        if transfer.models:
+            prediction = transfer.predict(self.rows)
+            self._failed_elsewhere = prediction.failure_probability
+            with_sources = TimeFit(*data, prediction.times, last.time)
             time = with_sources.kernel.values
             if with_sources.evidence >= alone.evidence:
                 chosen = with_sources
-        self._prediction, self._scale, self._offset = chosen.prediction, chosen.scale, chosen.offset
-        self._time = Posterior(chosen.kernel, self._positions, chosen.prediction.basis, points)
+        self._prior, self._scale, self._offset = chosen.prior, chosen.scale, chosen.offset
+        self._time = Posterior(chosen.kernel, self._positions, chosen.prior.basis, points)
         for point in self._points(under_way):
             self._begin(point)
 
@@ -161,7 +163,7 @@ class Model:
             for values in (history.log_ms, history.log_cost)
         )
         points = np.array(self._time.points)
-        residuals = log_ms / self._scale - self._prediction.mean[points] - self._offset
+        residuals = log_ms / self._scale - self._prior.mean[points] - self._offset
         failed = np.isnan(log_ms)  # since the fit, or not ended yet
         known = ~np.isnan(log_cost) & ~failed
         mean_cost = log_cost[known].mean() if known.any() else 0.0
@@ -170,13 +172,13 @@ class Model:
             residuals[failed] = 0.0
             residuals[failed] = self._time.means(residuals)[points[failed]]
         mean, cost = self._time.means(np.column_stack([residuals, costs]))
-        return mean + self._prediction.mean + self._offset, cost + mean_cost
+        return mean + self._prior.mean + self._offset, cost + mean_cost
 
     def _failure_probability(self) -> Floats:
         if self._failure is None:
-            return self._prediction.failure_probability
+            return self._failed_elsewhere
         rate = self._failure_rate()
-        probability = rate + self._failure.means(self._failures - rate) + self._prediction.failure_probability
+        probability = rate + self._failure.means(self._failures - rate) + self._failed_elsewhere
         return np.asarray(np.clip(probability, 0.0, MAX_FAILURE_PROBABILITY))
 
     def _failure_rate(self) -> float:
@@ -189,45 +191,3 @@ class Model:
     def _points(self, rows: Indices) -> list[int]:
         """Indices of rows among the candidates."""
         return [int(point) for point in np.searchsorted(self.rows, rows)]
-
-
-class _TimeFit:
-    """A process for log times fitted in suitable units: kernel, scale, offset and log evidence."""
-
-    def __init__(
-        self,
-        axes: tuple[Axis, ...],
-        positions: Positions,
-        points: list[int],
-        log_ms: Floats,
-        prediction: TransferPrediction,
-        start: Floats | None,
-    ) -> None:
-        self.prediction = prediction
-        has_sources = prediction.basis.shape[1] > 0
-        self.scale = prediction.scale if has_sources else max(float(log_ms.std()), 1e-3)
-        residuals = log_ms / self.scale - prediction.mean[points]
-        self.offset = float(residuals.mean())
-        kernel = Kernel(axes, prediction.prior.mean if start is None else start)
-        targets, basis = residuals - self.offset, prediction.basis[points]
-        self.kernel, evidence = fit(kernel, prediction.prior, positions[points], targets, basis)
-        self.evidence = evidence - len(log_ms) * math.log(self.scale)
-
-
-def log_expected_improvement(best: float, mean: Floats, deviation: Floats) -> Floats:
-    """Log of the expected amount by which a normal value falls below `best`; finite far above it too.
-
-    Source: Ament, Daulton, Eriksson, Balandat and Bakshy, Unexpected Improvements to Expected Improvement
-    for Bayesian Optimization (NeurIPS 2023), section 4.1.
-    """
-    z = (best - mean) / deviation
-    log_density = -0.5 * z**2 - HALF_LOG_2_PI
-    above = z > -1.0
-    high, low = z[above], z[~above]
-    improvement = np.empty_like(z)
-    improvement[above] = np.log(np.exp(log_density[above]) + high * ndtr(high))
-    # 1 + z * Phi(z) / phi(z) cancels: 1 / z^2 where its terms can no longer be told apart
-    tail = 1.0 + low * math.sqrt(math.pi / 2) * erfcx(-low / math.sqrt(2))
-    log_tail = np.log(np.where(low < -1e3, low**-2.0, np.maximum(tail, 1e-300)))
-    improvement[~above] = log_density[~above] + log_tail
-    return np.log(deviation) + improvement

@@ -136,7 +136,7 @@ class _Run:
         if not len(known):
             return list(dict.fromkeys([*bests, *self._design(DESIGN)]))
         positions = self._encoding.positions(known)
-        prediction = self._transfer.predict(known, positions)
+        prediction = self._transfer.predict(known)
         chosen = [int(known[index]) for index in portfolio(prediction, self._encoding.axes, positions)]
         return list(dict.fromkeys([*chosen, *bests]))
 

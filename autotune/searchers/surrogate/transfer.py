@@ -14,6 +14,7 @@ from autotune.searchers.base import SourceResults
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.gaussian_process import HyperPrior, Kernel, default_hyper_prior, fit
 from autotune.searchers.surrogate.history import MIN_SCORE, training_sample
+from autotune.searchers.surrogate.time_model import TimePrior
 from autotune.space import Space
 
 MIN_RESULTS = 3  # timed results that a source's model needs
@@ -60,31 +61,19 @@ class SourceModel:
 
 @dataclass(frozen=True, eq=False)
 class TransferPrediction:
-    """What the sources predict for some candidates; without sources all zeros and no basis functions.
+    """What the sources predict for some candidates.
 
     Attributes:
-        scale: of log times, common to all sources.
-        basis: log times on each source, centred and scaled, shape (candidates, sources).
-        mean: mean of the basis functions.
+        times: prior of log times; its basis functions are those on each source, centred and scaled.
         relative_speed: each source's best time over that of the candidate, shape (candidates, sources).
         observed: whether at least one source ran the candidate.
         failure_probability: estimated from the share of sources on which the candidate failed.
-        prior: of the hyperparameters of a kernel with this basis.
     """
 
-    scale: float
-    basis: Floats
-    mean: Floats
+    times: TimePrior
     relative_speed: Floats
     observed: NDArray[np.bool_]
     failure_probability: Floats
-    prior: HyperPrior
-
-    def without_times(self) -> TransferPrediction:
-        """The same as if the sources' times were unknown."""
-        count = len(self.mean)
-        prior = default_hyper_prior((len(self.prior.mean) - 2 - self.basis.shape[1]) // 2)
-        return replace(self, basis=np.empty((count, 0)), mean=np.zeros(count), prior=prior)
 
 
 class TransferModel:
@@ -110,7 +99,7 @@ class TransferModel:
             self._scale = max(float(log_ms.std(axis=0).mean()), 1e-3)
             self._centres = log_ms.mean(axis=0)
             self._bests = np.array([model.best for model in self.models])
-        self._prior = self._hyper_prior(rng)
+        self._hyper_prior = self._learn_hyper_prior(rng)
 
     def fastest_rows(self, count: int) -> Indices:
         """About `count` rows: the fastest known ones of every source, ascending."""
@@ -118,29 +107,24 @@ class TransferModel:
         fastest = [model.rows[np.argsort(model.log_ms, kind="stable")[:each]] for model in self.models]
         return np.unique(np.concatenate(fastest)) if fastest else np.empty(0, dtype=np.intp)
 
-    def predict(self, rows: Indices, positions: Positions) -> TransferPrediction:
-        """Predict times and failures of these candidates from all sources."""
-        if not self.models:
-            zeros, no_basis = np.zeros(len(rows)), np.empty((len(rows), 0))
-            return TransferPrediction(1.0, no_basis, zeros, no_basis, zeros > 0, zeros, self._prior)
+    def predict(self, rows: Indices) -> TransferPrediction:
+        """Predict times and failures of these candidates from all sources, of which there is one at least."""
+        positions = self._encoding.positions(rows)
         predictions = [model.predict(rows, positions) for model in self.models]
         log_ms = np.column_stack([times for times, _, _ in predictions])
         basis = (log_ms - self._centres) / self._scale
         return TransferPrediction(
-            scale=self._scale,
-            basis=basis,
-            mean=basis.mean(axis=1),
+            times=TimePrior(self._hyper_prior, basis.mean(axis=1), basis, self._scale),
             relative_speed=np.exp(np.minimum(self._bests - log_ms, 0.0)),
             observed=np.any([ran for _, ran, _ in predictions], axis=0),
             failure_probability=FAILURE_WEIGHT * np.mean([failed for _, _, failed in predictions], axis=0),
-            prior=self._prior,
         )
 
     def _log_ms(self, rows: Indices) -> Floats:
         positions = self._encoding.positions(rows)
         return np.column_stack([model.predict(rows, positions)[0] for model in self.models])
 
-    def _hyper_prior(self, rng: np.random.Generator) -> HyperPrior:
+    def _learn_hyper_prior(self, rng: np.random.Generator) -> HyperPrior:
         """How this device may differ from the sources: as each source differs from the rest of them.
 
         A single source tells along which axes differences are to be expected, but not how large they are.
@@ -204,7 +188,7 @@ def portfolio(prediction: TransferPrediction, axes: Sequence[Axis], positions: P
         best = int(np.argmax(score))
         chosen.append(best)
         covered = np.maximum(covered, speed[best])
-    kernel = Kernel(axes, prediction.prior.mean)
+    kernel = Kernel(axes, prediction.times.hyper.mean)
     for source in cycle(range(len(covered))):
         if len(chosen) >= min(MIN_PORTFOLIO, len(usable)):
             break
