@@ -91,16 +91,17 @@ class _Run:
             model = Model(*data, hyperparameters, self._rng, list(self._pending.values()))
             hyperparameters = model.hyperparameters
             if stop_when_unlikely:
-                probability, _ = improvement(model, history)
+                probability, _ = improvement(model)
                 unlikely = unlikely + 1 if probability < UNLIKELY else 0
                 if unlikely == MODELS_TO_STOP:
                     break
             while len(history) < GROWTH * fitted_to:
                 # few in the beginning, when every result changes the model
-                rows = model.propose(self._room(len(history) // 2), history)
+                rows = model.propose(self._room(len(history) // 2))
                 if not rows and not self._pending:
                     break
-                model.update(history, self._try(rows))
+                self._try(rows)
+                model.update()
         while self._pending:
             self._try(())
 
@@ -120,14 +121,13 @@ class _Run:
         most = parallel if parallel > 1 else min(BATCH, max(1, wanted))
         return max(0, most - len(self._pending))
 
-    def _try(self, rows: Sequence[int]) -> int:
-        """Begin to try some rows, and wait for trials; return how many have ended."""
+    def _try(self, rows: Sequence[int]) -> None:
+        """Begin to try some rows, and wait for trials."""
         configs = [self._space.config(row) for row in rows]
         self._pending |= zip(configs, rows, strict=True)
         self._stream.submit(configs)
         trials = self._stream.collect()
         self._history.add([self._pending.pop(trial.config) for trial in trials], trials)
-        return len(trials)
 
     def _initial_design(self) -> list[int]:
         """The best of the sources; without models of them, a design that covers the space."""

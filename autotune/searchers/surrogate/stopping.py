@@ -40,17 +40,16 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
     model = Model(encoding, transfer, history, Hyperparameters(), rng)
     best = min((trial.score for trial in trials if trial.score), default=0.0)
     log_floor = math.log(floor / best) if 0 < floor <= best else -math.inf
-    return StoppingEstimate(len(trial_of), len(space), *improvement(model, history, log_floor))
+    return StoppingEstimate(len(trial_of), len(space), *improvement(model, log_floor))
 
 
-def improvement(model: Model, history: History, log_floor: float = -math.inf) -> tuple[float, float]:
+def improvement(model: Model, log_floor: float = -math.inf) -> tuple[float, float]:
     """Improvement probability and expected improvement; equal models give equal values.
 
     Args:
         model: The fitted model.
-        history: The trials that it was fitted to.
         log_floor: Logarithm of the best possible score relative to the best so far.
     """
-    logs = np.maximum(model.sample_best(history, DRAWS, np.random.default_rng(0)), log_floor)
+    logs = np.maximum(model.sample_best(DRAWS, np.random.default_rng(0)), log_floor)
     saved = -np.expm1(np.minimum(logs, 0.0))
     return float((saved >= FASTER).mean()), float(saved.mean())

@@ -1,4 +1,7 @@
-"""A Gaussian process for the log times of candidates, with a prior that may come from other devices."""
+"""A Gaussian process for the log times of candidates, with a prior that may come from other devices.
+
+It predicts log costs from the same points, too.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune.searchers.surrogate.encoding import Axis, Floats, Positions
+from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions
 from autotune.searchers.surrogate.gaussian_process import (
     HyperPrior,
     Kernel,
+    Posterior,
     default_hyper_prior,
     fit,
 )
@@ -60,3 +64,59 @@ class TimeFit:
         targets, basis = residuals - self.offset, prior.basis[points]
         self.kernel, evidence = fit(kernel, prior.hyper, positions[points], targets, basis)
         self.evidence = evidence - len(log_ms) * math.log(self.scale)
+
+
+class TimeModel:
+    """The process of a fit, conditioned on candidates; log times are in units of `scale`.
+
+    A point is a candidate that was proposed. Until its trial ends, and if it fails, it is expected to be what
+    the other points predict.
+    """
+
+    def __init__(
+        self, fitted: TimeFit, positions: Positions, points: list[int], log_ms: Floats, log_cost: Floats
+    ) -> None:
+        """Condition on points with these log times and log costs; a cost that is unknown is nan."""
+        self.scale = fitted.scale
+        self._mean, self._offset = fitted.prior.mean, fitted.offset
+        self._posterior = Posterior(fitted.kernel, positions, fitted.prior.basis, points)
+        self._log_ms, self._log_cost = log_ms.tolist(), log_cost.tolist()  # of points; nan where unknown
+
+    @property
+    def best(self) -> float:
+        """The lowest log time."""
+        return float(np.nanmin(self._log_ms) / self.scale)
+
+    @property
+    def deviation(self) -> Floats:
+        """Standard deviation of every candidate's log time."""
+        return np.sqrt(self._posterior.variance)
+
+    def begin(self, point: int) -> None:
+        """Make a candidate a point."""
+        self._posterior.add(point)
+        self._log_ms.append(math.nan)
+        self._log_cost.append(math.nan)
+
+    def end(self, point: int, log_ms: float, log_cost: float) -> None:
+        """Learn the outcome of a point; its log time is nan if it failed."""
+        place = self._posterior.points.index(point)
+        self._log_ms[place], self._log_cost[place] = log_ms, log_cost
+
+    def expectations(self) -> tuple[Floats, Floats]:
+        """Log time and log cost of every candidate, from one solution of the same system."""
+        points, log_ms, log_cost = self._posterior.points, np.array(self._log_ms), np.array(self._log_cost)
+        residuals = log_ms / self.scale - self._mean[points] - self._offset
+        unknown = np.isnan(log_ms)
+        known_cost = ~np.isnan(log_cost) & ~unknown
+        mean_cost = log_cost[known_cost].mean() if known_cost.any() else 0.0
+        costs = np.where(known_cost, log_cost - mean_cost, 0.0)
+        if unknown.any():
+            residuals[unknown] = 0.0
+            residuals[unknown] = self._posterior.means(residuals)[np.array(points)[unknown]]
+        mean, cost = self._posterior.means(np.column_stack([residuals, costs]))
+        return mean + self._mean + self._offset, cost + mean_cost
+
+    def covariance(self, candidates: Indices) -> Floats:
+        """Covariance of the log times of some candidates."""
+        return self._posterior.joint_covariance(candidates)
