@@ -69,9 +69,8 @@ class _Run:
         self._pending: dict[Config, int] = {}  # rows under way
         self._rng = rng
         self._encoding = Encoding(space)
-        self._sources, self._learnt = sources, 0  # results of sources that are modelled
-        self._transfer = TransferModel(self._encoding, (), rng)
-        self._learn()
+        self._sources = sources
+        self._transfer = TransferModel(self._encoding, tuple(sources), rng)
         self._history = History()
 
     def search(self, *, stop_when_unlikely: bool) -> None:
@@ -108,11 +107,9 @@ class _Run:
     def _learn(self) -> bool:
         """Model the sources again if they have grown; return whether they have."""
         sources = tuple(self._sources)
-        count = sum(len(source.results) for source in sources)
-        if count <= GROWTH * self._learnt:
+        if sum(len(source.results) for source in sources) <= GROWTH * self._transfer.results:
             return False
         self._transfer = TransferModel(self._encoding, sources, self._rng)
-        self._learnt = count
         return True
 
     def _room(self, wanted: int) -> int:

@@ -83,6 +83,7 @@ class TransferModel:
         self, encoding: Encoding, sources: Sequence[SourceResults], rng: np.random.Generator
     ) -> None:
         self._encoding = encoding
+        self.results = sum(len(source.results) for source in sources)
         self.models: list[SourceModel] = []
         self.bests_without_model: list[int] = []  # of sources with too few results
         for source in sources:
