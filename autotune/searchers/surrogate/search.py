@@ -16,8 +16,9 @@ from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.initial_design import maximin_order
 from autotune.searchers.surrogate.model import Hyperparameters, Model
+from autotune.searchers.surrogate.portfolio import portfolio
 from autotune.searchers.surrogate.stopping import UNLIKELY, improvement
-from autotune.searchers.surrogate.transfer import TransferModel, portfolio
+from autotune.searchers.surrogate.transfer import TransferModel
 from autotune.space import Space
 
 BATCH = 8

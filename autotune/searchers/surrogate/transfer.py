@@ -1,62 +1,25 @@
-"""Transfer from other devices and problems: their times as basis functions, and which bests to try first."""
+"""Transfer from other devices and problems: their times are the basis functions of the process here."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autotune.searchers.base import SourceResults
-from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
+from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices
 from autotune.searchers.surrogate.gaussian_process import HyperPrior, Kernel, default_hyper_prior, fit
-from autotune.searchers.surrogate.history import MIN_SCORE, training_sample
+from autotune.searchers.surrogate.source_model import MIN_RESULTS, SourceModel, results_in_space
 from autotune.searchers.surrogate.time_model import TimePrior
-from autotune.space import Space
 
-MIN_RESULTS = 3  # timed results that a source's model needs
-MAX_RESULTS = 400  # results that a source's model uses: half of them the fastest
-MIN_PORTFOLIO = 3  # configurations of the sources that are tried before there is a model
-COVERED = 0.97  # a source is covered when a chosen configuration reaches this share of its best speed
 SCALE_SAMPLE = 2000  # rows that put the sources on one scale
 FAST_SHARE = 0.1  # of each source's configurations: where sources are compared
 MIN_COMPARED, MAX_COMPARED = 20, 240  # configurations that sources are compared on
 MIN_NOISE_SHARE = 1e-3
 FAILURE_WEIGHT = 0.3  # probability that what failed on every source fails here
-
-
-class SourceModel:
-    """The known times of one source, and a Gaussian process for the others."""
-
-    def __init__(self, encoding: Encoding, rows: Indices, log_ms: Floats, rng: np.random.Generator) -> None:
-        """Fit a model to ascending rows and their log_ms (nan: failed), of which MIN_RESULTS are timed."""
-        self.rows, self.log_ms = rows, log_ms
-        timed = np.flatnonzero(~np.isnan(log_ms))
-        self.best = float(log_ms[timed].min())
-        chosen = training_sample(timed[np.argsort(log_ms[timed], kind="stable")], MAX_RESULTS, rng)
-        self._centre, self._scale = log_ms[chosen].mean(), max(float(log_ms[chosen].std()), 1e-3)
-        self._positions = encoding.positions(rows[chosen])
-        targets = (log_ms[chosen] - self._centre) / self._scale
-        prior = default_hyper_prior(len(encoding.axes))
-        no_basis = np.empty((len(chosen), 0))
-        self.kernel, _ = fit(Kernel(encoding.axes, prior.mean), prior, self._positions, targets, no_basis)
-        covariance = self.kernel.covariance(self._positions, self._positions)
-        covariance[np.diag_indices_from(covariance)] += self.kernel.noise
-        self._solved = np.linalg.solve(covariance, targets)
-
-    def predict(self, rows: Indices, positions: Positions) -> tuple[Floats, NDArray[np.bool_], Floats]:
-        """Log times of candidates, which of them ran on this source, and 1 where they failed there."""
-        predicted = self._centre + self._scale * (
-            self.kernel.covariance(positions, self._positions) @ self._solved
-        )
-        at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        known = self.rows[at] == rows
-        log_ms = np.where(known, self.log_ms[at], np.nan)
-        ran = ~np.isnan(log_ms)
-        return np.where(ran, log_ms, predicted), ran, (known & ~ran).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +50,7 @@ class TransferModel:
         self.models: list[SourceModel] = []
         self.bests_without_model: list[int] = []  # of sources with too few results
         for source in sources:
-            rows, log_ms = _results_in_space(encoding.space, source)
+            rows, log_ms = results_in_space(encoding.space, source)
             timed = int((~np.isnan(log_ms)).sum())
             if timed >= MIN_RESULTS:
                 self.models.append(SourceModel(encoding, rows, log_ms, rng))
@@ -169,43 +132,3 @@ class TransferModel:
         own = replace(prior, mean=prior.mean[:-1], spread=prior.spread[:-1])
         start, positions = Kernel(self._encoding.axes, own.mean), self._encoding.positions(rows[chosen])
         return fit(start, own, positions, targets - targets.mean(), others)[0].values
-
-
-def portfolio(prediction: TransferPrediction, axes: Sequence[Axis], positions: Positions) -> list[int]:
-    """Candidates to try first, the most useful one first.
-
-    Greedy coverage: each adds most to the mean over sources of the best relative speed, until every source is
-    covered. Then, up to MIN_PORTFOLIO, the sources in turns: what is fast and unlike all chosen before, by
-    relative speed times the variance that those leave unexplained.
-    """
-    speed = prediction.relative_speed
-    covered = np.zeros(speed.shape[1])
-    usable = np.where(prediction.observed, 1.0 - prediction.failure_probability, 0.0)
-    chosen: list[int] = []
-    while len(chosen) < len(covered) and covered.min(initial=1.0) < COVERED:
-        score = np.maximum(speed, covered).mean(axis=1) * usable
-        score += 1e-3 * speed.mean(axis=1)
-        score[chosen] = -1.0
-        best = int(np.argmax(score))
-        chosen.append(best)
-        covered = np.maximum(covered, speed[best])
-    kernel = Kernel(axes, prediction.times.hyper.mean)
-    for source in cycle(range(len(covered))):
-        if len(chosen) >= min(MIN_PORTFOLIO, len(usable)):
-            break
-        correlation = kernel.covariance(positions, positions[chosen]).max(axis=1) / kernel.variance
-        score = speed[:, source] * usable * (1.0 - correlation**2)
-        score[chosen] = -1.0
-        chosen.append(int(np.argmax(score)))
-    return chosen
-
-
-def _results_in_space(space: Space, source: SourceResults) -> tuple[Indices, Floats]:
-    """Rows of this space that a source has results for, ascending, with their log times (nan: failed)."""
-    found: dict[int, float] = {}
-    for config, time_ms in source.results:
-        row = space.index(config)
-        if row is not None:
-            found.setdefault(row, math.nan if time_ms is None else math.log(max(time_ms, MIN_SCORE)))
-    rows = sorted(found)
-    return np.array(rows, dtype=np.intp), np.array([found[row] for row in rows])
