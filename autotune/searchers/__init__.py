@@ -56,7 +56,7 @@ _ENGINES = {
         strategies=("tpe", "cmaes", "gp", "nsgaii", "nsgaii_pareto", "qmc", "random"),
         packages={"cmaes": ("cmaes", "cmaes"), "gp": ("torch", "torch")},
     ),
-    "adopt": _Engine("few_shot", "AdoptionSearch", uses_sources=True),
+    "adopt": _Engine("adoption", "AdoptionSearch", uses_sources=True),
 }
 
 
