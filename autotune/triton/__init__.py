@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from time import monotonic
 from typing import Any, Literal
 
@@ -26,8 +25,6 @@ from autotune.runtime.background_tuning import BackgroundTuning
 from autotune.runtime.call_maker import CHECK_S
 from autotune.serving.device_records import newest_record
 from autotune.serving.lookup import best_config
-
-_Read = Callable[[Mapping[str, Any]], Any]  # from a call's arguments
 
 
 def tuned(
@@ -73,11 +70,8 @@ class TunedKernel:
         self._names: tuple[str, ...] = tuple(function.arg_names)
         record = newest_record(name, self._options.get("cache"))
         step = _launch_of(record, function.__name__)
-        constants = {*step.constants}
-        runtime = [one for one in self._names if one not in constants]
-        self._sizes, self._dtype, self._device = _readers(
-            record, dict(zip(runtime, step.arguments, strict=False))
-        )
+        passed = (one for one in self._names if one not in step.constants)
+        self._reader = _CallReader(record, dict(zip(passed, step.arguments, strict=False)))
         self._chosen: dict[Any, tuple[float, dict[str, Any]]] = {}
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
@@ -92,11 +86,12 @@ class TunedKernel:
     def constants(self, *arguments: Any, **named: Any) -> dict[str, Any]:
         """The constants and options with which a call is launched."""
         given = dict(zip(self._names, arguments, strict=False)) | named
-        sizes = {name: read(given) for name, read in self._sizes.items()}
-        key = (*sizes.values(), self._dtype(given), self._device(given))
+        sizes = self._reader.sizes(given)
+        dtype, device = self._reader.dtype(given), self._reader.device(given)
+        key = (*sizes.values(), dtype, device)
         until, found = self._chosen.get(key, (0.0, {}))
         if monotonic() > until:  # the cache may have changed
-            found = self._look_up(sizes, *key[len(sizes) :])
+            found = self._look_up(sizes, dtype, device)
             self._chosen[key] = monotonic() + CHECK_S, found
         return found
 
@@ -120,37 +115,38 @@ def _launch_of(record: KernelRecord, function: str) -> LaunchSpec:
     )
 
 
-def _readers(record: KernelRecord, passed: Mapping[str, str]) -> tuple[dict[str, _Read], _Read, _Read]:
-    """How to read sizes, the element type and the device of a call; `passed` has arguments by parameter."""
-    specs = {one.name: one for one in record.arguments}
-    wanted = {name for entry in record.entries for name in entry.sizes}
-    arrays = {parameter: specs[name] for parameter, name in passed.items() if specs[name].value is None}
-    sizes: dict[str, _Read] = {}
-    for parameter, name in passed.items():
-        if (value := specs[name].value) in wanted and value is not None:
-            sizes.setdefault(value, partial(_number, parameter))
-    for parameter, spec in arrays.items():
-        for place, extent in enumerate(spec.shape):
-            if extent in wanted:
-                sizes.setdefault(extent, partial(_extent, parameter, place))
-    if missing := sorted(wanted - sizes.keys()):
-        raise InputError(f"{record.kernel}: no argument of the function gives the size {', '.join(missing)}")
-    generic = [parameter for parameter, spec in arrays.items() if spec.dtype == "DTYPE"]
-    dtype = partial(_dtype, generic[0]) if generic else lambda given: None
-    return sizes, dtype, partial(_device, next(iter(arrays)))
+class _CallReader:
+    """Reads from a call what its configuration depends on."""
 
+    def __init__(self, record: KernelRecord, passed: Mapping[str, str]) -> None:
+        """Take the kernel's arguments by parameter; raises InputError if they do not give every size."""
+        specs = {one.name: one for one in record.arguments}
+        numbers = {parameter: value for parameter, name in passed.items() if (value := specs[name].value)}
+        arrays = {parameter: specs[name] for parameter, name in passed.items() if specs[name].value is None}
+        origins: dict[str, tuple[str, int | None]] = {}  # parameter, and place in the shape of an array
+        for parameter, value in numbers.items():
+            origins.setdefault(value, (parameter, None))
+        for parameter, spec in arrays.items():
+            for place, extent in enumerate(spec.shape):
+                origins.setdefault(extent, (parameter, place))
+        sizes = {name for entry in record.entries for name in entry.sizes}
+        if missing := ", ".join(sorted(sizes - origins.keys())):
+            raise InputError(f"{record.kernel}: no argument of the function gives the size {missing}")
+        self._origins = {name: origins[name] for name in sorted(sizes)}
+        self._array = next(iter(arrays))
+        self._generic = next((parameter for parameter, spec in arrays.items() if spec.dtype == "DTYPE"), None)
 
-def _number(parameter: str, given: Mapping[str, Any]) -> int:
-    return int(given[parameter])
+    def sizes(self, given: Mapping[str, Any]) -> dict[str, int]:
+        """The sizes of a call."""
+        return {
+            name: int(given[parameter] if place is None else given[parameter].shape[place])
+            for name, (parameter, place) in self._origins.items()
+        }
 
+    def dtype(self, given: Mapping[str, Any]) -> str | None:
+        """The element type of a call; None where the kernel has only one."""
+        return None if self._generic is None else str(given[self._generic].dtype).rpartition(".")[2]
 
-def _extent(parameter: str, place: int, given: Mapping[str, Any]) -> int:
-    return int(given[parameter].shape[place])
-
-
-def _dtype(parameter: str, given: Mapping[str, Any]) -> str:
-    return str(given[parameter].dtype).rpartition(".")[2]
-
-
-def _device(parameter: str, given: Mapping[str, Any]) -> Any:
-    return given[parameter].device
+    def device(self, given: Mapping[str, Any]) -> Any:
+        """The device of a call's arrays."""
+        return given[self._array].device
