@@ -27,13 +27,34 @@ CACHED_ELEMENTS = 2**16  # of a matrix that stay in a core's cache
 ROOT_5 = math.sqrt(5.0)
 
 
+VARIANCE, NOISE = 0, 1  # places of the logarithms of these two hyperparameters
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the hyperparameters of a kernel over so many axes are in an array; all scales are unbounded."""
+
+    axes: int
+
+    @property
+    def lengths(self) -> slice:
+        """The log length of each axis."""
+        return slice(2, 2 + self.axes)
+
+    @property
+    def depths(self) -> slice:
+        """The logit of the depth of each axis."""
+        return slice(2 + self.axes, 2 + 2 * self.axes)
+
+    @property
+    def weights(self) -> slice:
+        """The log variance of the weight of each basis function."""
+        return slice(2 + 2 * self.axes, None)
+
+
 @dataclass(frozen=True, eq=False)
 class HyperPrior:
-    """Independent normal priors of a kernel's hyperparameters, all of them on unbounded scales.
-
-    In order: log variance, log noise variance, log length of each axis, logit of the depth of each axis, log
-    variance of the weight of each basis function.
-    """
+    """Independent normal priors of a kernel's hyperparameters."""
 
     mean: Floats
     spread: Floats
@@ -48,25 +69,30 @@ def default_hyper_prior(axes: int, basis: int = 0, *, noise: float = 0.01) -> Hy
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A covariance function over some axes; `values` are hyperparameters in the order of `HyperPrior`."""
+    """A covariance function over some axes; `values` are hyperparameters, laid out by `layout`."""
 
     axes: Sequence[Axis]
     values: Floats
 
     @property
+    def layout(self) -> Layout:
+        """Where each hyperparameter is."""
+        return Layout(len(self.axes))
+
+    @property
     def variance(self) -> float:
         """Variance of the process without the basis functions."""
-        return math.exp(self.values[0])
+        return math.exp(self.values[VARIANCE])
 
     @property
     def noise(self) -> float:
         """Variance of a measurement."""
-        return math.exp(self.values[1]) + MIN_NOISE
+        return math.exp(self.values[NOISE]) + MIN_NOISE
 
     @property
     def weights(self) -> Floats:
         """Prior variance of the weight of each basis function."""
-        return np.exp(self.values[2 + 2 * len(self.axes) :])
+        return np.exp(self.values[self.layout.weights])
 
     def correlations(self) -> list[Floats]:
         """For each axis the correlation of its values, shape (values, values)."""
@@ -88,8 +114,7 @@ class Kernel:
 
     def correlations_with_gradients(self) -> list[tuple[Floats, Floats, Floats]]:
         """For each axis its correlations with their derivatives by log length and by logit of the depth."""
-        count = len(self.axes)
-        lengths, logits = np.exp(self.values[2 : 2 + count]), self.values[2 + count : 2 + 2 * count]
+        lengths, logits = np.exp(self.values[self.layout.lengths]), self.values[self.layout.depths]
         found = []
         for axis, length, logit in zip(self.axes, lengths, logits, strict=True):
             depth = 1.0 / (1.0 + math.exp(-logit))
@@ -148,7 +173,7 @@ class _NegativeLogPosterior:
         ]
 
     def __call__(self, values: Floats) -> tuple[float, Floats]:
-        kernel, count = Kernel(self._axes, values), len(self._axes)
+        kernel = Kernel(self._axes, values)
         tables = kernel.correlations_with_gradients()
         factors = [table.ravel()[pairs] for (table, _, _), pairs in zip(tables, self._pairs, strict=True)]
         product = np.full(len(self._entries), kernel.variance)
@@ -172,14 +197,16 @@ class _NegativeLogPosterior:
         by_entry[self._diagonal] *= 0.5  # the other entries count for the upper triangle, too
         gradient = deviation / self._prior.spread
         shares = by_entry * product
-        gradient[0] += shares.sum()
-        gradient[1] += by_entry[self._diagonal].sum() * (kernel.noise - MIN_NOISE)
+        gradient[VARIANCE] += shares.sum()
+        gradient[NOISE] += by_entry[self._diagonal].sum() * (kernel.noise - MIN_NOISE)
+        layout = kernel.layout
+        lengths, depths, weights = (gradient[at] for at in (layout.lengths, layout.depths, layout.weights))
         for index, ((_, by_length, by_logit), factor) in enumerate(zip(tables, factors, strict=True)):
             by_pair = np.bincount(self._pairs[index], shares / factor, by_length.size)
-            gradient[2 + index] += by_pair @ by_length.ravel()
-            gradient[2 + count + index] += by_pair @ by_logit.ravel()
+            lengths[index] += by_pair @ by_length.ravel()
+            depths[index] += by_pair @ by_logit.ravel()
         for index, (weight, outer) in enumerate(zip(kernel.weights, self._outer, strict=True)):
-            gradient[2 + 2 * count + index] += weight * (by_entry @ outer)
+            weights[index] += weight * (by_entry @ outer)
         return float(loss), gradient
 
 

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from autotune.searchers.base import SourceResults
 from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices
-from autotune.searchers.surrogate.gaussian_process import HyperPrior, Kernel, default_hyper_prior, fit
+from autotune.searchers.surrogate.gaussian_process import (
+    NOISE,
+    VARIANCE,
+    HyperPrior,
+    Kernel,
+    Layout,
+    default_hyper_prior,
+    fit,
+)
 from autotune.searchers.surrogate.source_model import MIN_RESULTS, SourceModel, results_in_space
 from autotune.searchers.surrogate.time_model import TimePrior
 
@@ -93,23 +101,26 @@ class TransferModel:
 
         A single source tells along which axes differences are to be expected, but not how large they are.
         """
-        axes, sources = len(self._encoding.axes), len(self.models)
-        default = default_hyper_prior(axes, sources)
+        layout, sources = Layout(len(self._encoding.axes)), len(self.models)
+        default = default_hyper_prior(layout.axes, sources)
         if not sources:
             return default
         mean, spread = default.mean.copy(), default.spread.copy()
-        mean[0], spread[0] = 2 * math.log(0.5), 1.0
-        shape = slice(2, 2 + 2 * axes)  # lengths and depths
-        mean[shape] = np.mean([model.kernel.values for model in self.models], axis=0)[shape]
+        mean[VARIANCE], spread[VARIANCE] = 2 * math.log(0.5), 1.0
+        typical = np.mean([model.kernel.values for model in self.models], axis=0)
+        for shape in (layout.lengths, layout.depths):
+            mean[shape] = typical[shape]
         prior = replace(default, mean=mean, spread=spread)
         every = [self._leave_one_out(left_out, prior, rng) for left_out in range(sources)]
         fitted = [values for values in every if values is not None]
         if fitted:
-            learnt = np.mean(fitted, axis=0)
+            learnt = np.mean(fitted, axis=0)  # with a weight less: that of the source left out
+            weight = learnt[layout.weights].mean()
             # sources that are alike do not promise that this device is like them
-            learnt[:2] = np.maximum(learnt[:2], [mean[0], math.log(MIN_NOISE_SHARE)])
-            weights = np.full(sources, learnt[shape.stop :].mean())
-            mean = np.concatenate([learnt[: shape.stop], weights])
+            learnt[VARIANCE] = max(learnt[VARIANCE], mean[VARIANCE])
+            learnt[NOISE] = max(learnt[NOISE], math.log(MIN_NOISE_SHARE))
+            mean = np.append(learnt, weight)
+            mean[layout.weights] = weight
         return replace(prior, mean=mean)
 
     def _leave_one_out(self, left_out: int, prior: HyperPrior, rng: np.random.Generator) -> Floats | None:
