@@ -59,10 +59,10 @@ class KernelTunerSearch:
             warnings.warn(f"Kernel Tuner's {self._strategy} {DEFECTS[self._strategy]}", stacklevel=2)
         runner = _EvaluateRunner(space, evaluate)
         with _seeded_globals(seed):
-            while runner.evaluated < len(space) and runner.requests - runner.last_new < MAX_TOTAL_STALL:
-                runner.run_start = runner.requests
+            while runner.evaluated < len(space) and runner.idle_requests < MAX_TOTAL_STALL:
+                runner.requests = 0
                 self._run_once(runner, seed)
-                if runner.requests == runner.run_start:  # it broke down before its first proposal
+                if not runner.requests:  # it broke down before its first proposal
                     return
                 seed += 1
 
@@ -90,9 +90,8 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
     def __init__(self, space: Space, evaluate: Evaluate) -> None:
         super().__init__()
         self.dev = self
-        self.requests = 0
-        self.last_new = 0  # requests up to the last new configuration
-        self.run_start = 0  # requests before this run of the strategy
+        self.requests = 0  # of this run of the strategy
+        self.idle_requests = 0  # of all runs, since the last new configuration
         self.size = len(space)
         self.error: Exception | None = None  # the evaluator's, such as BudgetSpent: strategies catch some
         self.tune_params = {parameter.name: list(parameter.values) for parameter in space.parameters}
@@ -126,9 +125,8 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         points = [tuple(point) for point in parameter_space]
         new = [p for p in points if p in self._rows and p not in self._outcomes]
         self.requests += len(points)
-        if new:
-            self.last_new = self.requests
-        stalled = self.requests - max(self.last_new, self.run_start) >= MAX_STALL
+        self.idle_requests = 0 if new else self.idle_requests + len(points)
+        stalled = min(self.requests, self.idle_requests) >= MAX_STALL
         if self.error is not None or self.evaluated == self.size or stalled:
             raise util.StopCriterionReached("nothing new, or the evaluator has ended the search")
         try:
