@@ -10,11 +10,10 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from sys import float_info
 
-from autotune.core.light_typing import Any, TypeVar
+from autotune.core.light_typing import Any, T
 from autotune.core.records import Config
 
 Read = Callable[[Any, str], Any]
-_T = TypeVar("_T")
 INT64_END = 2**63  # the largest signed 64-bit number, plus one
 
 
@@ -153,8 +152,8 @@ def distinct_names(names: list[Any], place: str) -> list[str]:
 
 
 def record(
-    kind: type[_T], readers: Mapping[str, Read], optional: Collection[str], value: Any, place: str
-) -> _T:
+    kind: type[T], readers: Mapping[str, Read], optional: Collection[str], value: Any, place: str
+) -> T:
     """Read an object as a record.
 
     Args:

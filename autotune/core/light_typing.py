@@ -2,17 +2,10 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar, cast
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 else:
-    Any = object
+    Any = T = object
 
-    def _type_variable(name: str) -> type:
-        return object
-
-    def cast(kind: object, value: object) -> object:
-        """Return the value."""
-        return value
-
-    TypeVar = _type_variable
-
-__all__ = ["Any", "TypeVar", "cast"]
+__all__ = ["Any", "T"]

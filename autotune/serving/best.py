@@ -7,7 +7,7 @@ from functools import cached_property
 
 from autotune.core.frozen import dataclass, field
 from autotune.core.launch_plan import arguments, compiler_options, launches, macros
-from autotune.core.light_typing import Any, TypeVar
+from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     Argument,
     Config,
@@ -29,7 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
 
-_T = TypeVar("_T")
 _DIALECTS = ("cuda", "opencl", "portable", "python", "triton")
 
 
@@ -163,7 +162,7 @@ class Best(Mapping[str, Value]):
             sizes, lambda values: launches(self.record.launch, values, self.record.arguments)
         )
 
-    def _evaluate(self, sizes: Sizes, evaluate: Callable[[dict[str, Any]], _T]) -> _T:
+    def _evaluate(self, sizes: Sizes, evaluate: Callable[[dict[str, Any]], T]) -> T:
         sizes = whole_sizes(self.record.kernel, sizes)
         require_sizes(self.record, sizes)
         registers = self.entry.registers_of(self.config) if self.entry else None

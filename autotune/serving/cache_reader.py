@@ -9,12 +9,11 @@ import os
 from collections.abc import Callable, Iterator
 from errno import ENAMETOOLONG
 
-from autotune.core.light_typing import Any, TypeVar, cast
+from autotune.core.light_typing import Any, T
 from autotune.core.records import DeviceInfo, KernelRecord
 from autotune.errors import CacheError
 from autotune.serving.cache import device_path, folders, read_device, read_record, record_path
 
-_T = TypeVar("_T")
 Stamp = tuple[int, int, int] | None  # of a file before it was read; None: it did not exist
 
 _contents: dict[str, tuple[Stamp, Any]] = {}
@@ -57,13 +56,14 @@ class CacheReader:
             if record is not None:
                 yield folder, record
 
-    def _content(self, path: str, current: Stamp, read: Callable[[str], _T]) -> _T | None:
+    def _content(self, path: str, current: Stamp, read: Callable[[str], T]) -> T | None:
         if current is None:
             return None
         known = _contents.get(path)
         if known is None or known[0] != current:
             _contents[path] = known = (current, read(path))
-        return cast(_T, known[1])
+        content: T = known[1]
+        return content
 
     def _stamped(self, path: str) -> Stamp:
         self.stamps[path] = current = stamp(path)

@@ -15,7 +15,7 @@ from autotune.core.c_types import C_TYPES, is_dtype
 from autotune.core.frozen import optional_fields, replace
 from autotune.core.json_values import Damaged, Read
 from autotune.core.launch_plan import ARGUMENT_ROLES, CUDA_COMPILERS, TRITON, is_entry, is_option
-from autotune.core.light_typing import Any, TypeVar
+from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     ArgumentSpec,
     CallSpec,
@@ -37,8 +37,6 @@ SCHEMA = 1
 _IN_EVERY_FILE = frozenset(("shape", "value", "inputs", "returns", "shared_bytes", "when"))
 # A block of measured configurations: there are many, so each gets one line. JSON texts have no line breaks.
 _MEASURED = r'(?ms)^( +)"measured": \[$.*?^\1\]'
-
-_T = TypeVar("_T")
 
 
 def record_text(record: KernelRecord) -> str:
@@ -103,7 +101,7 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _parse(read: Callable[[Any, str], _T], text: str, path: str) -> _T:
+def _parse(read: Callable[[Any, str], T], text: str, path: str) -> T:
     try:
         data = values.mapping(values.load(text), "")
         schema = data.pop("schema", None)
@@ -117,7 +115,7 @@ def _parse(read: Callable[[Any, str], _T], text: str, path: str) -> _T:
     )
 
 
-def _object(record: type[_T]) -> Callable[[Any, str], _T]:
+def _object(record: type[T]) -> Callable[[Any, str], T]:
     return lambda value, place: values.record(record, _SCHEMA[record], _OPTIONAL[record], value, place)
 
 
