@@ -20,7 +20,7 @@ from cuda.bindings import driver
 from autotune import best_config
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
-from autotune.core.launch_plan import arguments
+from autotune.core.argument_values import arguments
 from autotune.core.records import Config
 from autotune.devices import backend
 from autotune.space import Space, bind, load_space, problem_of

@@ -113,6 +113,15 @@ def as_integer(result: Any, text: str) -> int:
     return result
 
 
+def at_least(least: int, expression: Expression, values: Names) -> int:
+    """Evaluate to a whole number of at least `least`; raises ExpressionError for any other result."""
+    result = integer(expression, values)
+    if result < least:
+        mend = rounded_up(expression.text) if result == 0 else ""
+        raise ExpressionError(f"{expression.text!r} gives {result}, expected at least {least}{mend}")
+    return result
+
+
 def rounded_up(text: str) -> str:
     """What to write where a division gives a fraction or 0, as the end of a message; empty without one."""
     from ast import NodeTransformer, unparse

@@ -1,4 +1,4 @@
-"""Derive macros, compiler options, arguments and launches from a configuration.
+"""Derive macros, compiler options and launches from a configuration.
 
 Shared by the tuner and by production code. It defines which names an expression may read.
 """
@@ -10,17 +10,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from autotune.core.c_types import (
-    C_TYPES,
-    FLOAT8,
-    element_bytes,
-    integer_limits,
-    is_complex,
-    is_floating,
-    struct_fields,
-)
+from autotune.core.argument_values import arguments
+from autotune.core.c_types import C_TYPES
 from autotune.core.expression_ops import FUNCTIONS
-from autotune.core.expressions import Expression, as_integer, as_number, integer, parse, rounded_up
+from autotune.core.expressions import at_least, integer, parse
 from autotune.core.frozen import fields, replace
 from autotune.core.light_typing import Any
 from autotune.core.records import (
@@ -30,16 +23,15 @@ from autotune.core.records import (
     Launch,
     LaunchSpec,
     Parameter,
-    Scalar,
     Sizes,
     Value,
 )
+from autotune.core.triton_entry import triton_entry
 from autotune.errors import ExpressionError
 
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo) if item.compare)
 # Parameters of best_config, which takes sizes as keywords too: no size may have one of these names.
 RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "min_match", "on_miss", "cache", "data")
-ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "local", "scalar", "view")
 _ENTRY = re.compile(
     r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[\w\s:<>,*&()\[\].+-]*>)?(?:\s*\([\w\s:<>,*&\[\]]*\))?"
 )
@@ -50,14 +42,6 @@ DEVICE_SETTINGS = ("sm_clock_mhz", "power_limit_w")
 Settings = tuple[tuple[str, int], ...]  # of a device, by these names; 0 leaves one as it is
 TRITON = "triton"  # the compiler of kernels in Triton
 TRITON_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-_TRITON_TYPES = {
-    **{f"{sign}int{bits}": f"{sign[:1] or 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    **{"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1"},
-    FLOAT8: "fp8e4nv",
-}
-_TRITON_ALIGNMENT = (
-    16  # bytes of an address, and the multiple of a number, for which Triton compiles other code
-)
 MAX_REPEAT = 10_000  # launches of one step
 DTYPE_MACROS = frozenset({"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES)})
 RESERVED_NAMES = frozenset({"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist})  # in a space file
@@ -167,71 +151,6 @@ def device_settings(texts: Mapping[str, str], values: Mapping[str, Any]) -> Sett
     return tuple(found)
 
 
-def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: str) -> tuple[Argument, ...]:
-    """Evaluate the arguments of a problem whose element type is `dtype`; raises ExpressionError."""
-    found = []
-    for number, spec in enumerate(specs):
-        try:
-            found.append(_argument(spec, values, dtype))
-        except ExpressionError as error:
-            raise error.at(f"arguments[{number}]") from None
-    return tuple(found)
-
-
-def _argument(spec: ArgumentSpec, values: Mapping[str, Any], problem_dtype: str) -> Argument:
-    dtype = problem_dtype if spec.dtype == "DTYPE" else spec.dtype
-    return Argument(
-        name=spec.name,
-        dtype=dtype,
-        role=spec.role,
-        shape=tuple(at_least(0, parse(extent), values) for extent in spec.shape),
-        value=None if spec.value is None else _scalar(spec.name, spec.value, values, dtype),
-        symbol=spec.symbol,
-        of=spec.of,
-        offset_bytes=at_least(0, parse(spec.offset or "0"), values) * element_bytes(dtype) if spec.of else 0,
-    )
-
-
-def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> Scalar:
-    """The value of a scalar: a list for a structure, a number or a list of two for a complex type.
-
-    Raises ExpressionError if the type cannot hold it.
-    """
-    found = parse(text)(values)
-    fields = struct_fields(dtype)
-    if fields or (is_complex(dtype) and isinstance(found, tuple)):
-        kinds = fields or (("", "float64", 0), ("", "float64", 0))
-        parts = found if isinstance(found, tuple) else (found,)
-        if len(parts) != len(kinds):
-            raise ExpressionError(
-                f"argument {name}: {text!r} gives {len(parts)} values for {len(kinds)} fields"
-            )
-        return tuple(_number(name, text, part, kind) for part, (_, kind, _) in zip(parts, kinds, strict=True))
-    return _number(name, text, found, dtype)
-
-
-def _number(name: str, text: str, found: Any, dtype: str) -> int | float:
-    if dtype == "bool":
-        return int(bool(found))
-    if is_floating(dtype) or is_complex(dtype):
-        return as_number(found, text)
-    value = as_integer(found, text)
-    lowest, highest = integer_limits(dtype) or (value, value)
-    if not lowest <= value <= highest:
-        raise ExpressionError(
-            f"argument {name}: {text!r} gives {value}, which {dtype} cannot hold{_wider(value, dtype)}"
-        )
-    return value
-
-
-def _wider(value: int, dtype: str) -> str:
-    """The end of a message: the type of C's numbers, of 32 bits or 64, that holds a value; empty if none."""
-    kinds = ("uint32", "uint64") if value >= 0 and dtype.startswith("u") else ("int32", "int64")
-    holding = (kind for kind in kinds if (limits := integer_limits(kind)) and limits[0] <= value <= limits[1])
-    kind = next(holding, None)
-    return f"; write dtype: {kind}, and use that type in the kernel" if kind else ""
-
-
 def launches(
     plan: Sequence[LaunchSpec], values: Mapping[str, Any], specs: Iterable[ArgumentSpec] = ()
 ) -> tuple[Launch, ...]:
@@ -264,7 +183,7 @@ def _repeated(
 ) -> tuple[Launch, ...]:
     """The launches of one step, every other one with two arrays exchanged."""
     launch = Launch(
-        entry=_triton_entry(step, values, passed) if step.constants else entry_name(step.entry, values),
+        entry=triton_entry(step, values, passed) if step.constants else entry_name(step.entry, values),
         grid=_extent("grid", step.grid, values),
         block=_extent("block", step.block, values),
         shared_bytes=integer(parse(step.shared_bytes), values),
@@ -316,27 +235,6 @@ def entry_name(text: str, values: Mapping[str, Any]) -> str:
     return text[:start] + _WORD.sub(value_of, text[start:])
 
 
-def _triton_entry(step: LaunchSpec, values: Mapping[str, Any], passed: Mapping[str, Argument]) -> str:
-    """What a Triton kernel is compiled for: `add('*fp32:16', 'i32:16', BLOCK=128, num_warps=4)`."""
-    kinds = [repr(_triton_type(passed[name])) for name in step.arguments]
-    constants = [f"{name}={values[name]!r}" for name in step.constants]
-    return f"{step.entry}({', '.join(kinds + constants)})"
-
-
-def _triton_type(argument: Argument) -> str:
-    """An argument's type, with what Triton compiles for: `:16` for a multiple, `=1` for the number 1."""
-    kind = _TRITON_TYPES.get(argument.dtype)
-    if kind is None:
-        raise ExpressionError(f"argument {argument.name}: Triton has no type {argument.dtype}")
-    if argument.value is None:
-        return f"*{kind}" if argument.offset_bytes % _TRITON_ALIGNMENT else f"*{kind}:{_TRITON_ALIGNMENT}"
-    if not isinstance(argument.value, int) or argument.dtype == "bool":
-        return kind
-    if argument.value == 1:
-        return f"{kind}=1"
-    return kind if argument.value % _TRITON_ALIGNMENT else f"{kind}:{_TRITON_ALIGNMENT}"
-
-
 def symbol_names(launches: Iterable[Launch], arguments: Iterable[ArgumentSpec | Argument]) -> tuple[str, ...]:
     """The C++ names to look up in a binary: kernels that are launched, and variables that arrays fill."""
     symbols = {argument.symbol for argument in arguments if argument.symbol}
@@ -351,12 +249,3 @@ def _extent(name: str, texts: tuple[str, ...], values: Mapping[str, Any]) -> tup
         except ExpressionError as error:
             raise error.at(f"{name}[{axis}]") from None
     return numbers[0], numbers[1], numbers[2]
-
-
-def at_least(least: int, expression: Expression, values: Mapping[str, Any]) -> int:
-    """Evaluate to a whole number of at least `least`; raises ExpressionError for any other result."""
-    result = integer(expression, values)
-    if result < least:
-        mend = rounded_up(expression.text) if result == 0 else ""
-        raise ExpressionError(f"{expression.text!r} gives {result}, expected at least {least}{mend}")
-    return result

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from autotune.compilers.kernel_source import SourceText, render
+from autotune.core.argument_values import arguments
 from autotune.core.error_bounds import DATA, UNIT_ROUNDOFF, ErrorSpec, accumulated, neighbours
 from autotune.core.expressions import number, parse
-from autotune.core.launch_plan import arguments, compiler_options, device_settings, launches
+from autotune.core.launch_plan import compiler_options, device_settings, launches
 from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Binary, CallConditions, Problem

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from autotune.core.argument_values import arguments
 from autotune.core.frozen import dataclass, field
-from autotune.core.launch_plan import arguments, compiler_options, launches, macros
+from autotune.core.launch_plan import compiler_options, launches, macros
 from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     Argument,

@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable, Mapping
 
 from autotune.core import json_values as values
+from autotune.core.argument_values import ARGUMENT_ROLES
 from autotune.core.c_types import C_TYPES, is_dtype
 from autotune.core.frozen import optional_fields, replace
 from autotune.core.json_values import Damaged, Read
-from autotune.core.launch_plan import ARGUMENT_ROLES, CUDA_COMPILERS, TRITON, is_entry, is_option
+from autotune.core.launch_plan import CUDA_COMPILERS, TRITON, is_entry, is_option
 from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     ArgumentSpec,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from autotune.core.argument_values import ARGUMENT_ROLES
 from autotune.core.c_types import C_TYPES, FLOAT8, SCALARS, integer_limits, struct_fields
-from autotune.core.launch_plan import ARGUMENT_ROLES, TRITON, is_entry
+from autotune.core.launch_plan import TRITON, is_entry
 from autotune.core.records import ArgumentSpec, Value
 from autotune.core.text import hint
 from autotune.space.structures import read_fields, read_struct_value

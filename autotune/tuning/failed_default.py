@@ -10,8 +10,8 @@ from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.compilers.portable_words import portable_for, portable_names
+from autotune.core.argument_values import arguments
 from autotune.core.expressions import integer, parse
-from autotune.core.launch_plan import arguments
 from autotune.core.text import bare_code, nearest, size_text
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError

@@ -7,6 +7,7 @@ import pytest
 
 from autotune.compilers.kernel_source import read_source, render
 from autotune.core import launch_plan as plan
+from autotune.core.argument_values import arguments
 from autotune.devices import backend
 from autotune.space import lint
 from tests.kernel_space import CPU, bound, reference_of, spec_of, steps
@@ -69,7 +70,7 @@ def _on_cpu(config, sizes, inputs):
     source = render(read_source(SPEC.source), plan.macros(SPEC.parameters, config, "float32"))
     program = device.load(compiler.compile(source, ("-cl-opt-disable",)))
     given = {}
-    for argument in plan.arguments(SPEC.arguments, values, "float32"):
+    for argument in arguments(SPEC.arguments, values, "float32"):
         if argument.value is not None:
             given[argument.name] = np.uint32(argument.value)
         else:
