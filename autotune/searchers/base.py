@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from autotune.core.records import Config
 from autotune.core.trials import Trial
@@ -20,44 +20,6 @@ a repeated one costs budget. Raises BudgetSpent: let it pass through."""
 
 FASTER = 0.01  # share of the time by which something counts as faster
 _UNKNOWN = Traits()
-
-
-@runtime_checkable
-class Stream(Protocol):
-    """Evaluates configurations while a searcher goes on; an `evaluate` for several devices also is one."""
-
-    @property
-    def parallel(self) -> int:
-        """How many configurations should be under way."""
-        ...
-
-    def submit(self, configs: Sequence[Config]) -> None:
-        """Begin to evaluate configurations."""
-        ...
-
-    def collect(self) -> list[Trial]:
-        """Wait for trials that have ended since the last call, in any order; raises BudgetSpent."""
-        ...
-
-
-def stream(evaluate: Evaluate) -> Stream:
-    """The stream of an `evaluate`; one that has none evaluates a batch when it is submitted."""
-    return evaluate if isinstance(evaluate, Stream) else _Batches(evaluate)
-
-
-class _Batches:
-    parallel = 1
-
-    def __init__(self, evaluate: Evaluate) -> None:
-        self._evaluate = evaluate
-        self._trials: list[Trial] = []
-
-    def submit(self, configs: Sequence[Config]) -> None:
-        self._trials += self._evaluate(configs)
-
-    def collect(self) -> list[Trial]:
-        trials, self._trials = self._trials, []
-        return trials
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.core.records import Config
 from autotune.core.trials import Trial
-from autotune.searchers.base import Evaluate, stream
-from autotune.searchers.exhaustive import BATCH
+from autotune.searchers.base import Evaluate
 from autotune.searchers.random_search import RandomSearch
+from autotune.searchers.streams import BATCH, stream
 from autotune.space import Space
 
 MIN_MS = 1e-6  # keeps the logarithm finite

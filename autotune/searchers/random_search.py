@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from autotune.searchers.base import Evaluate
-from autotune.searchers.exhaustive import evaluate_rows
+from autotune.searchers.streams import evaluate_rows
 from autotune.space import Space
 
 

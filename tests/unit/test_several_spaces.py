@@ -7,8 +7,8 @@ import pytest
 from autotune.devices import listing
 from autotune.devices.listing import Listing
 from autotune.evaluation.journal import read_trials
-from autotune.searchers.exhaustive import evaluate_rows
 from autotune.searchers.random_search import RandomSearch
+from autotune.searchers.streams import evaluate_rows
 
 
 def two_spaces(folder):

@@ -9,8 +9,9 @@ from itertools import islice
 import numpy as np
 
 from autotune.core.records import Config
-from autotune.searchers.base import Evaluate, SourceResults, stream
+from autotune.searchers.base import Evaluate, SourceResults
 from autotune.searchers.random_search import RandomSearch
+from autotune.searchers.streams import stream
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History

@@ -1,0 +1,67 @@
+"""Streams of trials, which keep several devices busy, from what a searcher is given to evaluate with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.core.records import Config
+from autotune.core.trials import Trial
+from autotune.searchers.base import Evaluate
+from autotune.space import Space
+
+BATCH = 1024  # the budget is checked before every trial, so a large batch only helps to work ahead
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """Evaluates configurations while a searcher goes on; an `evaluate` for several devices also is one."""
+
+    @property
+    def parallel(self) -> int:
+        """How many configurations should be under way."""
+        ...
+
+    def submit(self, configs: Sequence[Config]) -> None:
+        """Begin to evaluate configurations."""
+        ...
+
+    def collect(self) -> list[Trial]:
+        """Wait for trials that have ended since the last call, in any order; raises BudgetSpent."""
+        ...
+
+
+def stream(evaluate: Evaluate) -> Stream:
+    """The stream of an `evaluate`; one that has none evaluates a batch when it is submitted."""
+    return evaluate if isinstance(evaluate, Stream) else _Batches(evaluate)
+
+
+class _Batches:
+    parallel = 1
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self._trials: list[Trial] = []
+
+    def submit(self, configs: Sequence[Config]) -> None:
+        self._trials += self._evaluate(configs)
+
+    def collect(self) -> list[Trial]:
+        trials, self._trials = self._trials, []
+        return trials
+
+
+def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], evaluate: Evaluate) -> None:
+    """Evaluate rows of the space in this order, in batches; BudgetSpent passes through."""
+    trials, under_way = stream(evaluate), 0
+    for start in range(0, len(rows), BATCH):
+        batch = [space.config(int(row)) for row in rows[start : start + BATCH]]
+        trials.submit(batch)
+        under_way += len(batch)
+        while under_way > BATCH // 2:  # several devices stay busy
+            under_way -= len(trials.collect())
+    while under_way:
+        under_way -= len(trials.collect())
