@@ -19,12 +19,12 @@ from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
 from autotune.searchers.surrogate.gaussian_process import (
     Kernel,
-    Posterior,
     _NegativeLogPosterior,
     default_hyper_prior,
     fit,
 )
 from autotune.searchers.surrogate.initial_design import maximin_order
+from autotune.searchers.surrogate.posterior import Posterior
 from autotune.space.recorded import recorded_space, unknown_device
 from autotune.testing import InProcessEvaluator
 from autotune.tuning.source_results import summary

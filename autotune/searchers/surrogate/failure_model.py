@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.searchers.surrogate.encoding import Axis, Floats, Positions
-from autotune.searchers.surrogate.gaussian_process import Kernel, Posterior, default_hyper_prior, fit
+from autotune.searchers.surrogate.gaussian_process import Kernel, default_hyper_prior, fit
+from autotune.searchers.surrogate.posterior import Posterior
 
 NOISE = 0.05
 

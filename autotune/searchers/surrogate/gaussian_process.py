@@ -1,4 +1,4 @@
-"""Gaussian process with a product kernel over the parameters, and basis functions from other devices.
+"""The kernel of a Gaussian process over the parameters, with basis functions, and its fit to measurements.
 
 The correlation of two values of a parameter is 1 - depth + depth * Matern-5/2 of their distance. A parameter
 that hardly matters leaves all configurations correlated, and one that matters still leaves some correlation
@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from autotune.searchers.surrogate.encoding import Axis, Floats, Positions
 
 MIN_NOISE = 1e-6
-MIN_VARIANCE = 1e-6
 MAX_ITERATIONS = 25  # of the optimiser, which starts from the previous fit
 CACHED_ELEMENTS = 2**16  # of a matrix that stay in a core's cache
 ROOT_5 = math.sqrt(5.0)
@@ -208,88 +206,3 @@ class _NegativeLogPosterior:
         for index, (weight, outer) in enumerate(zip(kernel.weights, self._outer, strict=True)):
             weights[index] += weight * (by_entry @ outer)
         return float(loss), gradient
-
-
-class Posterior:
-    """A Gaussian process over candidates, conditioned on some of them.
-
-    The variance depends on where was measured and not on the results, so it is known as soon as a point is
-    proposed, and several quantities measured at the same points share one factorisation. Source: Rasmussen
-    and Williams, Gaussian Processes for Machine Learning (2006), algorithm 2.1.
-    """
-
-    def __init__(self, kernel: Kernel, positions: Positions, basis: Floats, points: list[int]) -> None:
-        """Condition on some candidates.
-
-        Args:
-            kernel: the covariance function.
-            positions: of the candidates, shape (candidates, axes).
-            basis: values of the basis functions, shape (candidates, functions).
-            points: indices of the measured candidates.
-        """
-        self.points = list(points)
-        self.kernel, self._noise, self._weights = kernel, kernel.noise, kernel.weights
-        self._positions = positions
-        self._basis = basis
-        self.variance = kernel.variance + basis**2 @ self._weights
-        self._root = np.zeros((0, 0))  # Cholesky factor of the points' covariance
-        # root^-1 times the covariance of points and candidates; single precision, as reading it dominates
-        self._cross = np.empty((0, len(positions)), dtype=np.float32)
-        if points:
-            cross = self._covariance(points)
-            among = cross[:, points]
-            among[np.diag_indices_from(among)] += self._noise
-            self._root = cholesky(among, lower=True, check_finite=False)
-            self._cross = self._solve(cross).astype(np.float32)
-            self._reduce_variance(self._cross)
-
-    def add(self, point: int) -> None:
-        """Condition on one more candidate."""
-        count = len(self.points)
-        self._reserve(count + 1)
-        covariance = self._covariance([point])[0]
-        link = self._solve(covariance[self.points])
-        corner = math.sqrt(max(covariance[point] + self._noise - link @ link, MIN_VARIANCE))
-        self._root[count, :count] = link
-        self._root[count, count] = corner
-        self._cross[count] = (covariance - link.astype(np.float32) @ self._cross[:count]) / corner
-        self._reduce_variance(self._cross[count : count + 1])
-        self.points.append(point)
-
-    def means(self, measured: Floats) -> Floats:
-        """Expected quantities at every candidate, 0 without data.
-
-        Shape (points,) gives (candidates,), and (points, quantities) gives (quantities, candidates).
-        """
-        solved = self._solve(measured).T.astype(np.float32)
-        return np.asarray(solved @ self._cross[: len(self.points)], dtype=float)
-
-    def joint_covariance(self, candidates: NDArray[np.intp]) -> Floats:
-        """Covariance of some candidates, given the points."""
-        positions, basis = self._positions[candidates], self._basis[candidates]
-        prior = self.kernel.covariance(positions, positions) + (basis * self._weights) @ basis.T
-        cross = self._cross[: len(self.points), candidates].astype(float)
-        return np.asarray(prior - cross.T @ cross)
-
-    def _solve(self, right: Floats) -> Floats:
-        count = len(self.points)
-        root = self._root[:count, :count]
-        return np.asarray(solve_triangular(root, right, lower=True, check_finite=False))
-
-    def _covariance(self, points: list[int]) -> Floats:
-        covariance = self.kernel.covariance(self._positions[points], self._positions)
-        if self._basis.shape[1]:
-            covariance += (self._basis[points] * self._weights) @ self._basis.T
-        return covariance
-
-    def _reduce_variance(self, cross: NDArray[np.float32]) -> None:
-        self.variance = np.maximum(self.variance - np.einsum("ij,ij->j", cross, cross), MIN_VARIANCE)
-
-    def _reserve(self, count: int) -> None:
-        if count <= len(self._cross):
-            return
-        size, used = max(32, count * 3 // 2), len(self._cross)
-        cross = np.empty((size, self._cross.shape[1]), dtype=np.float32)
-        root = np.zeros((size, size))
-        cross[:used], root[:used, :used] = self._cross, self._root
-        self._cross, self._root = cross, root

@@ -12,13 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions
-from autotune.searchers.surrogate.gaussian_process import (
-    HyperPrior,
-    Kernel,
-    Posterior,
-    default_hyper_prior,
-    fit,
-)
+from autotune.searchers.surrogate.gaussian_process import HyperPrior, Kernel, default_hyper_prior, fit
+from autotune.searchers.surrogate.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
