@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from operator import index
 
-from autotune.core.expressions import integer, parse
+from autotune.core.expressions import at_least, integer, parse
 from autotune.core.frozen import dataclass
-from autotune.core.launch_plan import at_least, known_values
+from autotune.core.launch_plan import known_values
 from autotune.core.light_typing import Any
 from autotune.core.records import Config, DeviceInfo, KernelRecord, Sizes
 from autotune.core.text import size_text
