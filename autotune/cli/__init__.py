@@ -19,6 +19,7 @@ from autotune.cli.parsing import complete_words, parse, parser
 from autotune.errors import AutotuneError, InputError
 
 _SHOWING_PROGRESS = ("adopt", "check", "diagnose", "feasible", "ladder", "run", "search", "versus")
+_RESUMING = ("adopt", "feasible", "ladder", "search")  # run again, they go on where they were interrupted
 _HELP = {"-h", "--help"}
 _QUIET = {"-q", "--quiet", *_HELP}
 _COMPLETION = "_ARGCOMPLETE"  # set by the shell's completion
@@ -37,9 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # for names that the terminal's encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
+    words = sys.argv[1:] if arguments is None else arguments
     try:
         _require_folder()
-        words = sys.argv[1:] if arguments is None else arguments
         if _COMPLETION in os.environ:
             complete_words()
         if not words:
@@ -55,17 +56,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AutotuneError as error:
         return _fail(str(error), 1)
     except KeyboardInterrupt:
-        return _fail("interrupted; the same command resumes", 130)
+        return _interrupted(words)
     except ImportError:
         if not _interrupts:
             raise
-        return _fail("interrupted; the same command resumes", 130)
+        return _interrupted(words)
     except BrokenPipeError:  # the reader of the output, such as `head`, has finished
         _drop_output()
     except OSError as error:  # such as a full disk
         _drop_output()
         return _fail(": ".join(map(str, filter(None, (error.filename, error.strerror or error)))), 1)
     return 0
+
+
+def _interrupted(words: Sequence[str]) -> int:
+    resumes = bool(words) and words[0] in _RESUMING
+    return _fail("interrupted; the same command resumes" if resumes else "interrupted", 130)
 
 
 def _say_starting(words: Sequence[str]) -> None:

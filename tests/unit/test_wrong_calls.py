@@ -82,7 +82,7 @@ def test_a_misspelt_parameter_of_an_answer_is_told_with_the_one_that_is_meant():
     best = best_config("reduce", "nvidia-h200")
     with pytest.raises(KeyError, match=r"no parameter 'BLOCKSIZE'; did you mean BLOCK_SIZE\?"):
         best["BLOCKSIZE"]
-    with pytest.raises(KeyError, match=r"'BLOCK'; did you mean BLOCKS_PER_UNIT or BLOCK_SIZE\?"):
+    with pytest.raises(KeyError, match=r"'BLOCK'; did you mean BLOCK_SIZE or BLOCKS_PER_UNIT\?"):
         best["BLOCK"]
     assert "BLOCKSIZE" not in best and best.get("BLOCKSIZE", 7) == 7
 
@@ -97,7 +97,7 @@ def test_an_unknown_dialect_has_no_options():
 )
 def test_a_misspelt_device_is_told_with_the_one_that_has_results(tuned, recwarn, name, meant):
     best_config("double", name, n=1000, cache=tuned.path / "cache")
-    said = [str(one.message) for one in recwarn]
+    said = [str(one.message) for one in recwarn if one.category is UserWarning]  # no other test's
     assert said == ([f"double: no results for a device {name}; did you mean {meant}?"] if meant else [])
 
 
