@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,7 @@ def _digest(call: KernelCall, parts: _Parts, spec: SpaceSpec, shown: SourceText)
         spec.sizes["default"],
         call.atol,
         _without_functions(call.defines),
+        *([_source(call.verify)] if call.verify else []),  # verdicts of an earlier one do not hold
     )
     return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
@@ -162,6 +164,14 @@ def _without_functions(given: Any) -> Any:
     if isinstance(given, list):
         return [_without_functions(one) for one in given]
     return function_name(given) if callable(given) else given
+
+
+def _source(function: Callable[..., Any]) -> str:
+    """The source of a function, or its name where there is none."""
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return function_name(function)
 
 
 def _check_kernel(call: KernelCall, dialect: str) -> None:

@@ -202,6 +202,19 @@ def test_a_script_with_functions_finds_its_journal_again():
     assert digest() == digest()
 
 
+def test_another_verify_is_another_search():
+    def digest(verify):
+        call = KernelCall("vector_add", ADD, SIZE, arguments(), {"block_size_x": [128]}, verify=verify)
+        return read_request(call).digest
+
+    def strict(answer, result, atol):
+        return False
+
+    lenient = lambda answer, result, atol: True  # noqa: E731
+    assert digest(strict) == digest(strict)
+    assert len({digest(strict), digest(lenient), digest(None)}) == 3
+
+
 def test_run_kernel_returns_the_arguments_as_the_kernel_leaves_them():
     given = arguments()
     params = {"block_size_x": 64, "nvml_gr_clock": 1200}  # a clock is set for timing only
