@@ -186,7 +186,7 @@ def test_random_caches_give_the_same_answers(tmp_path, seed, names, is_alike):
         slug: name for slug, name in STRANGERS.items() if f"_{slug}," in (tmp_path / "reduce.h").read_text()
     }
     for slug, name in (held | strangers).items():
-        for number in range(500 // len(held | strangers) + 1):
+        for number in range(1000 // len(held | strangers) + 1):
             sizes = (
                 draw.choice(stored)
                 if number % 4 == 0
