@@ -146,8 +146,8 @@ def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None)
     """
     origin = entry.provenance
     newest = max((other.provenance for other in record.entries), key=lambda provenance: provenance.tuned_at)
-    now = [("kernel source", origin.source_sha256, newest.source_sha256)]
-    now += [("space", origin.space_sha256, newest.space_sha256)]
+    now = [("kernel source", origin.source_sha256[:12], newest.source_sha256[:12])]
+    now += [("space", origin.space_sha256[:12], newest.space_sha256[:12])]
     if device is not None:
         now += [("driver", origin.driver, device.driver), ("runtime", origin.runtime, device.runtime)]
     return tuple(change_sentence(*row) for row in now if row[1] != row[2])
