@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -234,7 +235,16 @@ class CallMaker:
                 reasons.append(change_sentence("compiler", origin.compiler, compiler))
         if reasons:
             what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
-            warnings.warn(f"{what} is stale: {' '.join(reasons)}", StaleWarning, stacklevel=7)
+            text = f"{what} is stale: {' '.join(reasons)}"
+            warnings.warn(text, StaleWarning, stacklevel=_level_of_caller())
+
+
+def _level_of_caller() -> int:
+    """The `stacklevel` that names the line of the program which called the kernel."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("autotune."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _is_driver_expected(now: DeviceInfo, best: Best, origin: Provenance) -> bool:

@@ -274,6 +274,17 @@ def test_a_package_without_unsigned_types_may_pass_signed_ones(rows, queue):
     assert (out.get() == 2 * matrix(8, 32).sum(axis=1)).all()
 
 
+@pytest.mark.parametrize("on_device", [False, True])
+def test_what_is_stale_is_told_at_the_line_of_the_call(rows, queue, on_device):
+    source = rows.parents[2] / "kernels/rows.cu"
+    source.write_text(SOURCE + "\n/* changed */\n")
+    x, out = matrix(8, 32), np.zeros(8, np.int32)
+    arrays = [cl_array.to_device(queue, one) for one in (x, out)] if on_device else (x, out)
+    with pytest.warns(StaleWarning) as said:
+        load_kernel("rows")(*arrays)
+    assert said.pop(StaleWarning).filename == __file__
+
+
 def test_another_source_than_the_tuned_one_is_said_once(rows, queue):
     source = rows.parents[2] / "kernels/rows.cu"
     source.write_text(SOURCE + "\n/* changed */\n")
