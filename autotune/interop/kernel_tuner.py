@@ -118,11 +118,11 @@ def write(recording: Recording) -> str:
 def _result(row: Mapping[str, Any], place: str, names: list[str], objective: str) -> RecordedResult:
     config = recorded_config(row, names, place)
     extras = {name: item for name, item in row.items() if name not in config}
-    error_key = next((key for key in (_ERROR, objective, "time") if isinstance(row.get(key), str)), None)
+    error_key = next((key for key in (_ERROR, objective, "time") if isinstance(extras.get(key), str)), None)
     time_ms = None
     if error_key is not None:
         detail = str(extras.pop(error_key))
-    elif "time" not in row:
+    elif "time" not in extras:  # where a parameter has this name, too
         raise values.Damaged(place, "a time or an error; other objectives are not supported", dict(row))
     else:
         time_ms = recorded_number(extras.pop("time"))

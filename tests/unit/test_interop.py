@@ -178,6 +178,11 @@ def test_times_in_other_units_become_milliseconds(tmp_path):
             lambda d: [row.pop("time") for row in d["cache"].values()],
             "expected a time or an error; other objectives are not supported",
         ),
+        (
+            CACHE,
+            lambda d: d["tune_params_keys"].append("time"),  # then no row has a time of its own
+            "expected a time or an error; other objectives are not supported",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place(tmp_path, source, edit, message):
