@@ -13,6 +13,12 @@ from autotune.errors import InputError
 EXAMPLE = "autotune export runs/FILE.jsonl --format t4 -o results.json"
 HEADER = "c-header"
 STUDY = "optuna"
+_KINDS = {  # what a file of a format is called, and its suffixes; a study is added to what is there
+    "t4": ("a file of T4 results", (".json",)),
+    "kernel-tuner": ("a cache of Kernel Tuner", (".json",)),
+    "journal": ("a journal", (".jsonl",)),
+    HEADER: ("a header", (".h", ".hpp")),
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +48,10 @@ def run(parsed: argparse.Namespace) -> None:
     """Write the file and say what it holds."""
     from autotune.interop import WRITERS, optuna_study, read_recording
     from autotune.interop.c_header import header
-    from autotune.interop.files import write_text
+    from autotune.interop.files import require_own_kind, write_text
 
+    if parsed.format in _KINDS:
+        require_own_kind(Path(parsed.output), *_KINDS[parsed.format], "-o")
     if parsed.format == HEADER:
         write_text(Path(parsed.output), header(parsed.source, parsed.cache))
         emit(f"the tuned results of {parsed.source} in {parsed.output}")

@@ -74,8 +74,10 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.analysis.find_journal import find_journal
     from autotune.evaluation.journal_rows import encode_trial
     from autotune.interop.csv_file import trials_csv
-    from autotune.interop.files import write_text
+    from autotune.interop.files import require_own_kind, write_text
 
+    if parsed.csv is not None:
+        require_own_kind(parsed.csv, "a CSV file", (".csv",), "--csv")
     journals = [find_journal(name) for name in parsed.journal]
     if parsed.importance and len(journals) > 1:
         raise InputError("--importance: trials of several journals cannot be compared; name one journal")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -29,6 +30,22 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (EOFError, zlib.error) as error:
         raise InputError(f"{path}: damaged: {error}") from None
+
+
+def require_own_kind(path: Path, kind: str, suffixes: Sequence[str], option: str) -> None:
+    """Raise InputError if a file is there that is not of the kind to be written, as its suffix says.
+
+    Args:
+        path: The file to be written; one that is empty, or a pipe, may be replaced.
+        kind: What is written, for the message: "a CSV file".
+        suffixes: The usual ones of such a file.
+        option: The option that names the file.
+    """
+    suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
+    if path.is_file() and path.stat().st_size and suffix.lower() not in suffixes:
+        raise InputError(
+            f"{path}: exists and is not {kind} ({' or '.join(suffixes)}); choose another file with {option}"
+        )
 
 
 def write_text(path: Path, text: str) -> None:

@@ -166,6 +166,32 @@ def test_what_is_exported_can_be_read_again(tmp_path, form, name, capsys):
     assert again == [(result.config, result.time_ms) for result in read_recording(T4).results]
 
 
+@pytest.mark.parametrize(
+    ("form", "name", "kind"),
+    [
+        ("t4", "space.yaml", "a file of T4 results (.json)"),
+        ("t4", "journal.jsonl", "a file of T4 results (.json)"),
+        ("kernel-tuner", "space.yaml.gz", "a cache of Kernel Tuner (.json)"),
+        ("journal", "results.json", "a journal (.jsonl)"),
+        ("c-header", "kernel.cu", "a header (.h or .hpp)"),
+    ],
+)
+def test_an_export_never_replaces_a_file_of_another_kind(tmp_path, capsys, form, name, kind):
+    path = tmp_path / name
+    path.write_text("mine")
+    source = "reduce" if form == "c-header" else str(T4)
+    assert main(["export", source, "--format", form, "-o", str(path)]) == 2
+    assert f"{path}: exists and is not {kind}; choose another file with -o" in capsys.readouterr().err
+    assert path.read_text() == "mine"
+
+
+def test_an_export_replaces_a_file_of_its_kind(tmp_path):
+    path = tmp_path / "t4.JSON"
+    path.write_text("old")
+    assert main(["export", str(T4), "--format", "t4", "-o", str(path)]) == 0
+    assert len(read_recording(path).results) == 39
+
+
 def test_a_cache_of_kernel_tuner_keeps_the_names_of_sizes(tmp_path):
     path = tmp_path / "cache.json"
     named = replace(read_recording(T4), sizes={"rows": 64, "columns": 8})

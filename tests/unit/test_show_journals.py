@@ -50,3 +50,12 @@ def test_the_csv_has_a_row_for_each_selected_trial(folder):
     assert {(row["A"], row["B"]) for row in found} == {(a, b) for a in "12" for b in "012"}
     assert all(float(row["time_ms"]) > 0 and row["status"] == "ok" for row in found)
     assert {row["journal"] for row in found} == {result["journal"]}
+    assert folder.run("show", "j.jsonl", "--csv", "out.csv").returncode == 0
+
+
+def test_a_csv_never_replaces_a_file_of_another_kind(folder):
+    folder.search("--budget", "2", "--journal", "j.jsonl")
+    before = folder.files()
+    done = folder.run("show", "j.jsonl", "--csv", "j.jsonl")
+    assert done.returncode == 2 and folder.files() == before
+    assert "j.jsonl: exists and is not a CSV file (.csv); choose another file with --csv" in done.stderr
