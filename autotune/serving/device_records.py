@@ -98,11 +98,13 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
         )
     known = sorted({name for place in places for name in kernels(str(place))})
     found = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]
+    none = f"no results for a kernel {kernel!r} in {' or '.join(found)}"
+    if near := nearest(kernel, known):
+        return none + near
     others = f"there are: {', '.join(known)}" if known else "there are none of other kernels either"
     return (
-        f"no results for a kernel {kernel!r} in {' or '.join(found)}; {others}; tune it "
-        f"with: autotune search {kernel}.yaml; results elsewhere are found with --cache DIR, cache=DIR or "
-        f"$AUTOTUNE_CACHE{nearest(kernel, known)}"
+        f"{none}; {others}; tune it with: autotune search {kernel}.yaml; "
+        "results elsewhere are found with --cache DIR, cache=DIR or $AUTOTUNE_CACHE"
     )
 
 

@@ -363,7 +363,7 @@ def test_a_kernel_that_does_not_compile_or_is_not_there_is_named(rows, queue, tm
     with pytest.raises(InputError, match=r"rows: no source at kernels/rows\.cu or .*; name it as source="):
         load_kernel("rows")
     with pytest.raises(
-        NoConfig, match=r"no results for a kernel 'cows' in .*/cache.* or .*; there are: .*rows"
+        NoConfig, match=r"no results for a kernel 'cows' in .*/cache.* or .*; did you mean rows"
     ):
         load_kernel("cows", source=tmp_path / "broken.cu")
 

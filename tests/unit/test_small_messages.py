@@ -21,6 +21,27 @@ def test_best_elsewhere_names_its_folders_in_full_and_those_that_are_missing(fol
     assert f"{folder.path / 'cache'} or " in unknown.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("best",),
+        ("compare",),
+        ("build", "-o", "built"),
+        ("report",),
+        ("plot", "matrix", "-o", "a.svg"),
+        ("export", "--format", "c-header", "-o", "a.h"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_misspelt_kernel_is_not_to_be_tuned_but_written_as_its_neighbour(folder, command):
+    folder.search("--budget", "1")
+    before = folder.files()
+    done = folder.run(*command, "doubel")
+    assert done.returncode != 0 and folder.files() == before
+    assert "no results for a kernel 'doubel' in " in done.stderr
+    assert done.stderr.endswith("; did you mean double?\n") and "autotune search" not in done.stderr
+
+
 def test_a_strategy_names_its_engine(folder):
     search = ("search", "double.yaml", "-d", "fake", "--strategy")
     assert "add --engine kernel_tuner\n" in folder.run(*search, "genetic_algorithm").stderr
