@@ -29,6 +29,8 @@ from autotune.serving.cache import Folder, store
 from autotune.serving.device_records import DeviceRecord, device_records
 from autotune.serving.lookup import best_config
 
+_OTHER_DIALECTS = {".cl": "opencl", ".py": "python"}  # by suffix, unless Triton or `__global__` is in it
+
 
 class Built(NamedTuple):
     """The binaries of one kernel for one architecture."""
@@ -109,11 +111,13 @@ def build(
 
     Raises:
         NoConfig: The kernel has no results.
-        InputError: An architecture is unknown, or none is given and no NVIDIA GPU has results.
+        InputError: The kernel is not for CUDA; an architecture is unknown; or none is given and no NVIDIA GPU
+            has results.
         SetupError: A configuration does not compile.
         WriteError: The folder cannot be written.
     """
     results = _Results(kernel, cache, tuple(device_records(kernel, cache)))
+    _require_cuda(source)
     names = list(architectures) or results.architectures
     if not names:
         raise InputError(f"{kernel}: no NVIDIA GPU has results; name architectures, such as sm_90")
@@ -133,6 +137,13 @@ def build(
     except OSError as error:
         raise WriteError(f"{output}: cannot be written: {error.strerror}") from None
     return built
+
+
+def _require_cuda(source: SourceText) -> None:
+    """Raise InputError for a kernel that no CUDA compiler takes; portable.h has `__global__`, too."""
+    dialect = _OTHER_DIALECTS.get(source.path.suffix)
+    if dialect and not source.is_triton and "__global__" not in source.text:
+        raise InputError(f"{source.path}: the kernel is written in dialect {dialect!r}, not for CUDA")
 
 
 def _build(

@@ -10,7 +10,7 @@ from autotune.compilers.kernel_source import packaged, read_source
 from autotune.errors import CacheError, InputError
 from autotune.hardware.architectures import architecture
 from autotune.runtime.shipped import FOLDER, ShippedBinaries, binary_key
-from tests.conftest import run_in_process
+from tests.conftest import ROOT, run_in_process
 
 H100 = architecture("sm_90").device
 
@@ -85,3 +85,17 @@ def test_wrong_input_is_one_line(tmp_path, words, message):
     done = run_in_process(tmp_path, "build", *words, "-o", "tuned")
     assert done.returncode != 0 and message in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "tuned").exists()
+
+
+@pytest.mark.parametrize("options", [(), ("--architectures", "sm_90")])
+@pytest.mark.parametrize(
+    ("kernel", "source", "dialect"), [("sums", "sums.cl", "opencl"), ("double", "double.py", "python")]
+)
+def test_a_kernel_that_is_not_for_cuda_is_refused_before_anything_is_written(
+    tmp_path, kernel, source, dialect, options
+):
+    golden = ROOT / "tests/golden/identity-1"
+    words = (kernel, "--cache", golden / "cache", "--source", golden / source, *options)
+    done = run_in_process(tmp_path, "build", *words, "-o", "tuned")
+    assert done.returncode == 2 and not (tmp_path / "tuned").exists()
+    assert f"{source}: the kernel is written in dialect '{dialect}', not for CUDA\n" in done.stderr
