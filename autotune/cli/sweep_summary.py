@@ -12,7 +12,7 @@ from autotune.cli.search_summary import late_checks, result_json
 from autotune.cli.tables import UNKNOWN, cell, ratio_cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.records import Config, Tier, VariantTable
-from autotune.core.text import ratio_text, table_sizes
+from autotune.core.text import count_text, ratio_text, table_sizes
 from autotune.serving.portability import Slowdown, expected_slowdown
 from autotune.tuning.sweep import Sweep
 
@@ -22,7 +22,7 @@ def sweep_text(found: Sweep) -> Group:
     first, tried = found.results[0], sum(len(result.trials) for result in found.results)
     head = (
         f"{first.task.spec.kernel} on {first.task.device.name} ({first.task.address}): "
-        f"{len(found.results)} problems, {tried:,} trials in {found.seconds:.0f} s"
+        f"{count_text(len(found.results), 'problem')}, {count_text(tried, 'trial')} in {found.seconds:.0f} s"
     )
     last = (*late_checks(found.results), f"kept in {first.cache_file}")
     return Group(head, _results(found), *map(_variants, found.tables), *last)
@@ -78,8 +78,8 @@ def _variants(one: VariantTable) -> str:
     expected = _expected(one)
     bound = "not known: too few sizes" if expected is None else f"{expected:.2f} times the best possible"
     head = (
-        f"{one.dtype}: {len(one.configs)} variants serve all sizes between; expected time there {bound} "
-        f"({len(one.left_out)} sizes left out in turn)"
+        f"{one.dtype}: {count_text(len(one.configs), 'variant')} for all sizes between; expected time there "
+        f"{bound} ({count_text(len(one.left_out), 'size')} left out in turn)"
     )
     return "\n".join([head, *(f"{number:>4}  {config}" for number, config in enumerate(one.configs, 1))])
 

@@ -48,7 +48,15 @@ def test_a_range_of_sizes_ends_in_variants_that_serve_what_lies_between(folder):
     counts = trials(folder)
     assert len(counts) == 3 and max(counts.values()) <= 17  # the others take part of the budget
     again = folder.run("search", "double.yaml", "--device", "fake", *command)
-    assert "int32: 2 variants serve all sizes between" in again.stdout and trials(folder) == counts
+    assert "int32: 2 variants for all sizes between" in again.stdout and trials(folder) == counts
+
+
+def test_a_sweep_tells_one_variant_and_one_size_in_the_singular(folder):
+    done = folder.run("search", "double.yaml", "--device", "fake", "--sweep", "n=500:2000:x2")
+    assert "int32: 1 variant for all sizes between; " in done.stdout
+    assert "(1 size left out in turn)" in done.stdout
+    alone = folder.run("search", "double.yaml", "--device", "fake", "--sweep", "n=500:500:x2")
+    assert ": 1 problem, " in alone.stdout
 
 
 def test_a_sweep_says_what_no_time_was_left_for_in_its_last_rounds(folder, monkeypatch):
