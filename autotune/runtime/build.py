@@ -111,13 +111,15 @@ def build(
 
     Raises:
         NoConfig: The kernel has no results.
-        InputError: The kernel is not for CUDA; an architecture is unknown; or none is given and no NVIDIA GPU
-            has results.
+        InputError: The kernel is not for CUDA; the output is a file; an architecture is unknown; or none is
+            given and no NVIDIA GPU has results.
         SetupError: A configuration does not compile.
         WriteError: The folder cannot be written.
     """
     results = _Results(kernel, cache, tuple(device_records(kernel, cache)))
     _require_cuda(source)
+    if output.is_file():
+        raise InputError(f"{output}: is a file; expected a folder for the binaries")
     names = list(architectures) or results.architectures
     if not names:
         raise InputError(f"{kernel}: no NVIDIA GPU has results; name architectures, such as sm_90")

@@ -99,3 +99,11 @@ def test_a_kernel_that_is_not_for_cuda_is_refused_before_anything_is_written(
     done = run_in_process(tmp_path, "build", *words, "-o", "tuned")
     assert done.returncode == 2 and not (tmp_path / "tuned").exists()
     assert f"{source}: the kernel is written in dialect '{dialect}', not for CUDA\n" in done.stderr
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "tuned").write_text("mine")
+    done = run_in_process(tmp_path, "build", "matadd", "-o", "tuned")
+    assert done.returncode == 2
+    assert "autotune: tuned: is a file; expected a folder for the binaries" in done.stderr
+    assert (tmp_path / "tuned").read_text() == "mine"
