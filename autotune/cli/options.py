@@ -69,9 +69,10 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
         name, separator, number = text.partition("=")
         digits = number.replace("_", "").replace(",", "")
         if not separator or not name or not re.fullmatch("[0-9]{1,18}", digits) or int(digits) < 1:
+            meant = name if name.isidentifier() else "n"
             raise InputError(
                 f"--size {text}: expected NAME=NUMBER with a number of at least 1; write the size's name as "
-                "`sizes` in the space file has it, such as --size n=1000000"
+                f"`sizes` in the space file has it, such as --size {meant}=1000000"
             )
         if name in RESERVED_SIZES:
             raise InputError(f"--size {text}: {name} cannot be the name of a size")

@@ -135,4 +135,6 @@ def require_sizes(record: KernelRecord, sizes: Sizes) -> None:
     expected = [sorted(entry.sizes) for entry in record.entries]
     if expected and sorted(sizes) not in expected:
         takes, given = ", ".join(expected[0]) or "none", ", ".join(sorted(sizes)) or "none"
-        raise InputError(f"{record.kernel}: takes the sizes {takes}; given: {given}")
+        left = [name for name in expected[0] if name not in sizes]
+        missing = f"; missing: {', '.join(left)}" if left else ""
+        raise InputError(f"{record.kernel}: takes the sizes {takes}; given: {given}{missing}")

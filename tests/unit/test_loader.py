@@ -217,8 +217,8 @@ def test_the_type_is_the_one_asked_for_else_the_first_declared(root):
 @pytest.mark.parametrize(
     ("sizes", "complaint"),
     [
-        ({"m": 64}, "reduce: takes the sizes n; given: m"),
-        ({"n": 64, "m": 64}, "reduce: takes the sizes n; given: m, n"),
+        ({"m": 64}, "reduce: takes the sizes n; given: m; missing: n"),
+        ({"n": 64, "m": 64}, "reduce: takes the sizes n; given: m, n$"),
         ({"n": 0}, "reduce: n = 0: expected a whole number of at least 1"),
         ({"n": 6.5}, r"reduce: sizes are whole numbers; found n=6\.5"),
         ({"n": "64"}, "reduce: sizes are whole numbers; found n='64'; write n=64"),
