@@ -72,6 +72,14 @@ class _Parser(argparse.ArgumentParser):
         """All options, as they are typed."""
         return [option for action in self._actions for option in action.option_strings]
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse does; a message names the nearest choice, all of which are in small letters."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += nearest(str(value).lower(), map(str, action.choices or ()))
+            raise
+
     def error(self, message: str) -> NoReturn:
         """Raise InputError; an unknown option comes before what is missing, for it may be the same."""
         flags = [word.partition("=")[0] for word in self._words if word.startswith("--")]

@@ -18,7 +18,7 @@ from autotune.cli.output import emit
 from autotune.cli.tables import cell, console, table
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Value
-from autotune.core.text import count_text, hint
+from autotune.core.text import count_text, hint, nearest
 from autotune.core.trials import Measurement, Status, Trial, pareto_front
 from autotune.errors import ExpressionError, InputError
 
@@ -204,7 +204,8 @@ def _select(rows: Sequence[Row], parsed: argparse.Namespace) -> list[Row]:
         chosen.sort(key=_time_key)
     elif parsed.sort != "order":
         if parsed.sort not in names:
-            raise InputError(f"--sort {parsed.sort}: expected time, order or the name of a parameter")
+            near = nearest(parsed.sort, {"time", "order", *names})
+            raise InputError(f"--sort {parsed.sort}: expected time, order or the name of a parameter{near}")
         chosen.sort(key=lambda row: _sort_key(row.trial.config.get(parsed.sort)))
     return chosen[: parsed.limit]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from autotune.analysis.compare import KernelComparison
 from autotune.analysis.importance import importance
 from autotune.core import json_values as values
-from autotune.core.text import hint, ratio_text
+from autotune.core.text import hint, nearest, ratio_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
 from autotune.report import figures
@@ -182,9 +182,11 @@ def _heat_map(plot: Plot) -> Figure:
     names = [one.name for one in varying]
     left = [name for name in names if name not in (plot.x, plot.y)]
     chosen = [name or left.pop(0) for name in (plot.x, plot.y) if name or left]
-    if len(chosen) < 2 or any(name not in names for name in chosen):
+    unknown = next((name for name in chosen if name not in names), None)
+    if len(chosen) < 2 or unknown:
+        mend = f"; {unknown} is none of them{nearest(unknown, names)}" if unknown else ""
         raise InputError(
-            f"a heat map needs two parameters that vary, --x and --y of {', '.join(names) or 'none'}"
+            f"a heat map needs two parameters that vary, --x and --y of {', '.join(names) or 'none'}{mend}"
         )
     across, down = (next(one for one in varying if one.name == name) for name in chosen)
     best: dict[tuple[object, object], float] = {}

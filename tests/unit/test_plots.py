@@ -187,6 +187,7 @@ def test_rates_have_the_unit_that_suits_them():
         (("matrix", T4), "needs results of several devices"),
         (("sweep", T4), "several sizes"),
         (("heat-map", T4, "--x", "nothing"), "two parameters that vary"),
+        (("heat-map", T4, "--x", "blok_size_x"), "; blok_size_x is none of them; did you mean block_size_x?"),
         (("progress", "README.md"), "not JSON"),
         (("progress", "nested_reduce", "--cache", "cache"), "name a journal"),
         (("roofline", "bicgk", "--cache", "cache"), "name one with --device"),

@@ -59,3 +59,11 @@ def test_a_csv_never_replaces_a_file_of_another_kind(folder):
     done = folder.run("show", "j.jsonl", "--csv", "j.jsonl")
     assert done.returncode == 2 and folder.files() == before
     assert "j.jsonl: exists and is not a CSV file (.csv); choose another file with --csv" in done.stderr
+
+
+def test_a_misspelt_order_or_status_is_told_its_neighbour(folder):
+    folder.search("--budget", "2", "--journal", "j.jsonl")
+    done = folder.run("show", "j.jsonl", "--sort", "a")
+    assert done.returncode == 2 and "or the name of a parameter; did you mean A?" in done.stderr
+    done = folder.run("show", "j.jsonl", "--status", "timeot")
+    assert done.returncode == 2 and "; did you mean timeout? (see " in done.stderr
