@@ -176,12 +176,15 @@ def _factors(body: str, start: int) -> tuple[list[str], int]:
 
 
 def _enclosing(body: str, start: int) -> int:
-    """Just after the bracket that closes around a place of the same statement; 0 if there is none."""
+    """Just after the bracket that closes around a place of the same statement; 0 if there is none.
+
+    What is around an array's index is no factor of the index: it has to do with the element.
+    """
     depth = 0
     for position in range(start, len(body)):
         if body[position] in ";{}":
             return 0
-        depth += (body[position] == "(") - (body[position] == ")")
+        depth += (body[position] in "([") - (body[position] in ")]")
         if depth < 0:
-            return position + 1
+            return position + 1 if body[position] == ")" else 0
     return 0

@@ -160,6 +160,46 @@ def test_a_block_for_each_row_makes_a_grid_of_rows(row):
     assert fills == ["uniform: [-1, 1]"] * 2  # the loop's step reads neither
 
 
+SOFTMAX = """
+    {kernel} void softmax({array} const float *x, {array} float *y, const int rows, const int cols)
+    {{
+        {shared} float part[WG];
+        const int row = {block}, lane = {thread};
+        {check}
+        for (int c = lane; c < cols; c += WG)
+            part[lane] += exp(x[{index}] * 2);
+        {barrier};
+        const float inverse = 1 / part[0];
+        for (int c = lane; c < cols; {step})
+            y[row * cols + c] = exp(x[{index}] * 2) * inverse;
+    }}
+"""
+OF_A_ROW = {
+    "kernel.cu": {
+        **{"kernel": "__global__", "array": "", "shared": "__shared__", "barrier": "__syncthreads()"},
+        **{"block": "blockIdx.x", "thread": "threadIdx.x"},
+    },
+    "kernel.cl": {
+        **{"kernel": "__kernel", "array": "__global", "shared": "__local", "barrier": "barrier(1)"},
+        **{"block": "get_group_id(0)", "thread": "get_local_id(0)"},
+    },
+}
+
+
+@pytest.mark.parametrize("file", OF_A_ROW)
+@pytest.mark.parametrize("check", ["", "if (row >= rows) return;"])
+@pytest.mark.parametrize(
+    ("index", "step"),
+    [
+        ("row * cols + c", "c += WG"),
+    ],
+)
+def test_a_block_for_each_row_scales_and_stores_its_elements(file, check, index, step):
+    found = made(SOFTMAX.format(**OF_A_ROW[file], check=check, index=index, step=step), file)
+    assert (found.launch.grid, found.launch.block) == (("rows",), ("WG",))
+    assert [item.shape for item in found.arguments[:2]] == [("rows", "cols")] * 2
+
+
 def test_a_variable_that_is_set_anew_does_not_mix_its_bounds():
     found = arguments(
         """
