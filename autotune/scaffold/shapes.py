@@ -10,12 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
 from autotune.core.brackets import closing
+from autotune.scaffold.casts import without_casts
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.tiles import bounds_of
+from autotune.scaffold.tiles import bounds_of, value_part
 
-_CAST = re.compile(
-    r"\(\s*(?:const\s+)?(?:unsigned\s+|signed\s+|long\s+)*(?:int|long|short|unsigned|size_t|u?int\d+_t)\s*\)"
-)
 _NUMBER = re.compile(r"\b(\d+)[uUlL]+\b")
 _ATOMIC = re.compile(r"(?i)atomic_?\w+\s*\(\s*&\s*$")
 _LOOP = re.compile(r"\b(?:for|while)\s*\(")
@@ -27,7 +25,7 @@ Monomial = tuple[tuple[str, ...], frozenset[str]]  # the sizes of a product, sor
 def indexed_shapes(array: str, body: str, sizes: Sequence[str]) -> list[tuple[str, ...]]:
     """The extents that indices such as `(z * ny + y) * nx + x` show, slowest first, for each layout."""
     moved = re.findall(rf"[=(,]\s*{array}\s*\+\s*([^;,]+)", body)
-    shown = (*indices_of(array, body), *map(_value_part, moved))
+    shown = (*indices_of(array, body), *map(value_part, moved))
     return list(dict.fromkeys(shape for index in shown if (shape := _extents(index, body, sizes))))
 
 
@@ -92,7 +90,7 @@ def steers(array: str, body: str) -> bool:
         found = {
             match[1]
             for match in re.finditer(r"(?<![\w.])(\w+)(?:\.\w+)?\s*[-+*]?=(?!=)\s*([^;]*)", body)
-            if read.search(_value_part(match[2]))
+            if read.search(value_part(match[2]))
         }
         if found <= names:
             break
@@ -100,11 +98,6 @@ def steers(array: str, body: str) -> bool:
     loops = [body[match.end() : closing(body, match.end() - 1)] for match in _LOOP.finditer(body)]
     places = [body[match.end() : closing(body, match.start())] for match in re.finditer(r"\[", body)]
     return any(read.search(place) and not set("%&") & set(place) for place in (*places, *loops))
-
-
-def _value_part(text: str) -> str:
-    """What is assigned: the text up to a bracket that it does not open, as at the end of a loop's head."""
-    return text[: closing(f"({text}", 0, "()") - 1]
 
 
 def indices_of(array: str, body: str) -> Iterator[str]:
@@ -143,7 +136,7 @@ def _extents(index: str, body: str, sizes: Sequence[str]) -> tuple[str, ...]:
 
 def expression_tree(text: str) -> ast.expr | None:
     """A C expression as a syntax tree; None for one that Python has not."""
-    plain = WORD.sub(lambda word: word[0] + "_" * keyword.iskeyword(word[0]), _CAST.sub("", text))
+    plain = WORD.sub(lambda word: word[0] + "_" * keyword.iskeyword(word[0]), without_casts(text))
     try:
         return ast.parse(_NUMBER.sub(r"\1", plain).strip(), mode="eval").body
     except SyntaxError:  # C that is no Python

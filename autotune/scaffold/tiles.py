@@ -7,18 +7,20 @@ from collections.abc import Collection, Sequence
 
 from autotune.core.brackets import closing
 from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
+from autotune.scaffold.casts import without_casts
 from autotune.scaffold.macros import WORD
 
 INDEXED = {  # by any index along an axis
     axis: re.compile("|".join((BLOCK_INDEX[axis], THREAD_INDEX[axis], GLOBAL_INDEX[axis]))) for axis in "xyz"
 }
 _INDEX = "|".join((*BLOCK_INDEX.values(), *THREAD_INDEX.values()))
-_ALIAS = re.compile(rf"(?<![\w.])(\w+)\s*=\s*(?:\(\w+\)\s*)?({_INDEX})\s*[;,]")
+_ALIAS = re.compile(rf"(?<![\w.])(\w+)\s*=\s*(?:\(\w+\)\s*)?\(?\s*({_INDEX})\s*\)?\s*[;,]")
 _DERIVATIONS = 3  # of a variable from the block's index, one from another
 
 
 def without_aliases(body: str) -> str:
-    """A kernel's body with the indices of threads and blocks in place of variables that hold them."""
+    """A kernel's body without casts, and with indices of threads and blocks for variables that hold them."""
+    body = without_casts(body)
     for name, index in _ALIAS.findall(body):
         changed = rf"(?<![\w.]){name}\s*(?:[-+*/%]?=(?!=)|\+\+|--)|(?:\+\+|--){name}\b"
         if len(re.findall(changed, body)) == 1:
@@ -129,18 +131,17 @@ def _around(body: str, match: re.Match[str]) -> list[str]:
 
 def size_along(axis: str, body: str, sizes: Collection[str]) -> str:
     """The size that what derives from the index along an axis is compared with; empty if not exactly one."""
-    index = rf"(?:{BLOCK_INDEX[axis]}|{GLOBAL_INDEX[axis]})"
-    variables = set(re.findall(rf"\b(\w+)\s*=(?!=)[^;=]*{index}", body))
+    index = rf"{BLOCK_INDEX[axis]}|{GLOBAL_INDEX[axis]}"
+    values = [
+        (match[1], value_part(match[2])) for match in re.finditer(r"\b(\w+)\s*=(?!=)(?=([^;=]*))", body)
+    ]
+    variables = {name for name, value in values if re.search(index, value)}
     reached = set(variables)
     for _ in range(_DERIVATIONS):
         bounds = {bound for name in variables for bound in bounds_of(name, body) if bound in sizes}
         if bounds or not variables:
             return bounds.pop() if len(bounds) == 1 else ""
-        variables = {
-            name
-            for earlier in variables
-            for name in re.findall(rf"\b(\w+)\s*=(?!=)[^;=]*\b{earlier}\b", body)
-        } - reached
+        variables = {name for name, value in values if variables & set(WORD.findall(value))} - reached
         reached |= variables
     return ""
 
@@ -157,6 +158,11 @@ def bounded_shape(indices: Sequence[str], body: str, sizes: Collection[str]) -> 
     words = {word for index in indices for word in WORD.findall(index)}
     bounds = {bound for word in words for bound in bounds_of(word, body) if bound in sizes}
     return bounds.pop() if len(bounds) == 1 else ""
+
+
+def value_part(text: str) -> str:
+    """What is assigned: the text up to a bracket that it does not open, as at the end of a loop's head."""
+    return text[: closing(f"({text}", 0, "()") - 1]
 
 
 def _factors(body: str, start: int) -> tuple[list[str], int]:

@@ -177,7 +177,7 @@ SOFTMAX = """
 OF_A_ROW = {
     "kernel.cu": {
         **{"kernel": "__global__", "array": "", "shared": "__shared__", "barrier": "__syncthreads()"},
-        **{"block": "blockIdx.x", "thread": "threadIdx.x"},
+        **{"block": "static_cast<int>(blockIdx.x)", "thread": "threadIdx.x"},
     },
     "kernel.cl": {
         **{"kernel": "__kernel", "array": "__global", "shared": "__local", "barrier": "barrier(1)"},
@@ -192,6 +192,9 @@ OF_A_ROW = {
     ("index", "step"),
     [
         ("row * cols + c", "c += WG"),
+        ("(size_t)row * (size_t)cols + c", "c += WG"),
+        ("static_cast<std::size_t>(row) * cols + c", "c += WG"),
+        ("row * cols + c", "c = c + WG"),
     ],
 )
 def test_a_block_for_each_row_scales_and_stores_its_elements(file, check, index, step):
