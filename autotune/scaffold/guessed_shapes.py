@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from autotune.core.records import Value
@@ -67,6 +67,14 @@ def _elements(launch: GuessedLaunch, *, is_one_layout: bool) -> tuple[str, ...]:
         row = next((name for name in sizes if ACROSS.fullmatch(name)), sizes[-1])
         return (sizes[sizes[0] == row], row)
     return (" * ".join(sizes),)
+
+
+def questioned(shape: GuessedShape, parameters: Collection[str]) -> GuessedShape:
+    """The shape of an array in global memory, with a question if it depends on what is tuned."""
+    tuned = dict.fromkeys(word for word in WORD.findall(" ".join(shape.extents)) if word in parameters)
+    if not tuned:
+        return shape
+    return shape._replace(question=f"{shape.question}, a guess to check: it depends on {', '.join(tuned)}")
 
 
 def samples(

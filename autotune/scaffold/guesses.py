@@ -16,8 +16,8 @@ from autotune.scaffold.guessed_arguments import (
     variable_argument,
 )
 from autotune.scaffold.guessed_launch import GuessedLaunch, guess_launch
-from autotune.scaffold.guessed_shapes import covering_shape, index_bounds, indexed_shape, samples
-from autotune.scaffold.outcome import reference_body, role_of
+from autotune.scaffold.guessed_shapes import covering_shape, index_bounds, indexed_shape, questioned, samples
+from autotune.scaffold.outcome import Role, reference_body, role_of
 from autotune.scaffold.reading import FoundKernel, Source
 from autotune.scaffold.verify_sizes import is_checked, strided_sizes, verify_sizes
 
@@ -68,6 +68,8 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
         elif item.is_pointer:
             role, guessed = roles[item.name], shapes[item.name]
             shape = covering_shape(item.name, guessed, role, launch.block, bounds, tried, is_roomy=is_roomy)
+            if role is not Role.LOCAL:
+                shape = questioned(shape, launch.values.keys())
             arguments.append(
                 array_argument(item, role, shape, body, has_reference=bool(reference), is_roomy=is_roomy)
             )

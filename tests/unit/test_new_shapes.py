@@ -262,6 +262,28 @@ def test_an_array_without_bounds_checks_holds_whole_tiles():
     assert 'shape: ["round_up(n, TILE) + BLOCK_SIZE - TILE"]' in found["x"]
 
 
+def test_a_shape_that_depends_on_what_is_tuned_asks_for_a_check():
+    space = scaffold(
+        "scale.cl",
+        "scale",
+        """
+        __kernel void scale(__global float *x, __global float *sums, __local float *part, int n)
+        {
+            const int i = get_group_id(0) * TILE + get_local_id(0);
+            part[get_local_id(0)] = x[get_group_id(0) * TILE + get_local_id(0)];
+            if (i < n) sums[i] = part[get_local_id(0)];
+        }
+        """,
+        "",
+    ).space
+    asks = {
+        line.split()[2]: "a guess to check: it depends on" in line
+        for line in space.splitlines()
+        if "shape: [" in line
+    }
+    assert asks == {"x,": True, "sums,": False, "part,": False}, space
+
+
 def test_local_memory_has_the_shape_that_its_indices_show():
     found = arguments(
         """
