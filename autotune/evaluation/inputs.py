@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -28,9 +28,11 @@ from autotune.evaluation.reference import run_magnitude, run_reference
 from autotune.evaluation.work_item import Array, ProblemInstance
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
-_PIECE = 2**16  # elements that are drawn at once, which stay in a core's cache
+_PIECE = 2**18  # elements that are drawn at once: in a core's cache, and threads seldom wait for Python
 _CHOICES = 2**16  # as many as a type of two bytes has values
 _SPECIAL_SHARE = 2**10  # one element in so many is a special value
+
+_Draw: TypeAlias = Callable[[Generator, NDArray[Any]], None]  # draws the elements of a part of an array
 
 
 @dataclass(frozen=True)
@@ -136,16 +138,14 @@ def _fill(
         case "integers", [int() as low, int() as high]:
             exact = dtype if dtype.kind in "iu" else np.dtype(np.int32)
 
-            def integers(draw: Generator, count: int) -> NDArray[Any]:
-                return np.asarray(draw.integers(int(low), int(high), count, exact, endpoint=True))
+            def integers(draw: Generator, part: NDArray[Any]) -> None:
+                part[:] = draw.integers(int(low), int(high), part.size, exact, endpoint=True)
 
             return _drawn(array, seed, integers, _PIECE if exact.itemsize >= 4 else _CHUNK)
         case "uniform", [int() | float() as low, int() | float() as high]:
-            return _drawn(array, seed, lambda draw, count: low + (high - low) * draw.random(count, real))
+            return _drawn(array, seed, _scaled(Generator.random, real, high - low, low))
         case "normal", [int() | float() as mean, int() | float() as deviation]:
-            return _drawn(
-                array, seed, lambda draw, count: mean + deviation * draw.standard_normal(count, real)
-            )
+            return _drawn(array, seed, _scaled(Generator.standard_normal, real, deviation, mean))
     raise SetupError(f"argument {array.name}: no such fill: {fill}")
 
 
@@ -156,16 +156,28 @@ def _put_special(values: NDArray[Any], name: str, draw: Generator) -> None:
     values.reshape(-1)[places] = np.resize(special, places.size)
 
 
-def _drawn(
-    array: Array, seed: int, draw: Callable[[Generator, int], NDArray[Any]], piece: int = _PIECE
-) -> NDArray[Any]:
+def _scaled(draw: Callable[..., Any], real: type[np.floating[Any]], factor: float, shift: float) -> _Draw:
+    """Draw real numbers, in place where they are of the array's type, and scale and shift them."""
+
+    def fill(generator: Generator, part: NDArray[Any]) -> None:
+        numbers = part if part.dtype == real else np.empty(part.size, real)
+        draw(generator, out=numbers, dtype=real)
+        numbers *= factor
+        numbers += shift
+        if numbers is not part:
+            part[:] = numbers
+
+    return fill
+
+
+def _drawn(array: Array, seed: int, draw: _Draw, piece: int = _PIECE) -> NDArray[Any]:
     """Draw an array in chunks, in parallel, each with its own generator.
 
     Args:
         array: What to draw.
         seed: The problem's.
-        draw: Draws that many elements.
-        piece: How many it draws at once: generators of small integers forget bits between two calls.
+        draw: Draws the elements of a part.
+        piece: How many elements a part has: generators of small integers forget bits between two calls.
     """
     values = np.empty(array.count, numpy_dtype(array.dtype))
     if is_complex(array.dtype):  # both parts are drawn
@@ -177,17 +189,18 @@ def _drawn(
         return np.random.default_rng([seed, zlib.crc32(array.name.encode()), number])
 
     if is_floating(values.dtype) and values.itemsize <= 2 and values.size > _CHOICES:
-        choices = draw(generator(chunks), _CHOICES).astype(values.dtype)
+        choices = np.empty(_CHOICES, values.dtype)
+        draw(generator(chunks), choices)
         piece = _PIECE
 
-        def draw(own: Generator, count: int) -> NDArray[Any]:
+        def draw(own: Generator, part: NDArray[Any]) -> None:
             # `take` lets other threads run, an index in brackets does not
-            return choices.take(own.integers(0, _CHOICES, count, np.uint16), mode="wrap")
+            choices.take(own.integers(0, _CHOICES, part.size, np.uint16), out=part, mode="wrap")
 
     def fill(chunk: int) -> None:
         own, end = generator(chunk), min(values.size, (chunk + 1) * _CHUNK)
         for start in range(chunk * _CHUNK, end, piece):
-            values[start : min(start + piece, end)] = draw(own, min(piece, end - start))
+            draw(own, values[start : min(start + piece, end)])
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         list(threads.map(fill, range(chunks)))
