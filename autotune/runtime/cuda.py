@@ -301,14 +301,16 @@ def _fill(arrays: Sequence[Hidden], addresses: dict[str, int]) -> None:
         return
     stream = ctypes.c_void_p()
     _check("a stream", driver().cuStreamCreate(ctypes.byref(stream), NON_BLOCKING))
-    for array in arrays:
-        item = array.fill[:4]  # one of 8 or 16 bytes consists of equal parts
-        value = ctypes.c_uint(int.from_bytes(item, "little"))
-        count = ctypes.c_size_t(array.size_bytes // len(item))
-        address = ctypes.c_uint64(addresses[array.name])
-        _check(array.name, getattr(driver(), _MEMSET[len(item)])(address, value, count, stream))
-    _check("a fill", driver().cuStreamSynchronize(stream))
-    driver().cuStreamDestroy_v2(stream)
+    try:
+        for array in arrays:
+            item = array.fill[:4]  # one of 8 or 16 bytes consists of equal parts
+            value = ctypes.c_uint(int.from_bytes(item, "little"))
+            count = ctypes.c_size_t(array.size_bytes // len(item))
+            address = ctypes.c_uint64(addresses[array.name])
+            _check(array.name, getattr(driver(), _MEMSET[len(item)])(address, value, count, stream))
+        _check("a fill", driver().cuStreamSynchronize(stream))
+    finally:
+        driver().cuStreamDestroy_v2(stream)
 
 
 def _handle(value: int | None) -> Any:
