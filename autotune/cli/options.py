@@ -192,15 +192,14 @@ def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> Non
     )
 
 
+def add_sizes(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add the sizes, to be read with `sizes`."""
+    parser.add_argument("--size", metavar="NAME=N", action="append", default=[], help=text)
+
+
 def add_problem(parser: argparse.ArgumentParser) -> None:
     """Add the sizes and the element type."""
-    parser.add_argument(
-        "--size",
-        metavar="NAME=N",
-        action="append",
-        default=[],
-        help="a problem size; repeat for further sizes",
-    )
+    add_sizes(parser, "a problem size; repeat for further sizes")
     parser.add_argument("--dtype", help="element type, such as float32 (default: the first in the space)")
 
 

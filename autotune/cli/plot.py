@@ -32,6 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--title", help="the title (default: kernel, problem and device)")
     parser.add_argument("--device", metavar="NAME", help="show this device's results only")
+    opt.add_sizes(parser, "show results at this problem size only; repeat for further sizes")
     parser.add_argument("--x", metavar="PARAMETER", help="the columns of a heat map")
     parser.add_argument("--y", metavar="PARAMETER", help="the rows of a heat map")
     parser.add_argument(
@@ -53,6 +54,7 @@ def run(parsed: argparse.Namespace) -> None:
         x=parsed.x,
         y=parsed.y,
         device=parsed.device,
+        sizes=opt.sizes(parsed),
     )
     save(draw(parsed.kind, plot), parsed.output)
     emit(f"{parsed.kind} in {parsed.output}")

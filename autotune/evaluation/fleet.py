@@ -123,13 +123,10 @@ class Fleet:
             pure=False,
         )
         # in Dask's thread: a worker that is stopped is waited for there, while others are given work
-        future = asyncio.run_coroutine_threadsafe(self._gather(task), self._client.loop.asyncio_loop)
+        outcomes = self._client.gather(task, asynchronous=True)
+        future = asyncio.run_coroutine_threadsafe(outcomes, self._client.loop.asyncio_loop)
         self._tasks[future] = task
         return future
-
-    async def _gather(self, task: distributed.Future) -> list[Evaluated]:
-        found: list[Evaluated] = await self._client.gather(task, asynchronous=True)
-        return found
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated] | None:
         """The outcomes of a task that is done, None for one whose workers were lost again and again.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from autotune.analysis.compare import KernelComparison
 from autotune.analysis.importance import importance
 from autotune.core import json_values as values
-from autotune.core.text import hint, nearest, ratio_text
+from autotune.core.records import Sizes
+from autotune.core.text import hint, nearest, ratio_text, size_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
 from autotune.report import figures
 from autotune.report.figures import Bar, Line, Side
-from autotune.report.gather import gather
+from autotune.report.gather import Search, gather
 from autotune.report.view import SearchView
 from autotune.tuning.single_runs import TUNED
 
@@ -39,6 +40,7 @@ class Plot:
         x: The parameter for the columns of a heat map; None for the first that varies.
         y: The parameter for its rows; None for the next.
         device: Only results of the device with this name; None for those of all.
+        sizes: Only results at these sizes of the problem.
     """
 
     sources: Sequence[str]
@@ -48,6 +50,7 @@ class Plot:
     x: str | None = None
     y: str | None = None
     device: str | None = None
+    sizes: Sizes = field(default_factory=dict)
 
 
 def draw(kind: str, plot: Plot) -> Figure:
@@ -67,14 +70,23 @@ def matrix_figure(comparison: KernelComparison) -> Figure:
 
 
 def _views(plot: Plot) -> list[SearchView]:
-    """The searches to plot; raises InputError if none is of the device that was asked for."""
+    """The searches to plot; raises InputError if none is of the device and sizes that were asked for."""
     searches = gather(plot.sources, plot.cache, plot.space).searches
     device = plot.device
-    found = [one for one in searches if device is None or slug(one.device_name) == slug(device)]
+    found = [one for one in searches if device is None or slug(device) in _slugs(one)]
     if device is not None and not found:
         known = {one.device_name for one in searches}
         raise InputError(f"--device {device}: no results for this device{hint(device, known)}")
-    return [SearchView(search) for search in found]
+    at_size = [one for one in found if plot.sizes.items() <= one.sizes.items()]
+    if not at_size:
+        others = "; ".join(dict.fromkeys(size_text(one.sizes) for one in found))
+        raise InputError(f"--size {size_text(plot.sizes)}: no results for it; there are some for {others}")
+    return [SearchView(search) for search in at_size]
+
+
+def _slugs(search: Search) -> tuple[str, ...]:
+    """What a device may be called: by its name or by its folder in the cache."""
+    return slug(search.device_name), search.device.slug if search.device else ""
 
 
 def _view(plot: Plot) -> SearchView:
@@ -83,7 +95,7 @@ def _view(plot: Plot) -> SearchView:
         listed = "; ".join(f"{view.search.device_name}, {view.problem}" for view in found)
         raise InputError(
             f"this plot shows one search, and there are {len(found)}: {listed}; "
-            "name one with --device, or one file"
+            "name one with --device and --size, or one file"
         )
     if found[0].best is None:
         raise InputError(f"{plot.sources[0]}: no trial has a time, so there is nothing to plot")

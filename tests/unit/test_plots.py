@@ -179,6 +179,12 @@ def test_rates_have_the_unit_that_suits_them():
     assert said[2:] == ["memory, 4.814 TB/s", "float32, 66.91 TFLOP/s"]
 
 
+def test_one_of_several_sizes_can_be_chosen(tmp_path):
+    at = ("bicgk", "--cache", "cache", "--device", "cpu-skylake-avx512-intel-xeon-processor")
+    assert plot("roofline", *at, "--size", "rows=8_192", "-o", tmp_path / "a.svg").returncode == 0
+    assert any("rows=8,192" in text for text in texts(tmp_path / "a.svg"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -190,7 +196,11 @@ def test_rates_have_the_unit_that_suits_them():
         (("heat-map", T4, "--x", "blok_size_x"), "; blok_size_x is none of them; did you mean block_size_x?"),
         (("progress", "README.md"), "not JSON"),
         (("progress", "nested_reduce", "--cache", "cache"), "name a journal"),
-        (("roofline", "bicgk", "--cache", "cache"), "name one with --device"),
+        (("roofline", "bicgk", "--cache", "cache"), "name one with --device and --size"),
+        (
+            ("roofline", "bicgk", "--cache", "cache", "--size", "rows=5"),
+            "there are some for columns=8192, rows=8192; ",
+        ),
         (("roofline", "bicgk", "--cache", "cache", "--device", "H100"), "no results for this device; "),
     ],
 )
