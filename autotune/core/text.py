@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 _STRING = r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
@@ -50,13 +50,20 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     words = sorted(known)
     same = [word for word in words if word.lower() == name.lower()]
     similar = same or difflib.get_close_matches(name, words, n=1, cutoff=cutoff)
+    if not similar and len(begun := _begun(name, words)) == 1:
+        similar = begun
     return f"; did you mean {similar[0]}?" if similar else ""
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """The end of a message with the most similar known name, else with all of them."""
+    """The end of a message with the most similar known name, else with those that begin like it, or all."""
     words = sorted(known)
-    return nearest(name, words) or f"; expected one of: {', '.join(words)}"
+    return nearest(name, words) or f"; expected one of: {', '.join(_begun(name, words) or words)}"
+
+
+def _begun(name: str, words: Sequence[str]) -> list[str]:
+    """The words of which a name is the beginning, such as the number of a landmark."""
+    return [word for word in words if name and word.lower().startswith(name.lower())]
 
 
 def first_error(log: str) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.core.text import count_text, per_second
+from autotune.core.text import count_text, hint, per_second
 from autotune.errors import InputError
 from autotune.runtime.packages import package_of
 
@@ -82,3 +82,17 @@ def test_a_space_of_one_configuration_is_searched_and_told_in_the_singular(folde
 def test_numpy_arrays_are_told_where_they_have_to_be():
     with pytest.raises(InputError, match=r"numpy arrays run on the CPU in a plain call.*to_device"):
         package_of(np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("step10", "; did you mean step10_vectors?"),
+        ("STEP2", "; expected one of: step2_shared, step2_shuffle_and_more"),
+        ("nothing", "; expected one of: step10_vectors, step2_shared, step2_shuffle_and_more"),
+        ("", "; expected one of: step10_vectors, step2_shared, step2_shuffle_and_more"),
+        ("step2_shard", "; did you mean step2_shared?"),
+    ],
+)
+def test_the_beginning_of_a_name_is_told_the_names_that_begin_so(name, said):
+    assert hint(name, ["step2_shared", "step10_vectors", "step2_shuffle_and_more"]) == said
