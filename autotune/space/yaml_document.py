@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +40,7 @@ class Element:
 
     node: yaml.Node
     path: Path
+    whole: str  # the file's text
     line: int
     place: str = ""
 
@@ -103,7 +105,7 @@ class Element:
                 meant = f", or write {missing[0]}, which is missing, for one of them" if missing else ""
                 where = f"first on line {entries[name].line}"
                 raise entry.error(f"this key appears twice ({where}); remove one{meant}")
-            entries[name] = Element(node, self.path, entry.line, entry.place)
+            entries[name] = replace(entry, node=node)
         if not entries and not may_be_empty:
             raise self.error("expected at least one entry, found none")
         return entries
@@ -138,7 +140,7 @@ class Element:
         if not self.node.value:
             raise self.error("expected at least one element, found an empty list")
         return [
-            Element(node, self.path, node.start_mark.line + 1, f"{self.place}[{position}]")
+            replace(self, node=node, line=node.start_mark.line + 1, place=f"{self.place}[{position}]")
             for position, node in enumerate(self.node.value)
         ]
 
@@ -211,12 +213,12 @@ class Element:
     def _written(self) -> str:
         """The file from this element on; empty for a part of an element."""
         mark = self.node.start_mark
-        return str(mark.buffer)[mark.pointer :] if mark and mark.buffer else ""
+        return self.whole[mark.index :] if mark else ""
 
     def _key(self, key: yaml.Node) -> Element:
         line = key.start_mark.line + 1
         name = key.value if isinstance(key, yaml.ScalarNode) else "key"
-        return Element(key, self.path, line, f"{self.place}.{name}" if self.place else name)
+        return replace(self, node=key, line=line, place=f"{self.place}.{name}" if self.place else name)
 
     def _found(self) -> str:
         if isinstance(self.node, yaml.MappingNode):
@@ -245,11 +247,11 @@ def read_document(path: Path) -> tuple[Element, bytes]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; expected a space file") from None
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not a text file; expected a space file in YAML") from None
     try:
-        node = yaml.compose(text, Loader=yaml.BaseLoader)
+        node = _composed(text)
     except yaml.MarkedYAMLError as error:
         line, problem = yaml_problem(error, text.splitlines())
         raise SpaceError(f"{path}:{line}: not valid YAML: {problem}") from None
@@ -262,7 +264,19 @@ def read_document(path: Path) -> tuple[Element, bytes]:
             f"{path}:1: the file is empty; write a space in it (kernel, source, parameters, ...), or delete "
             "it: `autotune new KERNEL.cu` then writes a first one"
         )
-    return Element(node, path, node.start_mark.line + 1), data
+    return Element(node, path, text, node.start_mark.line + 1), data
+
+
+def _composed(text: str) -> yaml.Node | None:
+    """The root node of a text, None if it is empty; raises YAMLError, or RecursionError if nested too deeply.
+
+    libyaml takes a thirtieth of the time. PyYAML's own parser reads what it refuses, for the messages, and
+    texts with tabs, some of which only libyaml accepts.
+    """
+    if yaml.__with_libyaml__ and "\t" not in text:
+        with suppress(yaml.YAMLError):
+            return yaml.compose(text, Loader=yaml.CBaseLoader)
+    return yaml.compose(text, Loader=yaml.BaseLoader)
 
 
 def located(path: Path, place: str) -> str:
@@ -288,15 +302,15 @@ def document_of(content: Mapping[str, Any], path: Path) -> tuple[Element, bytes]
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     except yaml.YAMLError as error:
         raise SpaceError(f"{path}: not a value of a space: {str(error).splitlines()[0]}") from None
-    node = yaml.compose(text, Loader=yaml.BaseLoader)
+    node = _composed(text)
     assert node is not None  # a mapping is never an empty document
-    return Element(node, path, 1), text.encode()
+    return Element(node, path, text, 1), text.encode()
 
 
 def _scalar(node: yaml.ScalarNode) -> Value | None:
     """The value of a scalar; quoted scalars and blocks are always text, None stands for null."""
     text = node.value
-    if node.style is not None:
+    if node.style:
         return str(text)
     if text in _NULLS:
         return None

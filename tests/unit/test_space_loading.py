@@ -3,10 +3,12 @@
 import hashlib
 
 import pytest
+import yaml
 
 from autotune.core.records import LaunchSpec, Parameter
 from autotune.errors import SpaceError
 from autotune.space import Constraint, Fill, FilledArgument, Landmark, load_space
+from tests.conftest import ROOT
 from tests.space_example import YAML, write_space
 
 
@@ -109,3 +111,10 @@ def test_an_array_can_be_the_transpose_of_an_earlier_one(tmp_path):
     path.write_text(path.read_text().replace("shape: [3, n]", "shape: [n, 3]"))
     with pytest.raises(SpaceError, match="expected an array of the same dtype and shape in reverse"):
         load_space(path)
+
+
+@pytest.mark.parametrize("space", sorted(path.name for path in (ROOT / "spaces").glob("*.yaml")))
+def test_a_space_is_read_as_without_libyaml(monkeypatch, space):
+    fast = load_space(ROOT / "spaces" / space)
+    monkeypatch.setattr(yaml, "__with_libyaml__", False)
+    assert load_space(ROOT / "spaces" / space) == fast
