@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from autotune.core.runs_folder import RUNS
 from autotune.core.text import hint
 from autotune.errors import InputError
 
 _NOT_OF_A_SEARCH = tuple(f".{name}.jsonl" for name in ("check", "diagnose", "ladder", "run", "versus"))
 
 
-def find_journal(name: str, runs: Path = Path("runs")) -> Path:
+def find_journal(name: str, runs: Path = RUNS) -> Path:
     """The journal that a name means: a file, or for a kernel the journal of its latest search in `runs`.
 
     A journal of another command, such as `autotune check`, is taken only where no search has left one.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import console, table
+from autotune.core.runs_folder import RUNS
 from autotune.errors import SetupError
 
 EXAMPLE = "autotune doctor"
@@ -25,7 +25,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.analysis.health import State, examine
     from autotune.devices.listing import find_devices
 
-    findings = examine(find_devices(), parsed.cache, Path("runs"))
+    findings = examine(find_devices(), parsed.cache, RUNS)
     if parsed.json:
         emit([asdict(finding) | {"state": finding.state.value} for finding in findings])
     else:

@@ -14,6 +14,7 @@ from rich.table import Table
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import cell, console, table
+from autotune.core.runs_folder import RUNS
 from autotune.core.text import table_sizes
 from autotune.core.trials import Objective
 
@@ -32,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--journals",
         metavar="DIR",
         type=Path,
-        default=Path("runs"),
+        default=RUNS,
         help="the folder of journals (default %(default)s)",
     )
     opt.add_json(parser)

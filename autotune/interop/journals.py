@@ -12,6 +12,7 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.json_values import is_name
+from autotune.core.runs_folder import RUNS, sizes_in_name
 from autotune.core.trials import Rule, Trial
 from autotune.errors import InputError, WriteError
 from autotune.evaluation.identity import header_sizes, sizes_text
@@ -70,9 +71,9 @@ def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
     written.
     """
     kernel = recording.kernel if is_name(recording.kernel) else slug(recording.kernel)
-    sizes = "-".join(f"{name}{size}" for name, size in sorted((recording.sizes or {}).items()))
+    sizes = sizes_in_name(recording.sizes or {})
     name = ".".join(filter(None, (kernel, slug(recording.device), sizes, IMPORTED, "jsonl")))
-    path = path or Path("runs") / name
+    path = path or RUNS / name
     text = write(recording)
     try:
         if path.exists() and not fresh and read_text(path) != text:

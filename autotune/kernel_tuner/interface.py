@@ -15,6 +15,7 @@ from kernel_tuner import util
 
 from autotune.api.progress import CallbackProgress, NotebookProgress, is_notebook
 from autotune.api.space import with_default
+from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Failure, Objective
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
@@ -32,7 +33,6 @@ from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
 MAX_DEFAULTS = 8  # configurations that are tried as the one to compare with, until one works
-RUNS = Path("runs/kernel_tuner")
 _UNSUPPORTED = {  # arguments, with what to do instead
     "platform": "leave it out; `autotune devices` numbers the devices of all platforms for device=",
     "texmem_args": "pass the array as an argument and read it with __ldg",
@@ -193,7 +193,7 @@ def _refuse(given: Mapping[str, Any]) -> None:
 def _journal(kernel: str, request: Request, cache: str | Path | None) -> Path:
     """The trials of one request go to one file, so that the same call resumes."""
     if cache is None:
-        return RUNS / f"{kernel}.{request.digest}.jsonl"
+        return RUNS / "kernel_tuner" / f"{kernel}.{request.digest}.jsonl"
     path = Path(cache)
     return path.with_name(f"{path.name.removesuffix('.json')}.{request.digest}.jsonl")
 

@@ -21,6 +21,7 @@ from autotune.compilers.kernel_source import packaged
 from autotune.core.json_values import is_name
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes
+from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
@@ -97,7 +98,7 @@ def gather(names: Sequence[str], cache: Path | None = None, space: Path | None =
         if not path.is_file() and (path.suffix or path.exists()):
             raise InputError(f"{path}: no such file; expected recorded results, such as a file of runs/")
         sources.append(path if path.is_file() else name)
-    return gather_sources(sources, cache, space, Path("runs"))
+    return gather_sources(sources, cache, space, RUNS)
 
 
 def gather_sources(

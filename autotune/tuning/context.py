@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autotune.core.runs_folder import RUNS, sizes_in_name
 from autotune.core.trials import Binary, Failure, Objective
 from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import verify_once
@@ -101,10 +102,10 @@ def scoring_of(task: TuningTask, options: Options) -> Scoring:
 def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
     """The journal of a run that names none: one file per kernel, device and problem."""
     problem = task.space.problem
-    sizes = "-".join(f"{name}{size}" for name, size in sorted(problem.sizes.items()))
+    sizes = sizes_in_name(problem.sizes)
     content = f"{problem.dtype}.{problem.data}" if problem.data else problem.dtype
     measured = "".join(f".{word}" for word in astuple(task.spec.measure) if word)
-    return Path("runs") / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{content}{measured}.{suffix}"
+    return RUNS / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{content}{measured}.{suffix}"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from autotune.core.records import Config, Entry
+from autotune.core.runs_folder import RUNS
 from autotune.core.text import count_text
 from autotune.errors import AutotuneError
 from autotune.evaluation.identity import header_sizes
@@ -21,7 +22,6 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import first_of_each, walk
 from autotune.tuning.task import TuningTask
 
-RUNS = Path("runs")
 MAX_SOURCES = 8  # each source costs the search a model of its own
 
 _Times = dict[Config, float | None]
