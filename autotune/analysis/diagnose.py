@@ -39,7 +39,8 @@ from autotune.errors import CompileError, InputError, SetupError
 from autotune.evaluation.instance import work
 from autotune.serving.ceilings import known_ceilings
 from autotune.space.lint import VARIANTS
-from autotune.tuning.context import FULL_POLICY, TuningContext, default_journal, open_context
+from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
+from autotune.tuning.journal_file import journal_file
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -95,7 +96,7 @@ def open_diagnosis(task: TuningTask, options: Options, observer: Observer) -> It
 
     Raises WriteError if the journal cannot be written.
     """
-    own = replace(options, journal=options.journal or default_journal(task, "diagnose.jsonl"), fresh=True)
+    own = replace(options, journal=journal_file(task, options, "diagnose.jsonl"), fresh=True)
     with open_context(task, own, observer, FULL_POLICY) as context:
         observer.started(task, None, context.journal)
         yield context

@@ -9,7 +9,7 @@ from autotune.core.records import Config
 from autotune.errors import InputError
 from autotune.evaluation.journal import read_trials
 from autotune.serving.cache import read_roots
-from autotune.tuning.context import default_journal
+from autotune.tuning.journal_file import default_journal
 from autotune.tuning.task import TuningTask
 
 

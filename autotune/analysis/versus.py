@@ -18,7 +18,8 @@ from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
 from autotune.evaluation.baselines import ALL_CORES, NUMPY, Baselines, BaselineTime, baseline_times
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.child import Child
-from autotune.tuning.context import FULL_POLICY, TuningContext, default_journal, open_context
+from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
+from autotune.tuning.journal_file import default_journal, journal_file
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.served import served_best
@@ -172,7 +173,7 @@ def _in_pieces(
 
 
 def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:
-    journal = options.journal or default_journal(task, "versus.jsonl")
+    journal = journal_file(task, options, "versus.jsonl")
     return open_context(task, replace(options, journal=journal, fresh=True), observer, FULL_POLICY)
 
 

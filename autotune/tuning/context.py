@@ -1,6 +1,6 @@
 """What is open during a run: the journal, the compilers, the worker and the evaluator that uses them.
 
-This module decides where trials are journaled and what a journal's header says, and it closes everything.
+This module decides what a journal's header says, and it closes everything.
 """
 
 from __future__ import annotations
@@ -8,12 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autotune.core.runs_folder import RUNS, sizes_in_name
 from autotune.core.trials import Binary, Failure, Objective
 from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import verify_once
@@ -26,6 +24,7 @@ from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance
 from autotune.evaluation.worker import DeviceWorker
+from autotune.tuning.journal_file import journal_file
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import Processes, open_processes
@@ -99,15 +98,6 @@ def scoring_of(task: TuningTask, options: Options) -> Scoring:
     return Scoring(task.space, Objective.OWN if own else Objective.TIME, own or None)
 
 
-def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
-    """The journal of a run that names none: one file per kernel, device and problem."""
-    problem = task.space.problem
-    sizes = sizes_in_name(problem.sizes)
-    content = f"{problem.dtype}.{problem.data}" if problem.data else problem.dtype
-    measured = "".join(f".{word}" for word in astuple(task.spec.measure) if word)
-    return RUNS / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{content}{measured}.{suffix}"
-
-
 @contextmanager
 def open_context(
     task: TuningTask,
@@ -134,7 +124,7 @@ def open_context(
         default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
         journal = Journal(
-            options.journal or default_journal(task),
+            journal_file(task, options),
             _header(task),
             notes=journal_notes(task.spec),
             fresh=options.fresh,

@@ -15,7 +15,8 @@ from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.evaluation.identity import workload_sha256
 from autotune.serving.cache import read_record, record_path, store
 from autotune.tuning.cache_entry import record_of
-from autotune.tuning.context import FULL_POLICY, TuningContext, default_journal, open_context
+from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
+from autotune.tuning.journal_file import journal_file
 from autotune.tuning.last_round import Decision, decide
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -100,7 +101,7 @@ def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
 
 @contextmanager
 def _opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
-    journal = options.journal or default_journal(task, "check.jsonl")
+    journal = journal_file(task, options, "check.jsonl")
     own = replace(options, journal=journal, fresh=True, budget=Budget(), objective=Objective.TIME)
     with open_context(task, own, observer, FULL_POLICY) as context:
         observer.started(task, count, context.journal)

@@ -11,7 +11,8 @@ from autotune.core.trials import Failure, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.profiler import Profiler, find_profiler
 from autotune.space import lint_source
-from autotune.tuning.context import FULL_POLICY, default_journal, open_context
+from autotune.tuning.context import FULL_POLICY, open_context
+from autotune.tuning.journal_file import journal_file
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import open_processes
@@ -48,7 +49,7 @@ def ladder(task: TuningTask, options: Options, observer: Observer, tuned: Config
     steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}
     if tuned is not None:
         steps[TUNED] = tuned
-    own = replace(options, journal=options.journal or default_journal(task, "ladder.jsonl"))
+    own = replace(options, journal=journal_file(task, options, "ladder.jsonl"))
     with open_context(task, own, observer, FULL_POLICY) as context:
         start(context, own, len(steps))
         return list(map(Step, steps, context.evaluator(list(steps.values()))))
@@ -61,7 +62,7 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
         SetupError: The reference or the device cannot be used.
         WriteError: The journal cannot be written.
     """
-    own = replace(options, journal=options.journal or default_journal(task, "run.jsonl"), fresh=True)
+    own = replace(options, journal=journal_file(task, options, "run.jsonl"), fresh=True)
     with open_context(task, own, observer, FULL_POLICY) as context:
         observer.started(task, 1, context.journal)
         findings = lint_source(task.space, task.source.text)
@@ -87,7 +88,7 @@ def profile_once(
         SetupError: The configuration does not compile or run, or the profiler fails.
     """
     program = find_profiler(name, task.address)
-    own = replace(options, journal=options.journal or default_journal(task, "run.jsonl"), fresh=True)
+    own = replace(options, journal=journal_file(task, options, "run.jsonl"), fresh=True)
     with (
         open_processes(task, own, observer) as processes,
         open_context(task, own, observer, FULL_POLICY, processes) as context,
