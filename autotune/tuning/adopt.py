@@ -8,7 +8,6 @@ from pathlib import Path
 from autotune.core.records import ADOPTION, Entry
 from autotune.errors import InputError
 from autotune.serving.cache import read_roots
-from autotune.tuning.journal_file import journal_file
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
@@ -38,7 +37,7 @@ def adopt(task: TuningTask, options: Options, observer: Observer) -> Result:
         InputError: No other device or size has results; otherwise as `search` raises.
         SetupError: As `search` raises.
     """
-    sources = gather(task, options.cache, journal_file(task, options))
+    sources = gather(task, options)
     if not sources:
         raise InputError(
             f"{task.spec.kernel}: no results for another device or size, so there is nothing to adopt; "

@@ -20,6 +20,8 @@ from autotune.searchers.base import SourceResults
 from autotune.serving.cache import read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import first_of_each, walk
+from autotune.tuning.journal_file import journal_file
+from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
 MAX_SOURCES = 8  # each source costs the search a model of its own
@@ -27,23 +29,22 @@ MAX_SOURCES = 8  # each source costs the search a model of its own
 _Times = dict[Config, float | None]
 
 
-def gather(
-    task: TuningTask, cache: Path | None, own_journal: Path, runs: Path = RUNS
-) -> tuple[SourceResults, ...]:
+def gather(task: TuningTask, options: Options) -> tuple[SourceResults, ...]:
     """Collect results of this kernel, one source for each other device and problem; the largest comes first.
 
     Files that cannot be read are ignored.
 
     Args:
         task: What is tuned; results for its device and problem are ignored.
-        cache: The cache folder, as `--cache`.
-        own_journal: The journal of the search itself, which is ignored.
-        runs: The folder of journals.
+        options: Those of the search, whose own journal is ignored.
     """
     here = source_name(task)
     found: dict[str, _Times] = {}
     devices: dict[str, Traits] = {}
-    for source, traits, times in (*_cached(task, cache), *_journaled(task, own_journal, runs)):
+    for source, traits, times in (
+        *_cached(task, options.cache),
+        *_journaled(task, journal_file(task, options)),
+    ):
         if source != here:
             valid = {config: time_ms for config, time_ms in times.items() if config in task.space}
             found.setdefault(source, {}).update(valid)
@@ -78,8 +79,8 @@ def _entry_times(entry: Entry, default: Config) -> _Times:
     return times | dict(entry.measured) | {entry.config: entry.time_ms}
 
 
-def _journaled(task: TuningTask, own_journal: Path, runs: Path) -> Iterator[tuple[str, Traits, _Times]]:
-    for path in sorted(runs.glob("*.jsonl")) if runs.is_dir() else ():
+def _journaled(task: TuningTask, own_journal: Path) -> Iterator[tuple[str, Traits, _Times]]:
+    for path in sorted(RUNS.glob("*.jsonl")) if RUNS.is_dir() else ():
         if path.resolve() == own_journal.resolve():
             continue
         with suppress(AutotuneError):

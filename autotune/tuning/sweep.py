@@ -26,7 +26,6 @@ from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, TuningContext, open_context, scoring_of
 from autotune.tuning.finalists import finalists
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
-from autotune.tuning.journal_file import journal_file
 from autotune.tuning.last_round import MAX_BESIDE, Searched, failed
 from autotune.tuning.limits import checks_time_s, strict, unlimited
 from autotune.tuning.observer import Observer
@@ -203,7 +202,7 @@ def _sources(
     if not options.transfer:
         return ()
     own = {source_name(one.task) for one in problems}
-    known = gather(task, options.cache, journal_file(task, options))
+    known = gather(task, options)
     return tuple(source for source in known if source.source not in own)
 
 

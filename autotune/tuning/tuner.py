@@ -40,7 +40,6 @@ from autotune.tuning.context import (
 )
 from autotune.tuning.doubts import doubts
 from autotune.tuning.failed_default import failed_default
-from autotune.tuning.journal_file import journal_file
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.observer import Observer
@@ -159,7 +158,7 @@ def sources_of(task: TuningTask, options: Options, engine: str) -> tuple[SourceR
     """Results of other devices and problems, if the options allow them and the engine uses them."""
     if not (options.transfer and learns_from_sources(engine)):
         return ()
-    return gather(task, options.cache, journal_file(task, options))
+    return gather(task, options)
 
 
 def require_valid_default(task: TuningTask) -> None:

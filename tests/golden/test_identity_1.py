@@ -21,6 +21,7 @@ from autotune.evaluation.journal_rows import encode_trial
 from autotune.serving.cache_schema import device_text, parse_device, parse_record, record_text
 from autotune.serving.miss_log import read_misses
 from autotune.space import bind, load_space, problem_of
+from autotune.tuning.options import Options
 from autotune.tuning.source_results import gather
 from autotune.tuning.task import TuningTask
 
@@ -79,7 +80,8 @@ def test_journals_are_what_other_searches_start_from(monkeypatch, tmp_path):
     found, _, _ = read_journal(FOLDER / "sums.jsonl")
     known = bound(found)
     elsewhere = replace(known, device=replace(known.device, name="Other CPU"))
-    (prior,) = gather(elsewhere, tmp_path, tmp_path / "own.jsonl", runs=FOLDER)
+    Path("runs").symlink_to(FOLDER)
+    (prior,) = gather(elsewhere, Options(cache=tmp_path))
     assert prior.source == "Intel Xeon Processor @ 2.50GHz, m=64, n=4096, float32"
     assert len(prior.results) == ROWS["sums"]
 

@@ -12,6 +12,7 @@ from autotune.evaluation.journal import Journal
 from autotune.serving import cache
 from autotune.serving.cache import store
 from autotune.space import bind, load_space, problem_of
+from autotune.tuning.options import Options
 from autotune.tuning.source_results import gather
 from autotune.tuning.task import TuningTask
 from tests.cache_example import PROVENANCE, record
@@ -61,7 +62,7 @@ def test_other_devices_and_sizes_count_and_this_problem_does_not(bound, tmp_path
     keep(tmp_path / "cache", OTHER_GPU, n, [(fast, 1.0), (slow, 2.0), (invalid, 3.0)])
     keep(tmp_path / "cache", GPU, n, [(fast, 1.0)])
     keep(tmp_path / "cache", GPU, 1000, [(slow, 0.5)])
-    other, size = gather(bound, tmp_path / "cache", tmp_path / "runs" / "own.jsonl")
+    other, size = gather(bound, Options(cache=tmp_path / "cache", journal=tmp_path / "runs" / "own.jsonl"))
     assert other.source == f"Other GPU, n={n}, int32"
     assert dict(other.results) == {Config(fast): 1.0, Config(slow): 2.0}
     assert (size.source, size.results) == ("Example GPU, n=1000, int32", ((Config(slow), 0.5),))
@@ -78,7 +79,7 @@ def test_of_several_caches_a_device_s_first_counts_and_a_namesake_does_not(bound
     write(far, replace(GPU, name="Third GPU", slug="third-gpu"), namesake)
     (near / "damaged").mkdir()
     (near / "damaged/reduce.json").write_text("{")
-    first, second = gather(bound, None, tmp_path / "own.jsonl")
+    first, second = gather(bound, Options(journal=tmp_path / "own.jsonl"))
     assert (first.source, first.results) == ("Example GPU, n=78, int32", ((Config(HERE), 60.0),))
     assert (second.source, second.results) == ("Other GPU, n=77, int32", ((Config(HERE), 5.0),))
 
@@ -89,15 +90,15 @@ def test_journals_count_with_their_failures_but_not_the_one_that_is_written(boun
     for name in ("own", "other"):
         write_journal(runs / f"{name}.jsonl", "Other GPU", 77, [(failing, None), (working, 4.0)])
     (runs / "broken.jsonl").write_text("no journal")
-    (prior,) = gather(bound, tmp_path / "cache", runs / "own.jsonl")
+    (prior,) = gather(bound, Options(cache=tmp_path / "cache", journal=runs / "own.jsonl"))
     assert prior.source == "Other GPU, n=77, int32"
     assert dict(prior.results) == {Config(failing): None, Config(working): 4.0}
     (runs / "other.jsonl").unlink()
-    assert gather(bound, tmp_path / "cache", runs / "own.jsonl") == ()
+    assert gather(bound, Options(cache=tmp_path / "cache", journal=runs / "own.jsonl")) == ()
 
 
 def test_a_journal_and_the_cache_of_one_problem_are_one_source(bound, tmp_path):
     keep(tmp_path / "cache", OTHER_GPU, 77, [(HERE, 1.0)])
     write_journal(tmp_path / "runs" / "a.jsonl", "Other GPU", 77, [(HERE | {"VECTOR": 2}, 3.0)])
-    (prior,) = gather(bound, tmp_path / "cache", tmp_path / "own.jsonl")
+    (prior,) = gather(bound, Options(cache=tmp_path / "cache", journal=tmp_path / "own.jsonl"))
     assert dict(prior.results) == {Config(HERE): 1.0, Config(HERE | {"VECTOR": 2}): 3.0}
