@@ -26,12 +26,8 @@ from multiprocessing.connection import Pipe
 from typing import Any, BinaryIO, TypeVar
 
 from autotune.errors import Blame, ChildDied, ChildFailed, ChildRaised, ChildTimeout
-from autotune.processes.fork_server import (
-    AnyConnection,
-    ForkedProcess,
-    fork,
-    set_variables,
-)
+from autotune.processes.fork_server import AnyConnection, ForkedProcess, fork, set_variables
+from autotune.processes.machine_load import cores
 
 _T = TypeVar("_T")
 _STDERR_TAIL_BYTES = 2000
@@ -150,15 +146,11 @@ class Child:
                 raise ChildTimeout(f"no answer within {self._timeout_s:g} s", _blame_for_delay())
             data = self._pipe.recv_bytes(_MAX_BYTES)
         except (EOFError, OSError) as error:
-            if "bad message length" in str(error):
-                self.kill()
-                raise ChildDied("the process sent a damaged answer") from None
-            raise self._death() from None
+            raise (self._damage() if "bad message length" in str(error) else self._death()) from None
         try:
             answer = pickle.loads(data)
         except Exception:  # noqa: BLE001 - a child whose memory is damaged sends anything
-            self.kill()
-            raise ChildDied("the process sent a damaged answer") from None
+            raise self._damage() from None
         if isinstance(answer, _Raised):
             raise ChildRaised(answer.kind, answer.message, answer.trace)
         return answer
@@ -213,6 +205,11 @@ class Child:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(MAX_END_S)
 
+    def _damage(self) -> ChildDied:
+        """The error for a process that sent what is no answer; it is killed."""
+        self.kill()
+        return ChildDied("the process sent a damaged answer")
+
     def _death(self) -> ChildDied:
         """The error for a process that ended, with the last line that it printed."""
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -255,7 +252,7 @@ def was_killed(code: int) -> bool:
 
 def _blame_for_delay() -> Blame:
     """The machine, if more processes are ready to run than it has cores."""
-    return Blame.MACHINE if os.getloadavg()[0] > (os.cpu_count() or 1) else Blame.NOTHING
+    return Blame.MACHINE if os.getloadavg()[0] > cores() else Blame.NOTHING
 
 
 def serve(pipe: AnyConnection) -> None:
