@@ -14,5 +14,5 @@ def short(value: float | None) -> float | int | None:
     """Six significant digits: more are noise, and make the page larger."""
     if value is None:
         return None
-    short = float(f"{value:.6g}")
-    return int(short) if short.is_integer() else short
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded.is_integer() else rounded

@@ -94,7 +94,7 @@ def last_round(
             raise SetupError(f"the default fails in the last round: {found[default.config].detail}")
         for trial in chosen:
             if trial.config in found:
-                trials[trial.config] = failed(context, trial, found[trial.config])
+                trials[trial.config] = mark_failed(context, trial, found[trial.config])
 
 
 def decide(
@@ -174,7 +174,7 @@ def _valued(
         return {}
 
 
-def failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
+def mark_failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
     """Mark a trial as failed; only wrong results are journaled, as the machine may have caused the others."""
     failed = replace(trial, status=failure.status, detail=failure.detail, failed_last_round=True)
     if failure.status in WRONG:

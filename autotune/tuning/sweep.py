@@ -26,7 +26,7 @@ from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, TuningContext, open_context, scoring_of
 from autotune.tuning.finalists import finalists
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
-from autotune.tuning.last_round import MAX_BESIDE, Searched, failed
+from autotune.tuning.last_round import MAX_BESIDE, Searched, mark_failed
 from autotune.tuning.limits import checks_time_s, strict, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
@@ -284,7 +284,8 @@ class _Group:
             context.evaluator(self._configs(problem))  # known from the journal
             wrong = [one for one in self._failures if one in task.space and one != task.spec.default]
             for trial in context.evaluator(wrong):  # a race may not show at this size
-                context.evaluator.trials[trial.config] = failed(context, trial, self._failures[trial.config])
+                marked = mark_failed(context, trial, self._failures[trial.config])
+                context.evaluator.trials[trial.config] = marked
             is_large = device_bytes(context.maker.make(task.spec.default).problem) > LARGE_BYTES
             seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials had those of the search
             spent_s, limit_s = context.evaluator.spent_s, self._limit_s
