@@ -44,7 +44,5 @@ class Options:
 
 def read_objective(given: OwnObjective | None) -> tuple[Objective | None, OwnObjective | None]:
     """What was asked for: an objective that has a name, or one of the user's; None asks for nothing."""
-    named = [one for one in Objective if one is not Objective.OWN and one.value == given]
-    if given is None or named:
-        return (named[0] if named else None), None
-    return Objective.OWN, given
+    named = next((one for one in Objective if one is not Objective.OWN and one.value == given), None)
+    return (named, None) if named or given is None else (Objective.OWN, given)

@@ -267,9 +267,7 @@ def on_host(
 ) -> dict[Config, Failure | Unchecked]:
     """What the sanitizers of the host's compiler find in a kernel that runs on the CPU."""
     host = _host_sanitizer(context)
-    if host is None or not instances:
-        return {}
-    if not deadline.allows(*HOST_TOOLS):
+    if host is None or not instances or not deadline.allows(*HOST_TOOLS):
         return {}
     context.observer.stage(Stage("last round: on the CPU, under sanitizers"))
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:

@@ -178,8 +178,8 @@ def _share(options: Options, count: int) -> Options:
     """The options with one of `count` parts of the budget."""
     trials, seconds = options.budget.trials, options.budget.seconds
     part = Budget(
-        trials=None if trials is None else max(MIN_TRIALS, trials // max(1, count)),
-        seconds=None if seconds is None else seconds / max(1, count),
+        trials=None if trials is None else max(MIN_TRIALS, trials // count),
+        seconds=None if seconds is None else seconds / count,
     )
     return replace(options, budget=part)
 
