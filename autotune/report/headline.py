@@ -8,7 +8,7 @@ from autotune.core.text import per_second, ratio_text
 from autotune.core.trials import Objective, Status
 from autotune.report.shortened import cut
 from autotune.report.view import SearchView
-from autotune.tuning.finals import indistinguishable
+from autotune.tuning.ties import indistinguishable
 
 
 def headline(view: SearchView) -> list[dict[str, str]]:

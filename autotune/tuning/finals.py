@@ -1,7 +1,7 @@
-"""The last round: the best few, verified on fresh inputs and timed in turns in a fresh process.
+"""Measures finalists again: verified on fresh inputs, and timed in turns in a fresh process.
 
 The times of a search were taken minutes apart, so the fastest trial was also the luckiest. In the last round
-all finalists see the same conditions. It gives a winner and the configurations that cannot be told from it.
+all finalists see the same conditions.
 """
 
 from __future__ import annotations
@@ -12,20 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from autotune.core.records import NOISY, Config
+from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import (
-    Failure,
-    Measurement,
-    Objective,
-    Rule,
-    Status,
-    Trial,
-    median_interval,
-)
+from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
 from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
-from autotune.evaluation.measure import ENERGY_RESOLUTION, bounded_batch
+from autotune.evaluation.measure import bounded_batch
 from autotune.tuning.context import TuningContext
 from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems, with_seed
 from autotune.tuning.turns import Finalist, Series, Turns, compiled, is_precise, remove_shifts
@@ -204,33 +196,3 @@ def _run_rounds(
         if rejected or is_precise(series, objective) or time.perf_counter() > until_s:
             return
         turns.run(ROUNDS, until_s)
-
-
-def indistinguishable(winner: Measurement, other: Measurement, objective: Objective) -> bool:
-    """Whether the last round cannot tell another configuration from the winner.
-
-    For times, the interval of the ratios round by round must reach 1, or the medians differ by no more than
-    the noise. The interval allows for the winner being chosen as the fastest.
-    """
-    if objective is Objective.TIME:
-        if len(other.samples_ms) < len(winner.samples_ms):  # it left, as it was behind in every round
-            return False
-        ratios = [theirs / ours for theirs, ours in zip(other.samples_ms, winner.samples_ms, strict=False)]
-        slower = median_interval(ratios, winner.chosen_from)[0]
-        return slower <= 1 or other.median_ms <= winner.median_ms * (1 + (winner.noise or 0.0))
-    return (other.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * (1 + ENERGY_RESOLUTION)
-
-
-def winner_and_ties(
-    chosen: Sequence[Trial], measurements: Mapping[str, Measurement], objective: Objective
-) -> tuple[Trial, ...]:
-    """What would be stored of the finalists: the best, then those that cannot be told from it."""
-    winner = min(chosen, key=lambda trial: measurements[trial.key].score(objective) or math.inf)
-    best = measurements[winner.key]
-    others = (trial for trial in chosen if trial.key != winner.key)
-    return (winner, *(one for one in others if indistinguishable(best, measurements[one.key], objective)))
-
-
-def is_final(measurement: Measurement, objective: Objective) -> bool:
-    """Whether a journaled last round can be reused: it has the objective's score and was not noisy."""
-    return bool(measurement.score(objective)) and (measurement.noise or 0.0) <= NOISY

@@ -13,7 +13,7 @@ from autotune.core.expressions import parse
 from autotune.core.trials import Measurement, Objective, Trial
 from autotune.space import Space
 from autotune.tuning.finalists import by_score
-from autotune.tuning.finals import indistinguishable
+from autotune.tuning.ties import indistinguishable
 
 
 @dataclass(frozen=True)

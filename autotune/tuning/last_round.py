@@ -1,4 +1,4 @@
-"""The last round: the best few are verified again, timed in turns and checked, until none of them fails."""
+"""The last round: the best few of a search are measured again and checked, until none of them fails."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.core.records import Config
-from autotune.core.trials import WRONG, Failure, Measurement, Trial
+from autotune.core.records import NOISY, Config
+from autotune.core.trials import WRONG, Failure, Measurement, Objective, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import SourceResults
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import affordable, choose_finalists, finalists
-from autotune.tuning.finals import is_final, remeasure, winner_and_ties
+from autotune.tuning.finals import remeasure
 from autotune.tuning.groups import leaders
 from autotune.tuning.limits import NO_LIMITS, Limits
 from autotune.tuning.stored_checks import Gaps, StoredChecks, late_text
+from autotune.tuning.ties import winner_and_ties
 
 MAX_BESIDE = 2  # finalists beside configurations that take part in any case
 
@@ -155,13 +156,18 @@ def _journaled(
     for keys, found in reversed(context.journal.finals.items()):
         is_same = set(keys) == exact or (bool(allowed) and least <= set(keys) <= most)
         valued = _valued(context, by_key, found.measurements) if is_same else {}
-        if valued and all(is_final(measured, context.objective) for measured in valued.values()):
+        if valued and all(_is_reusable(measured, context.objective) for measured in valued.values()):
             stored = winner_and_ties([by_key[key] for key in valued], valued, context.objective)
             is_checked = found.has_sanitizers or context.skips_sanitizer
             if is_checked and found.checked.issuperset(trial.key for trial in stored):
                 gaps = tuple(checks.passed.get(trial.config, Gaps()) for trial in stored)
                 return Decision(valued, stored, gaps if stored[0].config in checks.passed else None)
     return None
+
+
+def _is_reusable(measurement: Measurement, objective: Objective) -> bool:
+    """Whether a journaled last round can be reused: it has the objective's score and was not noisy."""
+    return bool(measurement.score(objective)) and (measurement.noise or 0.0) <= NOISY
 
 
 def _valued(

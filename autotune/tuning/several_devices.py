@@ -24,9 +24,10 @@ from autotune.evaluation.fleet import Fleet
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finals import remeasure, winner_and_ties
+from autotune.tuning.finals import remeasure
 from autotune.tuning.last_round import Searched
 from autotune.tuning.result import Result
+from autotune.tuning.ties import winner_and_ties
 
 CONFIGURATIONS = 4  # that are timed on every device: the default, and others from all over the space
 ROUNDS = 8

@@ -21,7 +21,7 @@ from autotune.serving.cache import read_record
 from autotune.tuning import limits
 from autotune.tuning.context import open_context
 from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady
-from autotune.tuning.finals import ROUNDS, indistinguishable, remeasure
+from autotune.tuning.finals import ROUNDS, remeasure
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
     OTHER_SCHEDULES,
@@ -31,6 +31,7 @@ from autotune.tuning.stored_checks import (
     with_other_schedules,
 )
 from autotune.tuning.task import Target, bind_target
+from autotune.tuning.ties import indistinguishable
 from autotune.tuning.turns import (
     LEAVING_ROUNDS,
     MIN_ROUNDS,
