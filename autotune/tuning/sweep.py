@@ -147,13 +147,13 @@ def sweep(
                     explore(context, searcher, share, note, None if done else cpu_times())
                     problem.trials = tuple(context.evaluator.trials.values())
                 done.append(problem)
-            candidates = _candidates(own, max_variants)
-            group = _Group(_share(options, len(own)), observer, processes, root, candidates)
+            chosen = _chosen(own, max_variants)
+            candidates = _Candidates(_share(options, len(own)), observer, processes, root, chosen)
             for problem in reversed(order):  # the device still has the arrays of the last one
-                group.try_candidates(problem)
-            group.check(own, checks_time_s(options.budget.seconds))
-            results += [group.conclude(problem) for problem in own]
-            measured = [_measured_row(problem.task, group.candidates, root) for problem in own]
+                candidates.try_at(problem)
+            candidates.check(own, checks_time_s(options.budget.seconds))
+            results += [candidates.conclude(problem) for problem in own]
+            measured = [_measured_row(problem.task, candidates.configs, root) for problem in own]
             rows += measured
             if len(own) > 1:
                 left_out = [one.task.space.problem.sizes for one in own if one in searched]
@@ -216,7 +216,7 @@ def _searcher(
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
 
 
-def _candidates(problems: Sequence[_Problem], max_variants: int) -> list[Config]:
+def _chosen(problems: Sequence[_Problem], max_variants: int) -> list[Config]:
     """What is measured at every size: those that together lose least, and the best few of each size.
 
     The best few are here too because checking all at once takes much less time than checking them size by
@@ -234,8 +234,8 @@ def _searched_row(problem: _Problem) -> Row:
     return Row(problem.task.space.problem.sizes, times)
 
 
-class _Group:
-    """The problems of one element type, at all of which the best of each are measured."""
+class _Candidates:
+    """The best configurations of one element type, and how they are measured at all its sizes."""
 
     def __init__(
         self,
@@ -243,9 +243,9 @@ class _Group:
         observer: Observer,
         processes: Processes,
         root: Path,
-        candidates: Sequence[Config],
+        configs: Sequence[Config],
     ) -> None:
-        self.candidates = list(candidates)
+        self.configs = configs
         self._seed, self._limit_s = options.seed, options.budget.seconds
         self._options = replace(options, budget=Budget(), fresh=False)
         self._observer, self._processes, self._root = observer, processes, root
@@ -253,35 +253,35 @@ class _Group:
         self._failures: dict[Config, Failure] = {}  # found by these checks
 
     def check(self, problems: Sequence[_Problem], checks_s: float) -> None:
-        """Keep the candidates that pass the checks before storing, which may take `checks_s`.
+        """Keep those that pass the checks before storing, which may take `checks_s`.
 
         Each is checked once: at the first size at which it is valid.
         """
         until_s = time.perf_counter() + checks_s
-        left = self.candidates
+        left = self.configs
         for problem in problems:
             here = [config for config in left if config in problem.task.space]
             if here:
                 with self._context(problem.task) as context:
                     self._failures |= self._checks.check(context, here, until_s)
                 left = [config for config in left if config not in here]
-        self.candidates = [config for config in self.candidates if config in self._checks.passed]
+        self.configs = [config for config in self.configs if config in self._checks.passed]
 
-    def try_candidates(self, problem: _Problem) -> None:
-        """Verify and time the candidates at one size, as far as its own search has not done that."""
-        configs = self._configs(problem)
+    def try_at(self, problem: _Problem) -> None:
+        """Verify and time them at one size, as far as its own search has not done that."""
+        configs = self._configs_at(problem)
         with self._context(problem.task) as context:
             note = f"sweep: the best of all sizes at {_text(problem.task)}"
             self._observer.started(problem.task, len(configs), context.journal, note)
             context.evaluator(configs)
 
     def conclude(self, problem: _Problem) -> Result:
-        """The last round at one size: its own best, and the candidates of all sizes."""
+        """The last round at one size: its own best, and those of all sizes."""
         began, task = cpu_times(), problem.task
-        needed = tuple(config for config in self.candidates if config in task.space)
+        needed = tuple(config for config in self.configs if config in task.space)
         self._checks.forget_late()  # there may be time now for what had none at an earlier size
         with self._context(task) as context:
-            context.evaluator(self._configs(problem))  # known from the journal
+            context.evaluator(self._configs_at(problem))  # known from the journal
             wrong = [one for one in self._failures if one in task.space and one != task.spec.default]
             for trial in context.evaluator(wrong):  # a race may not show at this size
                 marked = mark_failed(context, trial, self._failures[trial.config])
@@ -294,8 +294,8 @@ class _Group:
             searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
             return conclude(context, searched, self._checks)
 
-    def _configs(self, problem: _Problem) -> list[Config]:
-        known = (config for config in self.candidates if config in problem.task.space)
+    def _configs_at(self, problem: _Problem) -> list[Config]:
+        known = (config for config in self.configs if config in problem.task.space)
         return list(dict.fromkeys([*(trial.config for trial in problem.trials), *known]))
 
     def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
