@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -16,6 +15,7 @@ from autotune.core.records import Sizes
 from autotune.core.text import hint, nearest, ratio_text, size_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
+from autotune.interop.files import read_text
 from autotune.report import figures
 from autotune.report.figures import Bar, Line, Side
 from autotune.report.gather import Search, gather
@@ -144,8 +144,8 @@ def _printed_ladder(plot: Plot) -> list[tuple[str, float]] | None:
     if len(plot.sources) != 1 or path.suffix != ".json" or not path.is_file():
         return None
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        rows = values.load(read_text(path))
+    except values.NoJson as error:
         raise InputError(f"{path}: not JSON: {error}") from None
     if not isinstance(rows, list):
         return None

@@ -149,6 +149,12 @@ def test_a_printed_ladder_is_drawn(tmp_path):
     assert "1 ms, 4 x" in found and "failed" not in found and "steps" in found
 
 
+def test_a_ladder_that_is_nested_too_deeply_is_told(tmp_path):
+    (tmp_path / "steps.json").write_text("[" * 100_000)
+    done = plot("ladder", tmp_path / "steps.json", "-o", tmp_path / "a.svg")
+    assert done.returncode == 2 and "steps.json: not JSON: nested too deeply" in done.stderr
+
+
 def test_the_shipped_figures_are_what_the_command_makes():
     """Each ladder in the guides has its figures beside it."""
     drawn = {path.stem for path in (ROOT / "docs/plots").glob("*.svg")}
