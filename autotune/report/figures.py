@@ -18,7 +18,6 @@ from autotune.errors import WriteError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 SUFFIXES = (".svg", ".png", ".pdf")
@@ -102,8 +101,7 @@ def bar_chart(title: str, unit: str, bars: Sequence[Bar], *, is_linear: bool = F
     axes.set_yticks(places, [_plain(bar.label) for bar in bars])
     axes.invert_yaxis()
     if is_log:
-        axes.set_xscale("log")
-        _log(axes.xaxis)
+        _log(axes, "x")
         axes.set_xlim(left=10.0 ** math.floor(math.log10(min(values) * 0.9)))
     axes.set_xlabel(f"{unit}, logarithmic" if is_log else unit)
     axes.margins(x=0.02, y=0.02)
@@ -175,8 +173,7 @@ def progress(title: str, times_ms: Sequence[float | None]) -> Figure:
     if failed:
         bottom = min(best) * 0.8
         axes.scatter(failed, [bottom] * len(failed), s=12, marker="x", color=_FAILED, label="failed")
-    axes.set_yscale("log")
-    _log(axes.yaxis)
+    _log(axes, "y")
     axes.set_xlabel("evaluation")
     axes.locator_params(axis="x", integer=True)
     axes.set_ylabel("ms, logarithmic")
@@ -226,10 +223,8 @@ def roofline(
         start = ends[0] if bytes_per_s is None else min(ends[1], peak / bytes_per_s)
         label = f"{name}, {per_second(peak, 'FLOP/s')}"
         axes.plot([start, ends[1]], [peak, peak], style, color=_TEXT, label=label)
-    axes.set_xscale("log")
-    _log(axes.xaxis)
-    axes.set_yscale("log")
-    _log(axes.yaxis, "FLOP/s")
+    _log(axes, "x")
+    _log(axes, "y", "FLOP/s")
     axes.set_xlabel("operations per byte")
     axes.set_ylabel("arithmetic rate")
     _grid(axes, "both")
@@ -265,10 +260,8 @@ def over_size(
         for device, bytes_per_s in ceilings.items() if unit == "rate" else ():
             label = _plain(f"memory of {device}, {per_second(bytes_per_s, 'B/s')}")
             axes.axhline(bytes_per_s, color=_TEXT, linestyle="--", label=label)
-        axes.set_xscale("log")
-        _log(axes.xaxis)
-        axes.set_yscale("log")
-        _log(axes.yaxis, "B/s" if unit == "rate" else "")
+        _log(axes, "x")
+        _log(axes, "y", "B/s" if unit == "rate" else "")
         axes.set_ylabel(unit)
         _grid(axes, "both")
     _legend(*reversed(figure.axes))
@@ -299,10 +292,15 @@ def _grid(axes: Axes, axis: Literal["x", "y", "both"]) -> None:
     axes.grid(axis=axis, color=_TEXT, alpha=0.3, linewidth=0.5)
 
 
-def _log(axis: Axis, unit: str = "") -> None:
-    """Mark a logarithmic axis whose data is drawn, with plain numbers or rates, fewer where it is long."""
+def _log(axes: Axes, side: Literal["x", "y"], unit: str = "") -> None:
+    """Make an axis logarithmic once its data is drawn: plain numbers or rates, fewer where it is long."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    if side == "x":
+        axes.set_xscale("log")
+    else:
+        axes.set_yscale("log")
+    axis = axes.xaxis if side == "x" else axes.yaxis
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)))
     axis.set_major_formatter(
