@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from autotune.core import json_values as values
 from autotune.core.records import Value
 from autotune.serving.cache import read_roots
 
@@ -28,6 +29,16 @@ class Ceiling:
     nominal: float | None = None  # by the driver or the data sheet
 
 
+_READERS = {
+    "name": values.text,
+    "unit": values.text,
+    "value": values.amount,
+    "sizes": values.mapping_of(values.size, values.name),
+    "config": values.mapping_of(values.scalar, values.name),
+    "nominal": values.nullable(values.amount),
+}
+
+
 def ceilings_text(ceilings: Sequence[Ceiling], measured_at: str) -> str:
     """The content of the file."""
     data = {"schema": _SCHEMA, "measured_at": measured_at, "ceilings": [asdict(one) for one in ceilings]}
@@ -37,11 +48,12 @@ def ceilings_text(ceilings: Sequence[Ceiling], measured_at: str) -> str:
 def read_ceilings(folder: Path) -> dict[str, Ceiling]:
     """The figures of a folder by name; none if they were not measured or the file is damaged."""
     try:
-        data = json.loads((folder / FILE).read_text())
-        found = [Ceiling(**one) for one in data["ceilings"]] if data["schema"] == _SCHEMA else []
-    except (OSError, ValueError, KeyError, TypeError):
+        data = values.mapping(values.load((folder / FILE).read_text()), "")
+        found = values.items(data.get("ceilings"), "ceilings") if data.get("schema") == _SCHEMA else []
+        ceilings = [values.record(Ceiling, _READERS, {"nominal"}, one, "ceilings") for one in found]
+    except (OSError, ValueError):
         return {}
-    return {one.name: one for one in found}
+    return {one.name: one for one in ceilings}
 
 
 def known_ceilings(folder: str, cache: Path | None) -> dict[str, Ceiling]:

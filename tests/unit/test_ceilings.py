@@ -82,6 +82,22 @@ def test_figures_that_are_stored_at_once_are_all_kept(tmp_path):
     assert set(read_ceilings(tmp_path / H200.slug)) == set(names)
 
 
-def test_a_damaged_file_counts_as_none(tmp_path):
-    (tmp_path / FILE).write_text('{"schema": 1, "ceilings": [{"name": 1}]}')
+FIGURE = {"name": "memory read", "unit": "bytes_per_s", "value": 1e9, "sizes": {}, "config": {}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"schema": 1, "ceilings": [{"name": 1}]}),
+        json.dumps({"schema": 1, "ceilings": [FIGURE | {"value": "fast"}]}),
+        json.dumps({"schema": 1, "ceilings": [FIGURE | {"name": []}]}),
+        json.dumps({"schema": 1, "ceilings": [FIGURE | {"sizes": [1]}]}),
+        json.dumps([FIGURE]),
+        "[" * 100_000,
+        "",
+    ],
+    ids=["missing", "value", "name", "sizes", "list", "nested", "empty"],
+)
+def test_a_damaged_file_counts_as_none(tmp_path, text):
+    (tmp_path / FILE).write_text(text)
     assert read_ceilings(tmp_path) == {}
