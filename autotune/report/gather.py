@@ -108,7 +108,7 @@ def gather_sources(
     runs: Path | None = None,
     parse: ParseJournal = parse_journal,
 ) -> Gathered:
-    """The same for files, each a `Path`, and kernels of the cache, each a text.
+    """Read what a report is asked to show from files, each a `Path`, and for kernels, each a text.
 
     Args:
         sources: What to read.

@@ -12,7 +12,7 @@ from autotune.tuning.ties import indistinguishable
 
 
 def headline(view: SearchView) -> list[dict[str, str]]:
-    """What a reader wants to know first: a title, a figure, and what it rests on."""
+    """The items of a search, each with a title, a value and a note."""
     items = [*_best_items(view), *_rate_items(view), *_speedups(view), *_ties(view), _verified(view)]
     failed = sum(trial.status is not Status.OK for trial in view.trials)
     valid = view.search.entry.provenance.valid_configurations if view.search.entry else 0
