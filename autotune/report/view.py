@@ -13,7 +13,7 @@ from autotune.compilers.kernel_source import packaged
 from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
 from autotune.core.expressions import Expression, names_behind, number, parse
-from autotune.core.records import Config, Entry, LaunchSpec, Parameter, Value
+from autotune.core.records import Config, Entry, KernelRecord, LaunchSpec, Parameter, Value
 from autotune.core.text import problem_text
 from autotune.core.trials import Trial
 from autotune.errors import ExpressionError
@@ -21,6 +21,7 @@ from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.peak_rates import PeakRate, peak_rates
 from autotune.interop.recording import numbers_first
 from autotune.report.gather import Search
+from autotune.space import SpaceSpec
 from autotune.space.configurations import Landmark
 
 
@@ -57,6 +58,11 @@ class SearchView:
             else trial
             for trial in self.search.trials
         ]
+
+    @property
+    def space(self) -> SpaceSpec | KernelRecord | None:
+        """What is known of the space: its file, else what the cache says of it."""
+        return self.search.spec or self.search.record
 
     @property
     def problem(self) -> str:
@@ -98,7 +104,7 @@ class SearchView:
 
     @cached_property
     def best(self) -> int | None:
-        """The trial that the cache serves, else the fastest of the last round, else of the search."""
+        """The number of the best trial: the served one, else the last round's fastest, else the search's."""
         served, finals = self.served, self.search.finals
         if served is not None:
             found = (
@@ -113,25 +119,24 @@ class SearchView:
 
     @property
     def best_trial(self) -> Trial | None:
-        """The trial at `best`."""
+        """The best trial, which `best` is the number of."""
         return None if self.best is None else self.trials[self.best]
 
     @property
     def best_ms(self) -> float | None:
-        """Its time."""
+        """The time of the best trial."""
         return None if self.best is None else self.times_ms[self.best]
 
     def best_work(self, name: str) -> float | None:
-        """Its bytes or operations, as far as they are known."""
+        """The bytes or operations of the best trial, as far as they are known."""
         amounts = self.work.get(name)
         return None if amounts is None or self.best is None else amounts[self.best]
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """Parameters in the space file's order, with all values that it lists or a trial has."""
-        known = self.search.spec or self.search.record
         values: dict[str, dict[tuple[type, Value], Value]] = {}
-        for parameter in known.parameters if known else ():
+        for parameter in self.space.parameters if self.space else ():
             values[parameter.name] = {(type(value), value): value for value in parameter.values}
         listed = set(values)
         for trial in self.trials:
@@ -151,23 +156,19 @@ class SearchView:
         is_final = self.search.is_cached or bool(self.search.finals)
         found = []
         for place, (once, trial) in enumerate(zip(self.search.trials, self.trials, strict=True)):
-            once_ms, time_ms = once.time_ms, trial.time_ms
-            is_faster = is_final and once_ms and best_ms and once_ms < best_ms
-            if not is_faster or once_ms is None or time_ms is None:
-                found.append(trial.detail)
-            elif trial.key in self.search.finals:
-                found.append(f"{once_ms:.4g} ms in the search, {time_ms:.4g} ms in the last round")
-            elif place == self.best:
-                found.append(trial.detail)
-            else:
-                found.append(f"a time of the search; the best takes {best_ms:.4g} ms in the last round")
+            detail, once_ms = trial.detail, once.time_ms
+            if is_final and once_ms and best_ms and once_ms < best_ms:
+                if trial.key in self.search.finals:
+                    detail = f"{once_ms:.4g} ms in the search, {trial.time_ms:.4g} ms in the last round"
+                elif place != self.best:
+                    detail = f"a time of the search; the best takes {best_ms:.4g} ms in the last round"
+            found.append(detail)
         return found
 
     @cached_property
     def default_config(self) -> Config | None:
         """The default of the space file, or of the cache."""
-        known = self.search.spec or self.search.record
-        return known.default if known else None
+        return self.space.default if self.space else None
 
     def place_of(self, config: Config | None) -> int | None:
         """The number of the trial with a configuration."""
@@ -178,18 +179,17 @@ class SearchView:
     @cached_property
     def occupancies(self) -> list[Occupancy | None]:
         """Of the launch with the most threads, where registers, launches and architecture are known."""
-        search = self.search
-        known = search.spec or search.record
+        search, space = self.search, self.space
         place = ARCHITECTURES.get(search.device.architecture) if search.device else None
-        if known is None or place is None or not any(trial.registers for trial in self.trials):
+        if space is None or place is None or not any(trial.registers for trial in self.trials):
             return [None] * len(self.trials)
         main = self._by_used_names(
             (
                 text
-                for step in known.launch
+                for step in space.launch
                 for text in (*step.grid, *step.block, step.shared_bytes, step.when)
             ),
-            lambda values: _main_launch(known.launch, values),
+            lambda values: _main_launch(space.launch, values),
         )
         found: list[Occupancy | None] = []
         for trial in self.trials:
@@ -221,8 +221,7 @@ class SearchView:
     ) -> Callable[[Config], Any]:
         """A function of a configuration that is worked out once for all that agree in the names it reads."""
         search = self.search
-        known = search.spec or search.record
-        derived = known.derived if known else {}
+        derived = self.space.derived if self.space else {}
         used = names_behind((name for text in texts for name in parse(text).names), derived)
         names = [parameter.name for parameter in self.parameters if parameter.name in used]
         needed = {name: text for name, text in derived.items() if name in used}
