@@ -18,18 +18,12 @@ from autotune.errors import ExpressionError
 from autotune.space import lint_source, located, placed_lines, source_place
 from autotune.tuning.task import TuningTask
 
-_CAUSES = (
-    "signature",
-    "unknown_macro",
-    "redefined_parameter",
-    "flat_block",
-)  # findings about the source that explain a failure
+# findings about the source that explain a failure
+_CAUSES = ("signature", "unknown_macro", "redefined_parameter", "flat_block")
 _SIMILAR = 0.65  # WORK_PER_THREAD is no misspelt ORDER_INTERLEAVED
 _DECLARED_BLOCK = r"\b(?:KERNEL_BLOCK|reqd_work_group_size)\s*\(([^()]*)\)[\s)]*(?:void\s+)?"
 _ROUNDING = re.compile(r"this may be rounding; (`.*?`)")
 _UNWRITTEN = re.compile(r"\b(\w+)(?:\[[\d, ]+\])? was never written")
-
-
 _SIDES = re.compile(
     r"(\w+\[[\d, ]+\]) is (.+?), expected (.+?)(?:, [\d,]+ of (?:a sample of )?[\d,]+ |; | \(at |$)"
 )
@@ -93,14 +87,14 @@ def failed_default(
     if "INVALID_WORK_GROUP_SIZE" in trial.detail and (other := _other_block(task, trial)):
         return other
     if log := [mend for what, mend in _LOGS.items() if what in trial.detail]:
-        return FailedDefault(str(source), "", (log[0],))
+        return FailedDefault(str(source), helps=(log[0],))
     if trial.status is Status.WRONG_RESULT:
         return _wrong_result(task, trial, others, is_dumped=is_dumped)
     if trial.status is Status.TIMEOUT:
-        return FailedDefault(str(source), "", _endless(task))
+        return FailedDefault(str(source), helps=_endless(task))
     if trial.status is Status.OUT_OF_BOUNDS or any(word in trial.detail for word in _FAR_OFF):
         unchecked = _unchecked_sizes(task) or f"an index in {source.name} is too large{_CHECK}"
-        return FailedDefault(str(source), "", (unchecked,))
+        return FailedDefault(str(source), helps=(unchecked,))
     return FailedDefault(str(source))
 
 
@@ -128,7 +122,7 @@ def _wrong_result(
         ]
     if not is_dumped:
         helps.append("--dump-wrong DIR writes both arrays")
-    return FailedDefault(place, "", tuple(helps))
+    return FailedDefault(place, helps=tuple(helps))
 
 
 def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
