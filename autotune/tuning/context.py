@@ -138,7 +138,7 @@ def open_context(
         make: Callable[..., Evaluator]
         fleet = None
         if cluster is None:
-            worker, make = processes.worker(task, default, maker), Evaluator
+            worker, make = processes.worker(task, default), Evaluator
         else:
             from autotune.evaluation.parallel_evaluator import ParallelEvaluator
 

@@ -82,7 +82,7 @@ class Processes:
             self._makers[id(task)] = task, maker
         return self._makers[id(task)][1]
 
-    def worker(self, task: TuningTask, default: KernelInstance, maker: InstanceMaker) -> Worker:
+    def worker(self, task: TuningTask, default: KernelInstance) -> Worker:
         """Return the device process: that of earlier problems, except for trusted kernels."""
         trusts = task.spec.full == TRUSTED
         problems = default.checks if trusts else (*default.checks, default.problem)
@@ -91,6 +91,7 @@ class Processes:
             return self._worker
         if self._worker is not None:
             self._worker.end()  # or each problem's would hold device memory to the end
+        maker = self.maker(task)
         make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=self._options.timeout_s)
         has_standby = task.device.kind == "gpu"  # whose driver takes long to load
         upcoming = drawn_early(maker, default) if has_standby else ()
