@@ -61,9 +61,7 @@ def is_unsteady(trials: Iterable[Trial]) -> bool:
     return sum(unsteady) > UNSTEADY_SHARE * len(unsteady)
 
 
-def choose_finalists(
-    context: TuningContext, trials: Iterable[Trial], until_s: float = math.inf
-) -> list[Trial]:
+def choose_finalists(context: TuningContext, trials: Iterable[Trial], until_s: float) -> list[Trial]:
     """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
 
     Args:

@@ -29,7 +29,7 @@ from autotune.tuning.fresh_inputs import FRESH_SEEDS
 from autotune.tuning.last_round import MAX_BESIDE, Searched, mark_failed
 from autotune.tuning.limits import checks_time_s, strict, unlimited
 from autotune.tuning.observer import Observer
-from autotune.tuning.options import MAX_PROBLEMS, MAX_VARIANTS, Options
+from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.result import Result
 from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.source_results import gather, source_name
@@ -96,9 +96,7 @@ def bind_sweep(
     return tasks
 
 
-def sweep(
-    tasks: Sequence[TuningTask], options: Options, observer: Observer, max_variants: int = MAX_VARIANTS
-) -> Sweep:
+def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max_variants: int) -> Sweep:
     """Tune several problems of a kernel, and choose variants that lose least at all sizes.
 
     Every second size is searched, from the middle of the range outwards: the first one with the whole
