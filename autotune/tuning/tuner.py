@@ -23,11 +23,7 @@ from autotune.searchers import (
 )
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
-from autotune.serving.cache import (
-    check_writable,
-    objective_root,
-    writable_root,
-)
+from autotune.serving.cache import check_writable, objective_root, writable_root
 from autotune.space import Finding, lint_source, located
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import (
@@ -174,20 +170,25 @@ def require_valid_default(task: TuningTask) -> None:
 
 def start(context: TuningContext, options: Options, total: int | None, note: str = "") -> Trial:
     """Announce the run, and try the default: if it fails, the setup is broken."""
-    task, admit = context.task, context.evaluator.admit
+    task = context.task
     findings = lint_source(task.space, task.source.text)
     context.observer.started(task, total, context.journal, note)
     warn_of(context.observer, (one for one in findings if not one.is_about_checks))
-    trial = admit(task.spec.default, charged=True)
+    trial = context.evaluator.admit(task.spec.default, charged=True)
     if trial.status is not Status.OK:
-        is_wrong = trial.status is Status.WRONG_RESULT
-        others = [admit(one, charged=False) for one in _others(task)] if is_wrong else []
-        if any(one.status is Status.OK for one in others):
-            context.journal.start_over()  # once the kernel is mended, nothing asks for --fresh
-        failed = failed_default(task, trial, others, is_dumped=options.dump_wrong is not None)
-        raise SetupError(failed.message(trial, task.device.name))
+        raise _setup_error(context, trial, is_dumped=options.dump_wrong is not None)
     warn_of(context.observer, (one for one in findings if one.is_about_checks))
     return trial
+
+
+def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> SetupError:
+    """The error for a default that fails. If it is wrong, others are tried, which tell more of the cause."""
+    task, is_wrong = context.task, trial.status is Status.WRONG_RESULT
+    others = [context.evaluator.admit(one, charged=False) for one in _others(task)] if is_wrong else []
+    if any(one.status is Status.OK for one in others):
+        context.journal.start_over()  # once the kernel is mended, nothing asks for --fresh
+    failed = failed_default(task, trial, others, is_dumped=is_dumped)
+    return SetupError(failed.message(trial, task.device.name))
 
 
 def _others(task: TuningTask) -> list[Config]:
