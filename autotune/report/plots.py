@@ -239,7 +239,7 @@ def _sweep(plot: Plot) -> Figure:
     """Times over size, and rates beside the memory's ceiling where the bytes of each problem are known."""
     times: dict[str, list[tuple[float, float]]] = {}
     rates: dict[str, list[tuple[float, float]]] = {}
-    ceilings: dict[str, float] = {}
+    ceilings: dict[str, tuple[str, float]] = {}
     for view in _views(plot):
         time_ms = view.best_ms
         if time_ms is None:
@@ -251,11 +251,12 @@ def _sweep(plot: Plot) -> Figure:
         if moved:
             rates.setdefault(name, []).append((size, moved / time_ms * 1e3))
         if moved and view.bandwidth:
-            ceilings[view.search.device_name] = view.bandwidth.gb_per_s * 1e9
-    all_lines = _lines(times)
+            ceilings[name] = (view.search.device_name, view.bandwidth.gb_per_s * 1e9)
+    all_lines, rate_lines = _lines(times), _lines(rates)
     if not all_lines:
         raise InputError("a sweep needs results of one kernel and device for several sizes")
-    return figures.over_size(plot.title or "best over size", all_lines, _lines(rates), ceilings)
+    memories = dict(ceilings[line.label] for line in rate_lines if line.label in ceilings)
+    return figures.over_size(plot.title or "best over size", all_lines, rate_lines, memories)
 
 
 def _lines(groups: Mapping[str, Sequence[tuple[float, float]]]) -> list[Line]:

@@ -141,6 +141,12 @@ def test_a_sweep_of_the_cache_has_rates_beside_the_memorys_ceiling(tmp_path):
     assert {"ms", "rate", "memory of Example(R) GPU 100, 1.5 TB/s"} <= set(found)
 
 
+def test_a_sweep_has_the_memory_of_the_devices_with_a_line_only(tmp_path):
+    done = plot("sweep", "bicgk", "--cache", "cache", "-o", tmp_path / "a.svg")  # the H200 has one size
+    assert done.returncode == 0, done.stderr
+    assert not [text for text in texts(tmp_path / "a.svg") if "H200" in text]
+
+
 def test_a_printed_ladder_is_drawn(tmp_path):
     (tmp_path / "steps.json").write_text(json.dumps(STEPS))
     done = plot("ladder", tmp_path / "steps.json", "--title", "steps", "-o", tmp_path / "a.svg")
