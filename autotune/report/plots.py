@@ -55,6 +55,8 @@ class Plot:
 
 def draw(kind: str, plot: Plot) -> Figure:
     """Draw a plot of one of `KINDS`; raises InputError if the sources do not have what it shows."""
+    if kind != "heat-map" and (plot.x or plot.y):
+        raise InputError("--x and --y belong to heat-map")
     return KINDS[kind](plot)
 
 
@@ -92,10 +94,14 @@ def _slugs(search: Search) -> tuple[str, ...]:
 def _view(plot: Plot) -> SearchView:
     found = _views(plot)
     if len(found) > 1:
-        listed = "; ".join(f"{view.search.device_name}, {view.problem}" for view in found)
+        several = len({view.search.kernel for view in found}) > 1
+        named = (
+            (view.search.kernel if several else "", view.search.device_name, view.problem) for view in found
+        )
+        listed = "; ".join(", ".join(filter(None, one)) for one in named)
+        mend = "name one kernel" if several else "name one with --device and --size"
         raise InputError(
-            f"this plot shows one search, and there are {len(found)}: {listed}; "
-            "name one with --device and --size, or one file"
+            f"this plot shows one search, and there are {len(found)}: {listed}; {mend}, or one file"
         )
     if found[0].best is None:
         raise InputError(f"{plot.sources[0]}: no trial has a time, so there is nothing to plot")
@@ -193,6 +199,8 @@ def _heat_map(plot: Plot) -> Figure:
     ]
     names = [one.name for one in varying]
     left = [name for name in names if name not in (plot.x, plot.y)]
+    if plot.x and plot.x == plot.y:
+        raise InputError(f"--x and --y are both {plot.x}; name two parameters, or leave one out")
     chosen = [name or left.pop(0) for name in (plot.x, plot.y) if name or left]
     unknown = next((name for name in chosen if name not in names), None)
     if len(chosen) < 2 or unknown:
@@ -229,9 +237,19 @@ def _importance(plot: Plot) -> Figure:
 
 
 def _matrix(plot: Plot) -> Figure:
+    if plot.device is not None or plot.sizes:
+        raise InputError(
+            "a matrix is of all devices, at the size that most have: leave out --device and --size; for "
+            "another size, write autotune compare KERNEL --size NAME=N --plot FILE"
+        )
     gathered = gather(plot.sources, plot.cache, plot.space)
     if gathered.comparison is None:
         raise InputError(f"a matrix needs results of several devices: {gathered.not_compared}")
+    if len(gathered.comparison.matrix) < 2:
+        raise InputError(
+            "a matrix needs results of several devices of one kind: "
+            f"{', '.join(gathered.comparison.matrix)} is the only one, as a CPU is no row beside GPUs"
+        )
     return matrix_figure(gathered.comparison)
 
 

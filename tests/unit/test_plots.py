@@ -206,6 +206,20 @@ def test_one_of_several_sizes_can_be_chosen(tmp_path):
         (("sweep", T4), "several sizes"),
         (("heat-map", T4, "--x", "nothing"), "two parameters that vary"),
         (("heat-map", T4, "--x", "blok_size_x"), "; blok_size_x is none of them; did you mean block_size_x?"),
+        (
+            ("heat-map", T4, "--x", "block_size_x", "--y", "block_size_x"),
+            "are both block_size_x; ",
+        ),
+        (("importance", T4, "--x", "block_size_x"), "--x and --y belong to heat-map"),
+        (
+            ("matrix", "bicgk", "--cache", "cache"),
+            "one kind: nvidia-h200 is the only one",
+        ),
+        (("matrix", "bicgk", "--cache", "cache", "--size", "rows=5"), "leave out --device and --size"),
+        (
+            ("roofline", "bicgk", "matadd", "--cache", "cache", "--device", "nvidia-h200"),
+            "; name one kernel",
+        ),
         (("progress", "README.md"), "not JSON"),
         (("progress", "nested_reduce", "--cache", "cache"), "name a journal"),
         (("roofline", "bicgk", "--cache", "cache"), "name one with --device and --size"),
