@@ -15,7 +15,7 @@ from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import cell, console, table
 from autotune.core.runs_folder import RUNS
-from autotune.core.text import table_sizes
+from autotune.core.text import nearest, table_sizes
 from autotune.core.trials import Objective
 
 if TYPE_CHECKING:
@@ -58,8 +58,12 @@ def run(parsed: argparse.Namespace) -> None:
         out.print(journals_table(found.journals, now_s))
     if not (found.results or found.journals):
         of = f" of {parsed.kernel}" if parsed.kernel else ""
+        everything = inventory(roots, parsed.journals)
+        known = {one.kernel for one in everything.results} | {one.kernel for one in everything.journals}
+        near = nearest(parsed.kernel or "", known)
         emit(
-            f"nothing{of} in {' or '.join(roots)}, no journals{of} in {parsed.journals}; run autotune search"
+            f"nothing{of} in {' or '.join(roots)}, no journals{of} in {parsed.journals}"
+            f"{near or '; run autotune search'}"
         )
     for result in found.results:
         for reason in result.stale:

@@ -84,6 +84,8 @@ def test_only_the_kernel_that_is_asked_for_is_listed(folder):
     assert done.stdout.startswith(
         "nothing of other in cache, no journals of other in runs; run autotune search"
     )
+    done = folder.run("list", "duoble", "--cache", "cache")
+    assert done.stdout.endswith("no journals of duoble in runs; did you mean double?\n")
 
 
 def test_a_stale_result_says_what_has_changed(folder):
