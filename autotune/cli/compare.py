@@ -235,7 +235,8 @@ def _against(pairs: Sequence[AgainstCpu]) -> _Section:
 
 
 def _time_text(result: DeviceResult) -> str:
-    return f"{result.entry.time_ms:.4g} ms at {table_sizes(result.entry.sizes)}"
+    problem = problem_text(result.entry.sizes, result.entry.dtype, result.entry.data)
+    return f"{result.entry.time_ms:.4g} ms at {problem}"
 
 
 def _flips(comparison: KernelComparison) -> _Section:

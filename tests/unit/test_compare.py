@@ -69,6 +69,7 @@ def test_a_cpu_and_a_gpu_with_other_sizes_are_compared_by_their_rates(tmp_path, 
     assert main(["compare", "reduce", "--cache", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert "GPU over CPU" in said.out and "20 x" in said.out and "rates are compared" in said.out
+    assert f"2 ms at n=64, {small.dtype}" in said.out  # it may be of another type than the table above
     assert "Nothing to compare" not in said.out and "not compared" not in said.err
     assert main(["compare", "reduce", "--cache", str(tmp_path), "--json"]) == 0
     (pair,) = json.loads(capsys.readouterr().out)["against_cpu"]
