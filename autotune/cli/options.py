@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,10 +93,14 @@ def pieces(text: str | None) -> tuple[str, int] | None:
     return (match[1], int(match[2])) if match else None
 
 
-def ranges(texts: Sequence[str]) -> dict[str, list[int]]:
+def ranges(texts: Sequence[str], fixed: Collection[str] = ()) -> dict[str, list[int]]:
     """Parse `--sweep n=2**10:2**30:x4`; raises InputError for anything else.
 
     The last size belongs to the range, even if no step leads to it.
+
+    Args:
+        texts: What was given, one text for each size.
+        fixed: The names of sizes that have one value, which no range can change.
     """
     found: dict[str, list[int]] = {}
     for text in texts:
@@ -110,6 +114,8 @@ def ranges(texts: Sequence[str]) -> dict[str, list[int]]:
             )
         if match[1] in RESERVED_SIZES or match[1] in found:
             raise InputError(f"--sweep {text}: {match[1]} cannot be the name of a size, or is given twice")
+        if match[1] in fixed:
+            raise InputError(f"--sweep {text}: --size names {match[1]}, too; leave one of them out")
         sizes: list[int] = []
         while first < last and len(sizes) < MAX_PROBLEMS:
             sizes.append(first)

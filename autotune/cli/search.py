@@ -263,7 +263,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.cli.tables import console
     from autotune.tuning.sweep import bind_sweep, sweep
 
-    ranges = opt.ranges(parsed.sweep)
+    ranges = opt.ranges(parsed.sweep, opt.sizes(parsed))
     dtypes = list(dict.fromkeys(filter(None, (parsed.dtype or "").split(","))))
     with opt.progress(parsed) as progress:
         tasks = bind_sweep(opt.target(parsed), ranges, dtypes, progress)

@@ -56,7 +56,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.analysis.versus import versus
 
     target = opt.target(parsed)
-    swept = opt.ranges(parsed.sweep)
+    swept = opt.ranges(parsed.sweep, target.sizes)
     problems = [
         {**target.sizes, **dict(zip(swept, sizes, strict=True))} for sizes in product(*swept.values())
     ]

@@ -140,6 +140,7 @@ def test_another_range_is_refused(text):
         (("--sweep", "n=1:4:x2", "--objective", "energy"), "leave out --objective"),
         (("--variants", "3"), "--variants belongs to --sweep"),
         (("--sweep", "m=1:4:x2"), "m"),
+        (("--sweep", "n=1:4:x2", "--size", "n=8"), "--size names n, too; leave one of them out"),
     ],
 )
 def test_what_a_sweep_cannot_do_is_said_at_once(folder, arguments, reason):
