@@ -74,4 +74,6 @@ def _errors_in(path: Path) -> Iterator[None]:
     except values.Damaged as error:
         raise InputError(f"{path}: {error}") from None
     except values.NoJson as error:
-        raise InputError(f"{path}: not JSON: {error}") from None
+        raise InputError(
+            f"{path}: not JSON: {error}; expected recorded results, such as a journal in runs/"
+        ) from None

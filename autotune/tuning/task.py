@@ -73,8 +73,11 @@ class TuningTask:
 def locate(space: Path) -> Path:
     """The path of a space file, which may be named as one of the package's: `reduce`.
 
-    Raises InputError for a kernel's source, which is an easy mistake, and for a file that is not there.
+    Raises InputError for a kernel's source or a journal, which are easy mistakes, and for a file that is not
+    there.
     """
+    if space.suffix == ".jsonl":
+        raise InputError(f"{space}: this is a journal, not a space; name the space of its kernel")
     if space.suffix in _KERNEL_SUFFIXES:
         own = space.with_suffix(".yaml")
         mend = f"did you mean {own}?" if own.is_file() else f"write one with: autotune new {space}"

@@ -70,6 +70,10 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
         (["best", "reduce", "--size", "rows=1k"], "such as --size rows=1000000\n"),
         (["best", "reduce", "--size", "1_000"], "such as --size n=1000000\n"),
         (
+            ["search", "runs/a.jsonl"],
+            "runs/a.jsonl: this is a journal, not a space; name the space of its kernel",
+        ),
+        (
             ["search", "fast.cu"],
             "fast.cu: this is a kernel, not a space; write one with: autotune new fast.cu",
         ),
