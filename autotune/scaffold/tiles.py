@@ -15,6 +15,10 @@ INDEXED = {  # by any index along an axis
 }
 _INDEX = "|".join((*BLOCK_INDEX.values(), *THREAD_INDEX.values()))
 _ALIAS = re.compile(rf"(?<![\w.])(\w+)\s*=\s*(?:\(\w+\)\s*)?\(?\s*({_INDEX})\s*\)?\s*[;,]")
+_SHARED_ARRAY = re.compile(
+    r"\b(?:__local|local|__shared__|SHARED)\s+(?:\w+\s+)+?(\w+)\s*((?:\[[^\[\]]*\]\s*)+);"
+)
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _DERIVATIONS = 3  # of a variable from the block's index, one from another
 
 
@@ -37,8 +41,8 @@ def threads_along(axis: str, body: str) -> str:
     """The number of threads that a kernel reckons with along an axis: a macro or a number; empty if none.
 
     It is what a block's index is multiplied by before the thread's is added, or the stride of a loop that
-    begins at the thread's index; 1 where only the index along other axes is read. A kernel that asks for the
-    extent of its block takes any.
+    begins at the thread's index, else the extent of a shared array with an element for each thread; 1
+    where only the index along other axes is read. A kernel that asks for the extent of its block takes any.
     """
     plain = without_aliases(body)
     if re.search(BLOCK_EXTENT[axis], plain):
@@ -50,8 +54,26 @@ def threads_along(axis: str, body: str) -> str:
         *re.findall(rf"{block}\s*\*\s*(\w+)\s*\+\s*{thread}(?!\s*\*)", plain),
         *re.findall(rf"(?<![*\w]){thread}\s*\+\s*{block}\s*\*\s*(\w+)\b(?!\s*\*)", plain),
         *re.findall(rf"for\s*\([^;]*?\b(?:\w+)\s*=\s*{thread}\s*;[^;]*;[^;)]*\+=\s*(\w+)\s*\)", plain),
-    }
+    } or _room_for_threads(thread, plain)
     return found.pop() if len(found) == 1 else ""
+
+
+def _room_for_threads(thread: str, plain: str) -> set[str]:
+    """The extents of shared arrays that have an element for each thread.
+
+    It is `TX` for `tile[TX + 2]` and `tile[x + 1] = `. Where threads write at a distance that varies, or only
+    some of them write, there may be any number.
+    """
+    found, distance = set(), r"(?:\s*\+\s*\d+)?\s*"
+    for name, extents in _SHARED_ARRAY.findall(plain):
+        stores = re.findall(rf"\b{name}\s*((?:\[[^\[\]]*\]\s*)+)=(?!=)", plain)
+        for number, extent in enumerate(_BRACKETS.findall(extents)):
+            indices = [store[number] for store in map(_BRACKETS.findall, stores) if len(store) > number]
+            along = [index for index in indices if re.search(thread, index)]
+            room = re.fullmatch(rf"\s*(\w+){distance}", extent)
+            if room and along and all(re.fullmatch(rf"\s*{thread}{distance}", index) for index in along):
+                found |= {room[1]} - set(re.findall(rf"{thread}\s*<=?\s*(\w+)", plain))
+    return found
 
 
 def threads_per_element(axis: str, body: str, known: Collection[str], size: str) -> str:

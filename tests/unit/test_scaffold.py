@@ -192,6 +192,26 @@ def test_a_size_that_is_divided_without_a_remainder_is_a_multiple(tmp_path, more
             ("ceil_div(nx, BLOCK_SIZE_X)", "ceil_div(ny, BLOCK_SIZE_Y)", "ceil_div(nz, Z_PER_THREAD)"),
         ),
         (
+            "__shared__ float tile[TY + 2][TX + 2]; const int lx = get_local_id(0), ly = get_local_id(1);"
+            "const int x = get_global_id(0), y = get_global_id(1);"
+            "if (x < w && y < h) tile[ly + 1][lx + 1] = 1; if (lx == 0) tile[ly + 1][0] = 2;"
+            "if (x < w && y < h) p[y * w + x] = tile[ly][lx + k];",
+            "int w, int h, int k",
+            ("ceil_div(w, TX)", "ceil_div(h, TY)"),
+        ),
+        (
+            "__shared__ float part[128]; const int l = get_local_id(0), i = get_global_id(0); part[l] = i;"
+            "for (int s = 64; s > 0; s /= 2) if (l < s) part[l] += part[l + s]; if (i < n) p[i] = part[0];",
+            "int n",
+            ("ceil_div(n, 128)",),
+        ),
+        (
+            "__shared__ float part[128]; const int l = get_local_id(0), i = get_global_id(0);"
+            "if (l < 128) part[l] = i; if (i < n) p[i] = part[0];",  # of any block
+            "int n",
+            ("ceil_div(n, BLOCK_SIZE)",),
+        ),
+        (
             "int i = blockIdx.x * BLOCK_SIZE * f(n) + threadIdx.x; if (i < n) p[i] = 1;",  # not for a plan
             "int n",
             ("ceil_div(n, BLOCK_SIZE)",),
