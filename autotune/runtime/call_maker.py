@@ -30,7 +30,11 @@ from autotune.serving.matching import change_sentence
 if TYPE_CHECKING:
     from autotune.runtime.background_tuning import BackgroundTuning
 
-_SIZE_AND_OFFSET = re.compile(r"\s*(?P<size>[A-Za-z_]\w*)\s*(?P<offset>[+-]\s*\d+)\s*", re.ASCII)
+_OF_ONE_SIZE = re.compile(  # `n + 1`, `64 * n` or `n * 64`
+    r"\s*(?:(?P<before>\d+)\s*\*\s*)?(?P<size>[A-Za-z_]\w*)\s*"
+    r"(?:\*\s*(?P<after>\d+)\s*)?(?P<offset>[+-]\s*\d+)?\s*",
+    re.ASCII,
+)
 CHECK_S = 1.0  # how often cache files are looked at for changes
 
 
@@ -171,10 +175,12 @@ class CallMaker:
                         f"{self.kernel}: {spec.name} has shape {shape}: {name} would be {extent}, "
                         f"and is {sizes[name]}"
                     )
-        for spec, shape in shaped:  # [n + 1] gives n where no array is just [n]
+        for spec, shape in shaped:  # [64 * n + 1] gives n where no array is just [n]
             for text, extent in zip(spec.shape, shape, strict=True):
-                if (match := _SIZE_AND_OFFSET.fullmatch(text)) and match["size"] in self.sizes:
-                    sizes.setdefault(match["size"], extent - int(match["offset"].replace(" ", "")))
+                if (match := _OF_ONE_SIZE.fullmatch(text)) and match["size"] in self.sizes:
+                    offset = int((match["offset"] or "0").replace(" ", ""))
+                    factor = int(match["before"] or 1) * int(match["after"] or 1)
+                    sizes.setdefault(match["size"], (extent - offset) // max(factor, 1))
         if missing := sorted(self.sizes - sizes.keys()):
             raise InputError(
                 f"{self.kernel}: no array's shape gives {', '.join(missing)}; pass {missing[0]}=..."

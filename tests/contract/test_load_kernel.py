@@ -116,6 +116,21 @@ def test_a_size_follows_from_an_array_with_one_element_more(rows, queue):
         kernel(x, out, cl_array.zeros(queue, 8, np.uint32))
 
 
+def test_a_size_follows_from_an_array_with_a_multiple_of_its_elements(rows, queue):
+    """As the number of small matrices does from all their elements."""
+    stored = json.loads(rows.read_text())
+    shapes = {"x": ["8 * rows"], "out": ["rows * 1"], "unused": ["2 * columns + 1"]}
+    for argument in stored["arguments"]:
+        argument["shape"] = shapes.get(argument["name"], argument.get("shape"))
+    rows.write_text(json.dumps(stored))
+    kernel = load_kernel("rows")
+    x, out = cl_array.arange(queue, 32, dtype=np.int32), cl_array.zeros(queue, 4, np.int32)
+    kernel(x, out, cl_array.zeros(queue, 17, np.uint32)).wait()
+    assert (out.get() == 2 * x.get().reshape(4, 8).sum(axis=1)).all()
+    with pytest.raises(InputError, match=r"x: expected int32 of shape \(24,\)"):
+        kernel(x[:31], out, cl_array.zeros(queue, 17, np.uint32))
+
+
 def test_arrays_and_scalars_may_be_named_and_buffers_need_sizes_and_a_queue(rows, queue):
     kernel = load_kernel("rows")
     x = matrix(4, 16)
