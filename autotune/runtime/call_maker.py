@@ -183,9 +183,21 @@ class CallMaker:
                     sizes.setdefault(match["size"], (extent - offset) // max(factor, 1))
         if missing := sorted(self.sizes - sizes.keys()):
             raise InputError(
-                f"{self.kernel}: no array's shape gives {', '.join(missing)}; pass {missing[0]}=..."
+                f"{self.kernel}: no array's shape gives {', '.join(missing)}; {self._other_rank(views)}"
+                f"pass {missing[0]}=..."
             )
         return sizes
+
+    def _other_rank(self, views: Mapping[str, View]) -> str:
+        """What the first array with another number of axes than the space declares should be; else empty."""
+        for spec in self.record.arguments:
+            view = views.get(spec.name)
+            if view and view.shape is not None and len(view.shape) != len(spec.shape):
+                return (
+                    f"{spec.name} has shape {view.shape}, and the space declares [{', '.join(spec.shape)}]: "
+                    "reshape it, or "
+                )
+        return ""
 
     def _question(
         self, launcher: Launcher, views: Mapping[str, View], sizes: dict[str, int]

@@ -162,6 +162,10 @@ def test_what_does_not_fit_is_said_before_anything_is_launched(rows, queue):
         "rows: out has shape (7,): rows would be 7, and is 8"
     )
     assert complaint(x, out, rows=9).startswith("rows: x has shape (8, 32): rows would be 8, and is 9")
+    assert complaint(x.ravel(), out) == (
+        "rows: no array's shape gives columns; x has shape (256,), and the space declares [rows, columns]: "
+        "reshape it, or pass columns=..."
+    )
     assert "out: expected int32 of shape (8,), found float32" in complaint(x, out.astype(np.float32))
     assert "out: expected int32 of shape (8,), found none" in complaint(x)
     assert complaint(x[:, ::2], out) == "rows: x: is not contiguous from the start of its buffer on"
