@@ -35,6 +35,8 @@ _NEIGHBOUR = re.compile(r"\w\s*\+\s*\w+\s*<|<=?\s*\w+\s*-\s*\w")  # x + 1 < nx, 
 _EDGE = re.compile(rf"==\s*\w+\s*-\s*\w|{_NEIGHBOUR.pattern}")  # x == nx - 1, too
 _STORE = re.compile(r"\s*[-+*/]?=(?!=)")
 _LOOP = re.compile(r"\b(?:for|while)\s*\(")
+_DECLARING_LOOP = re.compile(r"\bfor\s*\(\s*(?:\w+\s+)+?(\w+)\s*=(?!=)")
+_HEAD = re.compile(r"\s*(?:for|while|if)\s*\(")
 _BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
 
 Monomial = tuple[str, ...]  # its atoms, sorted: sizes, parameters and numbers of blocks
@@ -342,6 +344,27 @@ def inlined(body: str, code: str) -> str:
             if len(body) > 200_000:
                 return body
     return body
+
+
+def with_own_names(body: str) -> str:
+    """A kernel's body in which the variable of a loop has a name of its own where others have the same."""
+    loops = [(match.start(), match[1]) for match in _DECLARING_LOOP.finditer(body)]
+    for number, (start, name) in reversed([*enumerate(loops, 1)]):  # what is before a loop stays in place
+        if len(re.findall(rf"\w\s+{name}\s*=(?!=)", body)) > 1:
+            end = _statement_end(body, start)
+            loop = re.sub(rf"(?<![\w.]){name}\b", f"{name}_of_loop_{number}", body[start:end])
+            body = f"{body[:start]}{loop}{body[end:]}"
+    return body
+
+
+def _statement_end(body: str, start: int) -> int:
+    """Just after a statement: a block, or what a loop or a condition governs."""
+    while head := _HEAD.match(body, start):
+        start = closing(body, head.end() - 1) + 1
+    start += len(body[start:]) - len(body[start:].lstrip())
+    if body.startswith("{", start):
+        return closing(body, start) + 1
+    return body.find(";", start) + 1 or len(body)
 
 
 def not_covered(needed: Iterable[str], extent: str, samples: Sequence[Mapping[str, Value]]) -> list[str]:

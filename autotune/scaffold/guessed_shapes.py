@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from autotune.core.records import Value
-from autotune.scaffold.extents import IndexBounds, LaunchShape, inlined, not_covered
+from autotune.scaffold.extents import IndexBounds, LaunchShape, inlined, not_covered, with_own_names
 from autotune.scaffold.guessed_launch import ACROSS, GuessedLaunch
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.outcome import Role
@@ -30,7 +30,7 @@ def index_bounds(launch: GuessedLaunch) -> IndexBounds:
     for item in launch.kernel.arguments:
         if not item.is_pointer and "int" in item.dtype and item.name not in launch.sizes:
             numbers[item.name] = launch.number(item)
-    body = inlined(launch.kernel.body, launch.source.code)
+    body = with_own_names(inlined(launch.kernel.body, launch.source.code))
     shape = LaunchShape(launch.grid, launch.block, launch.names, frozenset(launch.sizes), numbers)
     return IndexBounds(body, shape)
 

@@ -221,6 +221,27 @@ def test_a_variable_that_is_set_anew_does_not_mix_its_bounds():
     assert "shape: [height, width]" in found["in"] and "shape: [width, height]" in found["out"]
 
 
+def test_variables_of_several_loops_with_one_name_have_bounds_of_their_own():
+    source = """
+        #define BINS 256
+        __kernel void histogram(__global const uchar *data, __global uint *bins, uint n)
+        {
+            __local uint part[BINS];
+            for (uint i = get_local_id(0); i < BINS; i += get_local_size(0)) part[i] = 0;
+            uint base = get_group_id(0) * get_local_size(0) * ITEMS + get_local_id(0);
+            for (uint k = 0; k < ITEMS; ++k) {
+                uint i = base + k * get_local_size(0);
+                if (i < n) atomic_inc(&part[data[i]]);
+            }
+            for (uint i = get_local_id(0); i < BINS; i += get_local_size(0))
+                atomic_add(&bins[i], part[i]);
+        }
+    """
+    arguments = scaffold("kernel.cl", "kernel", source, "").guess.arguments
+    shapes = {item.argument.name: item.shape for item in arguments if item.shape}
+    assert shapes == {"data": ("n",), "bins": ("256",)}
+
+
 def test_an_axis_without_blocks_is_not_in_the_grid():
     found = made(
         """
