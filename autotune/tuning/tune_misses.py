@@ -30,9 +30,10 @@ def missed_targets(
             current folder or of the package.
     """
     address, info = find_device(device)
-    kernel = load_space(locate(space)).kernel if space else None
+    own = locate(space) if space else None
+    kernel = load_space(own).kernel if own else None
     return [
-        (miss, Target(space or _space_file(miss), str(address), miss.sizes, miss.dtype, miss.data or None))
+        (miss, Target(own or _space_file(miss), str(address), miss.sizes, miss.dtype, miss.data or None))
         for miss in read_misses(writable_root(cache))
         if miss.is_for(info) and kernel in (None, miss.kernel)
     ]
@@ -44,6 +45,12 @@ def tune_misses(
     """Search each target and delete its miss once the result is stored; returns results and failures."""
     results, failures = [], []
     for miss, target in targets:
+        if not target.space.is_file():
+            failures.append(
+                f"{miss.kernel}: spaces/{miss.kernel}.yaml: no such file; name its space, wherever it is: "
+                f"autotune search {miss.kernel}.yaml --wanted"
+            )
+            continue
         try:
             results.append(search(bind_target(target, observer.stage), options, observer))
             forget_miss(writable_root(options.cache), miss)

@@ -89,4 +89,5 @@ def test_a_list_leads_to_no_space_outside_the_two_folders(folder):
     folder.space.rename(folder.path / "double")
     record_miss(folder.path / "cache", CacheMiss("double", None, None, {"n": 100}))
     done = folder.run("search", "--wanted", *OPTIONS)
-    assert done.returncode == 1 and "spaces/double.yaml: no such file" in done.stderr
+    assert done.returncode == 1 and "spaces/double.yaml: no such file; name its space" in done.stderr
+    assert "autotune search double.yaml --wanted" in done.stderr
