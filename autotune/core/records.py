@@ -374,6 +374,12 @@ class KernelRecord:
         results = [result for entry in self.entries for result in (entry, *entry.rivals)]
         return max((result.provenance.tuned_at for result in results), default="")
 
+    @property
+    def size_names(self) -> frozenset[str]:
+        """The names of the sizes of the newest entry; older ones may have others, from before a renaming."""
+        newest = max(self.entries, key=lambda entry: entry.provenance.tuned_at, default=None)
+        return frozenset(newest.sizes if newest else ())
+
 
 class Tier(Enum):
     """How closely a served configuration matches the request; best first."""

@@ -94,7 +94,7 @@ class CallMaker:
             item.name for item in record.arguments if item.role not in ("scratch", "local", "scalar", "view")
         )
         self.scalars = {item.name for item in record.arguments if item.role == "scalar"}
-        self.sizes = {name for entry in record.entries for name in entry.sizes}
+        self.sizes = record.size_names
         self.inputs = record.call.inputs if record.call else ()
         self.written = {item.name for item in record.arguments if item.role in ("out", "inout")}
 

@@ -71,7 +71,7 @@ class _Signature:
         specs = {spec.name: spec for spec in record.arguments}
         self.inputs = [specs[name] for name in record.call.inputs]
         self._outputs = [specs[name] for name in record.call.returns]
-        every = {name for entry in record.entries for name in entry.sizes}
+        every = record.size_names
         from_shapes = {extent for spec in self.inputs for extent in spec.shape if extent in every}
         self.sizes = sorted(every - from_shapes)
         for spec in self._outputs:

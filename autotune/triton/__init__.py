@@ -129,7 +129,7 @@ class _CallReader:
         for parameter, spec in arrays.items():
             for place, extent in enumerate(spec.shape):
                 origins.setdefault(extent, (parameter, place))
-        sizes = {name for entry in record.entries for name in entry.sizes}
+        sizes = record.size_names
         if missing := ", ".join(sorted(sizes - origins.keys())):
             raise InputError(f"{record.kernel}: no argument of the function gives the size {missing}")
         self._origins = {name: origins[name] for name in sorted(sizes)}

@@ -131,6 +131,18 @@ def test_a_size_follows_from_an_array_with_a_multiple_of_its_elements(rows, queu
         kernel(x[:31], out, cl_array.zeros(queue, 17, np.uint32))
 
 
+def test_sizes_have_the_names_of_the_newest_result(rows, queue):
+    """As after a size was renamed in the space: results of the former names stay in the file."""
+    stored = json.loads(rows.read_text())
+    (newest,) = stored["entries"]
+    older = newest["provenance"] | {"tuned_at": "2020-01-01T00:00:00Z"}
+    stored["entries"] = [{**newest, "sizes": {"length": 8, "width": 32}, "provenance": older}, newest]
+    rows.write_text(json.dumps(stored))
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    load_kernel("rows")(x, out).wait()
+    assert (out.get() == 2 * x.get().sum(axis=1)).all()
+
+
 def test_arrays_and_scalars_may_be_named_and_buffers_need_sizes_and_a_queue(rows, queue):
     kernel = load_kernel("rows")
     x = matrix(4, 16)
