@@ -115,14 +115,26 @@ def _wrong_result(
     elif sides := _SIDES.search(trial.detail):
         where, found, expected = sides.groups()
         helps = [
-            f"for {where}, {kernel} gave {found} and `reference` in {task.spec.reference.name} {expected}: "
+            f"for {where}, {kernel} gave {found} and {_expecting(task)} {expected}: "
             "correct the one that is wrong",
             *helps,
             *filter(None, (_unchecked_sizes(task), _suspect(task, others))),
         ]
-    if not is_dumped:
+    if not is_dumped and task.spec.path.is_file():  # of the command line
         helps.append("--dump-wrong DIR writes both arrays")
     return FailedDefault(place, helps=tuple(helps))
+
+
+def _expecting(task: TuningTask) -> str:
+    """What says which result is right."""
+    name = _name_of_reference(task)
+    return f"`reference` in {name}" if task.spec.reference.suffix else name
+
+
+def _name_of_reference(task: TuningTask) -> str:
+    """The reference's file, or what a program passes: a function, or the answer itself."""
+    reference = task.spec.reference
+    return reference.name if reference.suffix else f"the {reference.name}"
 
 
 def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
@@ -131,8 +143,9 @@ def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
         return f"{right[0]} is right: look at what {task.source.path.name} does otherwise for the default"
     if wrong := [str(one.config) for one in others if one.status is Status.WRONG_RESULT]:
         place = located(task.spec.path, "launch[0].arguments")
+        what = "`reference`" if task.spec.reference.suffix else _name_of_reference(task)
         return (
-            f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong too: look at `reference` and "
+            f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong too: look at {what} and "
             f"the order of the arguments ({place}) first"
         )
     return ""
@@ -288,7 +301,7 @@ def _other_numbers(task: TuningTask, trial: Trial) -> Iterator[str]:
         task.space.launch_values(task.space.values(trial.config, sizes)),
         task.space.problem.dtype,
     )
-    reference = task.spec.reference.name
+    reference = _name_of_reference(task)
     for number, (item, evaluated) in enumerate(zip(task.spec.arguments, given, strict=True)):
         if item.value is None or item.value in sizes:
             continue

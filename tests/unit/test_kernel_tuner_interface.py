@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 
 import kernel_tuner
 import numpy as np
@@ -101,6 +102,16 @@ def test_a_configuration_that_does_not_compile_is_one_too(monkeypatch):
 def test_a_kernel_that_never_works_is_told():
     with pytest.raises(SetupError, match="the default configuration fails"):
         tuned("#error no\n" + ADD)
+
+
+def test_a_kernel_that_is_always_wrong_is_told_apart_from_the_answer_of_the_script():
+    given = arguments()
+    with pytest.raises(SetupError) as caught:
+        tuned(answer=[given[1] + given[2] + 1, None, None, None])
+    assert re.search(
+        r"the kernel at .* gave [\d.]+ and the answer [\d.]+: correct the one", str(caught.value)
+    )
+    assert "`reference`" not in str(caught.value) and "--dump-wrong" not in str(caught.value)
 
 
 def test_the_script_s_own_verify_decides():
