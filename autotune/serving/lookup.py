@@ -100,7 +100,10 @@ def _answer(
     reader: CacheReader, query: Query, cache: files.Folder | None, on_miss: Literal["record"] | None
 ) -> Best:
     if not isinstance(query.least, Tier) or on_miss not in (None, "record"):
-        raise InputError('best_config: min_match is a Tier, such as Tier.EXACT, on_miss is "record" or None')
+        raise InputError(
+            'best_config: min_match is a Tier, such as Tier.EXACT, on_miss is "record" or None; '
+            f"found {query.least!r} and {on_miss!r}"
+        )
     try:
         best = _LookUp(reader, query, files.read_roots(cache)).best()
     except NoConfig:
