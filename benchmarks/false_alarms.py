@@ -81,6 +81,7 @@ class Results:
         row = {"space": part.space, "dtype": dtype, "config": dict(config), "alarm": alarm, "gap": gap}
         with self._lock:
             self.rows.append(row)
+            self._known.add(_key(part.space, dtype, config))
             if alarm:
                 print(f"{part.space}: FALSE ALARM: {dtype} {dict(config)}: {alarm}", flush=True)
             if self._path is not None:

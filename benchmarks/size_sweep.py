@@ -14,6 +14,7 @@ measures, too: `--measure warm,graph`.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import json
 import math
@@ -226,6 +227,7 @@ def graphs_in_turns(torch: Any, stream: Any, calls: Mapping[str, Callable[[], An
     once_ms = min(timed_ms(call) for call in calls.values() for _ in range(3))
     count = max(1, min(MAX_CALLS, int(GRAPH_MS / once_ms)))
     graphs = {}
+    gc.collect()  # an earlier graph that is collected during a capture would end it
     for name, call in calls.items():
         graphs[name] = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graphs[name], stream=stream):

@@ -3,6 +3,8 @@
 import importlib
 import json
 import shutil
+import subprocess
+import sys
 from threading import Thread
 
 import numpy as np
@@ -92,6 +94,26 @@ def test_graphs_replay_on_new_content_and_beside_calls(torch, tmp_path, default)
         torch.cuda.synchronize()
         assert [int(total) for total in totals] == 2 * [int(x.sum(dtype=torch.int32))]
         assert int(other) == int(y.sum(dtype=torch.int32))
+
+
+def test_a_capture_that_has_ended_with_an_error_is_named(torch, tmp_path):
+    reduce_with(tmp_path)
+    # in a process of its own, as PyTorch's random numbers do not work after a failed capture
+    script = """if True:
+        import sys, torch
+        from autotune import load_kernel
+        reduce = load_kernel("reduce", cache=sys.argv[1])
+        x = torch.ones(1000, device="cuda", dtype=torch.int32)
+        reduce(x)  # compiles
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            try:
+                torch.cuda.synchronize()  # is not allowed in a capture
+            except torch.AcceleratorError:
+                reduce(x)
+    """
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "the graph's memory: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED" in done.stderr
 
 
 def test_a_bound_kernel_follows_the_current_stream(torch):
