@@ -142,12 +142,15 @@ def _compared(
     noise = max(CHANGE, entry.noise or 0.0, fastest.noise or 0.0)
     ratio = now.median_ms / entry.time_ms
     overlaps = now.interval_ms[0] <= entry.interval_ms[1] and entry.interval_ms[0] <= now.interval_ms[1]
+    change = f"{ratio:.3g} times as long as stored"
     if noise > NOISY:
         state, detail = State.UNDECIDED, f"times differ by {noise:.0%} for the same binary"
-    elif overlaps or abs(ratio - 1) <= noise:
+    elif abs(ratio - 1) <= noise:
         state, detail = State.SAME, ""
+    elif overlaps:
+        state, detail = State.SAME, f"{change}, but the confidence intervals meet"
     else:
-        state, detail = (State.FASTER if ratio < 1 else State.SLOWER), f"{ratio:.3g} times as long as stored"
+        state, detail = (State.FASTER if ratio < 1 else State.SLOWER), change
     if entry.config not in [trial.config for trial in decision.stored]:
         share = fastest.median_ms / now.median_ms
         better = f"{decision.stored[0].config} now takes {share:.3g} times as long"

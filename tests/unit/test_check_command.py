@@ -37,6 +37,16 @@ def test_a_result_is_the_same_faster_or_slower(folder, check):
         assert states(check("--json")) == [(state, best["time_ms"])]
 
 
+def test_times_that_differ_within_their_intervals_are_the_same_with_the_reason(folder, check):
+    best = folder.search("--engine", "exhaustive")
+    (path,) = (folder.path / "cache").glob("*/double.json")
+    stored = json.loads(path.read_text())
+    (entry,) = stored["entries"]
+    entry |= {"time_ms": 2 * entry["time_ms"], "interval_ms": [0.5 * best["time_ms"], 3 * best["time_ms"]]}
+    path.write_text(json.dumps(stored))
+    assert ": 0.5 times as long as stored, but the confidence intervals meet\n" in check().stdout
+
+
 def test_a_wrong_result_is_replaced_by_the_next_best(folder, check):
     best = folder.search("--engine", "exhaustive")
     source = (folder.path / "double.py").read_text()
