@@ -40,6 +40,7 @@ from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.evaluation.host_sanitizer import Unchecked
 from autotune.evaluation.instance import KernelInstance
+from autotune.evaluation.work_item import in_order
 from autotune.space import load_space
 from autotune.tuning import stored_checks
 from autotune.tuning.context import TuningContext, open_context
@@ -205,7 +206,7 @@ def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) ->
         if isinstance(binary, Failure):
             failures[config] = binary
             continue
-        for problem in instance.checks or (instance.problem,):
+        for problem in in_order(instance.checks, context.task.device.kind) or (instance.problem,):
             verdict = context.verify(binary, problem)
             if isinstance(verdict, Failure):
                 failures[config] = verdict

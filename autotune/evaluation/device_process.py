@@ -28,7 +28,7 @@ from autotune.evaluation.kept_results import KeptResults, save_results
 from autotune.evaluation.measure import Control, Stopwatch, impossible, measure
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.verify import attempt, check, verify, wrong_arrays
-from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
+from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem, in_order
 from autotune.evaluation.wrong_result import WrongArrays
 
 
@@ -176,7 +176,7 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
     control = state.control(item)
     try:
         program = state.program(item.binary)
-        for problem in item.checks:
+        for problem in in_order(item.checks, state.device.info.kind):
             buffers = state.buffers(problem)
             verdict = verify(program, buffers)
             if verdict.failure is not None:

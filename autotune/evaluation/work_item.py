@@ -235,6 +235,18 @@ class MeasurementPolicy:
         ) + (f"; {self.conditions}" if str(self.conditions) else "")
 
 
+def in_order(problems: tuple[ProblemInstance, ...], kind: str) -> tuple[ProblemInstance, ...]:
+    """The order to verify problems in on a kind of device: on a CPU the one with the most threads is first.
+
+    PoCL makes machine code for a kernel when it first runs: for grids of fewer than 65,536 threads, and again
+    for wider ones. That for wider grids also serves smaller ones that run after them in the same process.
+    """
+    if kind != "cpu" or not problems:
+        return problems
+    widest = max(problems, key=lambda problem: sum(step.threads for step in problem.launches))
+    return (widest, *(problem for problem in problems if problem is not widest))
+
+
 @dataclass(frozen=True)
 class Incumbent:
     """The best configuration so far: its measurement, and what it takes to run it beside another."""

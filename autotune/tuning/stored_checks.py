@@ -32,7 +32,7 @@ from autotune.evaluation.host_sanitizer import (
 )
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS, Run
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.evaluation.work_item import ProblemInstance, in_order
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.tuning.context import TuningContext
 
@@ -166,7 +166,7 @@ def with_other_schedules(
         binary = compilation.result()
         if config in failures or isinstance(binary, Failure):
             continue
-        for problem in _problems(instances[config]):
+        for problem in in_order(_problems(instances[config]), context.task.device.kind):
             if not deadline.allows(OTHER_SCHEDULES):
                 break
             found = context.verify(binary, problem, min(MAX_S, context.timeout_s))

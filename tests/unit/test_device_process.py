@@ -25,6 +25,7 @@ from autotune.evaluation.work_item import (
     ProblemInstance,
     Scalar,
     WorkItem,
+    in_order,
 )
 
 N = 100_000
@@ -66,6 +67,14 @@ def test_seeds_take_turns_in_a_memory_that_holds_one(open_state):
     state = open_state(device_bytes(problem()), problem())
     for seed in (0, 1, 2, 0):
         assert not isinstance(verify_once(state, BINARY, problem(seed)), Failure)
+
+
+def test_a_cpu_verifies_the_problem_with_the_most_threads_first_and_others_in_order():
+    sizes = (1, 5, 3, 5)
+    launches = [Launch("kernel", (1, blocks, 1), (32, 1, 1), 0, ()) for blocks in sizes]
+    checks = tuple(replace(problem(seed), launches=(step,)) for seed, step in enumerate(launches))
+    assert [check.definition.seed for check in in_order(checks, "cpu")] == [1, 0, 2, 3]
+    assert in_order(checks, "gpu") == checks and in_order((), "cpu") == ()
 
 
 @pytest.mark.parametrize(("cache", "times_ms"), [("cold", (2.0, 3.0)), ("warm", (2.0, 4.0))])

@@ -1,6 +1,9 @@
 """What OpenCL's compiler returns can be loaded, and what it refuses is a compile error."""
 
 import hashlib
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pyopencl as cl
@@ -8,9 +11,20 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
+from autotune.devices import cold_environment
 from autotune.devices.opencl import POCL, OpenCLCompiler, OpenCLDevice
 from autotune.errors import CompileError
 
+GRIDS = """
+import sys
+from autotune.core.records import Launch
+from autotune.devices.opencl import OpenCLCompiler, OpenCLDevice
+device = OpenCLDevice(0)
+program = device.load(OpenCLCompiler(0).compile(sys.argv[1], ()))
+x = {"x": device.allocate(4 * 2**17)}
+for blocks in map(int, sys.argv[2:]):
+    device.run(program, [Launch("twice", (blocks, 1, 1), (64, 1, 1), 0, ("x",))], x)
+"""
 SOURCE = "__kernel void twice(__global int *x) { x[get_global_id(0)] *= 2; }"
 
 
@@ -43,3 +57,14 @@ def test_pocl_compiles_no_machine_code_ahead(compiler):
 def test_a_function_that_nothing_defines_is_a_compile_error(compiler):
     with pytest.raises(CompileError, match="nothing defines"):
         compiler.compile("int other(int); __kernel void f(__global int *x) { x[0] = other(1); }", ())
+
+
+@pytest.mark.parametrize(("blocks", "compilations"), [(["2048", "1"], 1), (["1", "2048"], 2)])
+def test_machine_code_for_a_wide_grid_serves_smaller_ones_that_run_later(
+    compiler, tmp_path, blocks, compilations
+):
+    if compiler._device.platform.name != POCL:
+        pytest.skip("the OpenCL device is not PoCL's")
+    cold = os.environ | cold_environment(str(tmp_path))
+    subprocess.run([sys.executable, "-c", GRIDS, SOURCE, *blocks], env=cold, check=True)
+    assert len(list(tmp_path.rglob("twice.so"))) == compilations
