@@ -50,6 +50,8 @@ _CONSTANT = re.compile(
 _TEXTURE = re.compile(r"^[ \t]*(?:static[ \t]+)?texture\s*<[^;()]*>\s*\w+\s*;", re.MULTILINE)
 _EXPANDED = re.compile("|".join((*(item.pattern for item in _INTRODUCERS.values()), "__launch_bounds__")))
 _QUALIFIERS = re.compile(rf"\b(?:{'|'.join((QUALIFIERS | LOCAL_QUALIFIERS) - {'const'})})\b")
+_WORDS_BESIDE_A_TYPE = ("const", "struct", "std", "typename")
+_CONSTANT_MEMORY = frozenset(("__constant", "constant", "CONSTANT"))
 _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
 _UNSUPPORTED = {
     "cudaTextureObject_t": f"is a texture; {_AN_ARRAY}",
@@ -307,22 +309,19 @@ def _without_attributes(signature: str) -> tuple[str, tuple[str, ...]]:
 
 def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
     declared = text.partition("=")[0]
-    is_array = "[" in declared
-    words = WORD.findall(declared.partition("[")[0])
+    before, bracket, _ = declared.partition("[")
+    words = WORD.findall(before)
     for word in words:
         if word in _UNSUPPORTED:
             raise InputError(f"{place}: {words[-1]} {_UNSUPPORTED[word]}")
     if not words or "(" in declared or declared.count("*") > 1 or "&" in declared:
         raise InputError(f"{place}: {text.strip()}: autotune passes plain arrays and numbers only")
-    name = words[-1]
-    kind = " ".join(
-        word
-        for word in WORD.findall(_QUALIFIERS.sub(" ", declared.partition("[")[0].rpartition(name)[0]))
-        if word not in ("const", "struct", "std", "typename")
-    )
+    name, qualifiers = words[-1], set(words[:-1])
+    type_text = " ".join(_QUALIFIERS.sub(" ", before.rpartition(name)[0]).split())
+    kind = " ".join(word for word in WORD.findall(type_text) if word not in _WORDS_BESIDE_A_TYPE)
     dtype, width = types.layout(kind)
-    is_pointer = "*" in declared or is_array
-    if not kind or (dtype == UNKNOWN and not re.fullmatch(r"[A-Za-z_]\w*", kind)):
+    is_pointer = "*" in declared or bracket != ""
+    if not kind or (dtype == UNKNOWN and not kind.isidentifier()):
         raise InputError(
             f"{place}: the type {kind or 'missing'!r} of {name} is not known; expected a type of C, "
             "or DTYPE, which autotune defines"
@@ -333,19 +332,16 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
             f"{place}: {name} is a structure of unknown layout, or one with arrays that is passed by value; "
             "pass its fields as arguments of their own, or a pointer to it"
         )
-    is_const = (
-        re.search(r"\bconst\b", declared.partition("*")[0]) is not None or "constant" in declared.lower()
-    )
-    type_text = " ".join(_QUALIFIERS.sub(" ", declared.partition("[")[0].rpartition(name)[0]).split())
+    is_const = re.search(r"\bconst\b", declared.partition("*")[0]) is not None
     return KernelArgument(
         name,
         " ".join(text.split()),
         dtype,
         width,
         is_pointer,
-        is_const,
-        type_text=type_text + (" *" if is_array else ""),
+        is_const or not _CONSTANT_MEMORY.isdisjoint(qualifiers),
+        type_text=type_text + (" *" if bracket else ""),
         type_name=kind,
-        is_local=re.search(r"\b(?:__local|local)\b", declared) is not None,
+        is_local=not LOCAL_QUALIFIERS.isdisjoint(qualifiers),
         fields=fields,
     )

@@ -110,6 +110,12 @@ def test_a_shape_follows_from_the_index(body, arguments, shape):
     assert ", ".join(found.shape) == shape and "shape guessed" in found.remark
 
 
+@pytest.mark.parametrize("name", ["local", "constants", "constant"])
+def test_an_array_that_is_called_like_a_memory_is_in_global_memory(name):
+    body = f"int i = threadIdx.x; if (i < n) {name}[i] = 1;"
+    assert roles(made(kernel(body, f"float *{name}, int n"))) == {name: Role.OUT}
+
+
 VECTOR_LOADS = """
     const int row = blockIdx.x;
     const float4 *row_of_a = reinterpret_cast<const float4 *>(a + (size_t)row * cols);
