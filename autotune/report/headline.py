@@ -55,7 +55,7 @@ def _rate_items(view: SearchView) -> Iterable[dict[str, str]]:
 def _share(view: SearchView, name: str, per_ms: float) -> str:
     if name == "flops" and view.ceilings:
         peak = view.ceilings[0]
-        return f"{100 * per_ms * 1e-6 / peak.gflops:.2g}% of the peak of {peak.name}"
+        return f"{100 * per_ms * 1e-6 / peak.gflops:.3g}% of the peak of {peak.name}"
     if name == "flops" or view.bandwidth is None:
         return "as the space file counts the work"
     share = per_ms * 1e-6 / view.bandwidth.gb_per_s

@@ -399,6 +399,16 @@ def test_measured_ceilings_come_before_calculated_ones(tmp_path):
     assert search["bandwidth"] == {"gb_per_s": 500, "measured": True}
 
 
+@pytest.mark.parametrize(("share", "said"), [(0.997, "99.7% of"), (0.0042, "0.42% of")])
+def test_the_share_of_a_peak_is_a_plain_number(tmp_path, share, said):
+    best = replace(entry(64), work_flops=share * 2e9, time_ms=1.0, interval_ms=(1.0, 1.0))
+    cache.store(tmp_path, DEVICE, record(best))
+    measured = [Ceiling("int32 multiply-add", OPERATIONS, 2e12, {}, {})]
+    (tmp_path / DEVICE.slug / FILE).write_text(ceilings_text(measured, "2026-01-01T00:00:00+00:00"))
+    (search,) = report_json(gather(["reduce"], tmp_path))["searches"]
+    assert headline(search)["Arithmetic rate"]["note"].startswith(said)
+
+
 @pytest.mark.parametrize(
     ("architecture", "dtype", "tflops"),
     [
