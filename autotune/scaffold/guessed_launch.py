@@ -37,6 +37,7 @@ from autotune.scaffold.tiles import (
     threads_per_element,
     tile_of,
 )
+from autotune.scaffold.types import assumed_bytes, known_types
 
 ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)  # sizes of a row
 _SIZE = re.compile(
@@ -97,7 +98,9 @@ class GuessedLaunch:
         match = _DYNAMIC.search(self.kernel.body)
         if match is None:
             return ""
-        size_bytes = 8 if match[1].split()[-1] in ("double", "long", "size_t") else 4
+        types = known_types(self.source.code, self.source.definitions, is_opencl=False)
+        dtype, width = types.layout(match[1])
+        size_bytes = max(4, width * assumed_bytes(dtype))  # bytes are cast to wider elements
         return " * ".join((str(size_bytes), *(part for part in self.block if part != "1")))
 
     def number(self, argument: KernelArgument) -> str:

@@ -116,6 +116,16 @@ def test_an_array_that_is_called_like_a_memory_is_in_global_memory(name):
     assert roles(made(kernel(body, f"float *{name}, int n"))) == {name: Role.OUT}
 
 
+@pytest.mark.parametrize(
+    ("kind", "size_bytes"),
+    [("float", 4), ("unsigned long long", 8), ("int64_t", 8), ("float4", 16), ("pair", 8), ("char", 4)],
+)
+def test_dynamic_shared_memory_has_an_element_for_each_thread(kind, size_bytes):
+    body = f"extern __shared__ {kind} room[]; room[threadIdx.x] = {{}};"
+    text = f"typedef float2 pair;\n{kernel(body)}"
+    assert made(text).guess.launch.shared_bytes == f"{size_bytes} * BLOCK_SIZE"
+
+
 VECTOR_LOADS = """
     const int row = blockIdx.x;
     const float4 *row_of_a = reinterpret_cast<const float4 *>(a + (size_t)row * cols);
