@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from statistics import median
@@ -46,7 +47,7 @@ def main() -> None:
     best: dict[str, dict[str, Any]] = {}
     others: dict[str, Rates] = {}
     for _ in range(options.turns):
-        for one in (one for word in options.only for one in ceilings(word)):
+        for one in chain.from_iterable(map(ceilings, options.only)):
             name = one["name"]
             best[name] = max(one, best.get(name, one), key=itemgetter("value"))
             for way, rate in (WAYS[name]() if name in WAYS else {}).items():
