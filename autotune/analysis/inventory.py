@@ -52,11 +52,15 @@ class JournalSummary:
 
 @dataclass(frozen=True)
 class Inventory:
-    """All results and journals, and a reason for each file that could not be read."""
+    """All results and journals, and a reason for each file that could not be read.
+
+    `kernels` are all that have results or journals, also where those of one are listed.
+    """
 
     results: tuple[StoredResult, ...]
     journals: tuple[JournalSummary, ...]
     unreadable: tuple[str, ...]
+    kernels: frozenset[str]
 
 
 def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -> Inventory:
@@ -68,10 +72,11 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
         kernel: The only kernel to list; None lists all.
     """
     unreadable: list[str] = []
+    every_kernel: set[str] = set()
     distinct = {Path(root).resolve(): root for root in reversed(tuple(roots))}  # a checkout's are one folder
     results: dict[str, StoredResult] = {}  # of caches that hold the same result, the first one's
     for root in reversed(distinct.values()):
-        for result in _results(root, kernel, unreadable):
+        for result in _results(root, kernel, every_kernel, unreadable):
             results.setdefault(repr(replace(result, cache="")), result)
     summaries = []
     for path in sorted(journals.glob("*.jsonl")):
@@ -80,17 +85,23 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
         except AutotuneError as error:
             unreadable.append(str(error))
         else:
+            every_kernel.add(summary.kernel)
             if kernel in (None, summary.kernel):
                 summaries.append(summary)
-    return Inventory(tuple(results.values()), tuple(summaries), tuple(unreadable))
+    return Inventory(tuple(results.values()), tuple(summaries), tuple(unreadable), frozenset(every_kernel))
 
 
-def _results(root: str, kernel: str | None, unreadable: list[str]) -> Iterator[StoredResult]:
+def _results(
+    root: str, kernel: str | None, every_kernel: set[str], unreadable: list[str]
+) -> Iterator[StoredResult]:
+    """The results of a cache; adds the names of its kernels, and why files could not be read."""
     own = Path(root).glob(f"{Path(objective_root(root, Objective.OWN.value)).name}-*")
     names = [one.value for one in Objective if one is not Objective.OWN]
     for objective in (*names, *sorted(path.name.partition(".")[2] for path in own)):
         folder = objective_root(root, objective)
-        for name in kernels(folder) if kernel is None else [kernel]:
+        present = kernels(folder)
+        every_kernel.update(present)
+        for name in present if kernel is None else [kernel]:
             for device in folders(folder):
                 path = record_path(folder, device, name)
                 if not Path(path).exists():

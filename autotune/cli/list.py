@@ -58,9 +58,7 @@ def run(parsed: argparse.Namespace) -> None:
         out.print(journals_table(found.journals, now_s))
     if not (found.results or found.journals):
         of = f" of {parsed.kernel}" if parsed.kernel else ""
-        everything = inventory(roots, parsed.journals)
-        known = {one.kernel for one in everything.results} | {one.kernel for one in everything.journals}
-        near = nearest(parsed.kernel or "", known)
+        near = nearest(parsed.kernel or "", found.kernels)
         emit(
             f"nothing{of} in {' or '.join(roots)}, no journals{of} in {parsed.journals}"
             f"{near or '; run autotune search'}"
