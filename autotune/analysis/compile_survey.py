@@ -25,7 +25,7 @@ from autotune.devices import BACKENDS, cold_environment
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.hardware.architectures import Architecture
-from autotune.processes.temporary_folder import scratch_folder
+from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import Space, bind, load_space, problem_of
 from autotune.tuning.task import Target, locate
 

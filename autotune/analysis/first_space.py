@@ -24,7 +24,7 @@ from autotune.core.triton_source import is_triton
 from autotune.devices import BACKENDS
 from autotune.devices.listing import find_devices
 from autotune.errors import AutotuneError, InputError, WriteError
-from autotune.processes.temporary_folder import scratch_folder
+from autotune.processes.scratch_folder import scratch_folder
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
 from autotune.tuning.observer import Observer

@@ -11,7 +11,7 @@ from autotune.devices import cold_environment
 from autotune.errors import SetupError
 from autotune.evaluation.profiler import Counting, Profiler, find_profiler
 from autotune.evaluation.work_item import ProblemInstance
-from autotune.processes.temporary_folder import scratch_folder
+from autotune.processes.scratch_folder import scratch_folder
 from autotune.tuning.task import TuningTask
 
 MAX_LAUNCHES = 32  # each is replayed several times, which takes a tenth of a second

@@ -13,7 +13,7 @@ from autotune.devices import BACKENDS, COLD, Address, choose, cold_environment, 
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
-from autotune.processes.temporary_folder import scratch_folder
+from autotune.processes.scratch_folder import scratch_folder
 
 _TIMEOUT_S = 60.0
 Found = list[tuple[Address, DeviceInfo]]

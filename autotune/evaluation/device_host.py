@@ -31,7 +31,7 @@ from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.files import hold
-from autotune.processes.temporary_folder import scratch_folder
+from autotune.processes.scratch_folder import scratch_folder
 
 
 @dataclass(frozen=True)

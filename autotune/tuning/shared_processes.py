@@ -23,7 +23,7 @@ from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.files import user_folder
-from autotune.processes.temporary_folder import scratch_folder
+from autotune.processes.scratch_folder import scratch_folder
 from autotune.space.spec import TRUSTED
 from autotune.tuning.fresh_inputs import drawn_early
 from autotune.tuning.observer import Observer
