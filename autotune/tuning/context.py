@@ -80,13 +80,20 @@ class TuningContext:
             function, binary, problem, *arguments, timeout_s=limit_s, **options
         )
 
+    def check(
+        self, problem: ProblemInstance, function: Callable[..., Any], *arguments: Any, **options: Any
+    ) -> Any:
+        """Run a check as `run_on` does; a failure closes the worker, for it may have written anywhere."""
+        found = self.run_on(problem, function, *arguments, **options)
+        if isinstance(found, Failure):
+            self.worker.close()
+        return found
+
     def verify(
         self, binary: Binary, problem: ProblemInstance, timeout_s: float | None = None
     ) -> bool | Failure:
         """Verify a configuration on one problem: whether it can be repeated without restoring its arrays."""
-        repeatable: bool | Failure = self.run_on(problem, verify_once, binary, timeout_s=timeout_s)
-        if isinstance(repeatable, Failure):
-            self.worker.close()  # it may have written anywhere
+        repeatable: bool | Failure = self.check(problem, verify_once, binary, timeout_s=timeout_s)
         return repeatable
 
 

@@ -138,9 +138,7 @@ def often(
         if isinstance(binary, Failure) or not instance.checks or not deadline.allows(MANY_RUNS):
             continue
         problem = instance.checks[len(instance.checks) // 2]
-        found = context.run_on(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
-        if isinstance(found, Failure):
-            context.worker.close()  # it may have written anywhere
+        found = context.check(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
         if _is_finding(found):
             failures[config] = found
     return failures
