@@ -38,8 +38,8 @@ class GuessedParameter:
 def template_macro(item: TemplateParameter) -> Macro:
     """A number that a template takes, for its values are guessed as a macro's are."""
     if item.kind == "bool":
-        return Macro(item.name, str(int(item.default == "true")), (), (0, 1), "if")
-    return Macro(item.name, item.default if item.default.isdigit() else None, (), (), "")
+        return Macro(item.name, str(int(item.default == "true")), numbers=(0, 1), test="if")
+    return Macro(item.name, item.default if item.default.isdigit() else None)
 
 
 def choice_of_constants(item: TemplateParameter) -> GuessedParameter:
@@ -106,7 +106,7 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
 
 def _around(name: str, default: int, axes: Sequence[str], *, is_tested: bool) -> GuessedParameter:
     """The default of the source, among what its name suggests and what is usual up to twice the default."""
-    usual = _suggested(Macro(name, None, (), (), ""), axes).values
+    usual = _suggested(Macro(name, None), axes).values
     if len(usual) == 1 and default > _MAX_THREADS:
         return GuessedParameter(name, (default,), default, "a size of the problem? list values to tune it")
     if len(usual) == 1 and default < 2:

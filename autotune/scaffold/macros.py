@@ -59,9 +59,9 @@ class Macro:
 
     name: str
     default: str | None
-    names: tuple[str, ...]
-    numbers: tuple[int, ...]
-    test: str
+    names: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    test: str = ""
     listed: tuple[int, ...] = ()
 
 
@@ -114,12 +114,12 @@ def find_macros(
             continue
         if tests.get(word) == "ifdef" and _IMAGE.search(word):  # undefined, the kernel takes pointers
             continue
+        if usual := _replaced(word, code):
+            yield Macro(word, usual)
+            continue
         rights = compared.get(word, [])
         names = dict.fromkeys(right for right in rights if right in constants and right not in defined)
         numbers = {int(number[1]) for right in rights if (number := _integer(defined.get(right, right)))}
-        if usual := _replaced(word, code):
-            yield Macro(word, usual, (), (), "")
-            continue
         test = "switch" if word in groups else tests.get(word) or ("if" if _is_condition(word, plain) else "")
         default, values = defaults.get(word), listed.get(word, ())
         yield Macro(word, default, tuple(names), tuple(sorted(numbers)), test, values)
