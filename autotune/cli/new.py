@@ -93,7 +93,8 @@ def triton_findings(made: TritonScaffold, source: Path, found: FirstSpace) -> st
 def next_steps(found: FirstSpace, made: Scaffold) -> str:
     """Say what to do next; what cannot run on this machine can be compiled, unless it is for OpenCL alone."""
     from autotune.analysis.compiled_scaffold import ARCHITECTURE
-    from autotune.scaffold.outcome import Role, variable_name
+    from autotune.scaffold.guessed_reference import variable_name
+    from autotune.scaffold.roles import Role
 
     space = found.space
     steps = [f"autotune search {space}"]

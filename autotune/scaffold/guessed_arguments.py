@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guessed_shapes import GuessedShape
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.outcome import Role
 from autotune.scaffold.reading import KernelArgument
+from autotune.scaffold.roles import Role
 from autotune.scaffold.shapes import steers
 
 

@@ -26,8 +26,8 @@ from autotune.scaffold.guessed_parameters import (
 )
 from autotune.scaffold.host_grid import host_grid
 from autotune.scaffold.macros import WORD, Macro, expand_calls, wanted_values, with_constants
-from autotune.scaffold.outcome import is_offset, scalar_value
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
+from autotune.scaffold.scalar_values import is_offset, scalar_value
 from autotune.scaffold.tiles import (
     INDEXED,
     is_blocked,

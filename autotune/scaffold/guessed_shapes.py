@@ -9,7 +9,7 @@ from autotune.core.records import Value
 from autotune.scaffold.extents import IndexBounds, LaunchShape, inlined, not_covered, with_own_names
 from autotune.scaffold.guessed_launch import ACROSS, GuessedLaunch
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.outcome import Role
+from autotune.scaffold.roles import Role
 from autotune.scaffold.shapes import bins, indexed_shapes, indices_of, is_scattered, vectors_of
 from autotune.scaffold.tiles import bounded_shape, bounds_of
 

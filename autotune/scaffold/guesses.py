@@ -16,9 +16,10 @@ from autotune.scaffold.guessed_arguments import (
     variable_argument,
 )
 from autotune.scaffold.guessed_launch import GuessedLaunch, guess_launch
+from autotune.scaffold.guessed_reference import reference_body
 from autotune.scaffold.guessed_shapes import covering_shape, index_bounds, indexed_shape, questioned, samples
-from autotune.scaffold.outcome import Role, reference_body, role_of
 from autotune.scaffold.reading import FoundKernel, Source
+from autotune.scaffold.roles import Role, role_of
 from autotune.scaffold.verify_sizes import is_checked, strided_sizes, verify_sizes
 
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU

@@ -9,8 +9,8 @@ from autotune.core.records import Value
 from autotune.scaffold.guessed_arguments import GuessedArgument
 from autotune.scaffold.guessed_parameters import GuessedParameter
 from autotune.scaffold.guesses import Guess
-from autotune.scaffold.outcome import Role
 from autotune.scaffold.reading import FoundKernel, Source
+from autotune.scaffold.roles import Role
 from autotune.scaffold.types import assumed_bytes
 
 _WIDTH = 108

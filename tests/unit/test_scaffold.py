@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from autotune.compilers.portable_words import portable_names
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
-from autotune.scaffold.outcome import Role, role_of
 from autotune.scaffold.reading import KernelArgument
+from autotune.scaffold.roles import Role, role_of
 from autotune.space import bind, load_space, problem_of
 from autotune.space.lint import lint
 from tests.space_example import GPU
