@@ -38,15 +38,15 @@ def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequen
     used = set(WORD.findall(" ".join(results)))
     lines = []
     for item in kernel.arguments:
-        if variable_name(item.name) not in used or (item.is_pointer and roles[item.name] is Role.OUT):
+        name = variable_name(item.name)
+        if name not in used or (item.is_pointer and roles[item.name] is Role.OUT):
             continue
-        wide = "np.int64" if "int" in item.dtype else "np.float64"
-        value = "" if item.is_pointer else scalar_value(item, kernel, sizes)
-        lines.append(
-            f'{variable_name(item.name)} = inputs["{item.name}"].astype({wide})'
-            if item.is_pointer
-            else f"{variable_name(item.name)} = " + (f'sizes["{value}"]' if value in sizes else value)
-        )
+        if item.is_pointer:
+            wide = "np.int64" if "int" in item.dtype else "np.float64"
+            lines.append(f'{name} = inputs["{item.name}"].astype({wide})')
+        else:
+            value = scalar_value(item, kernel, sizes)
+            lines.append(f"{name} = " + (f'sizes["{value}"]' if value in sizes else value))
     return (*lines, f"return {{{', '.join(results)}}}")
 
 
