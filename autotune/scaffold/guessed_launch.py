@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
-from autotune.scaffold.extents import LaunchShape
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
@@ -25,6 +24,7 @@ from autotune.scaffold.guessed_parameters import (
     within_a_block,
 )
 from autotune.scaffold.host_grid import host_grid
+from autotune.scaffold.index_bounds import LaunchShape
 from autotune.scaffold.macros import WORD, Macro, expand_calls, wanted_values, with_constants
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
 from autotune.scaffold.scalar_values import is_offset, scalar_value

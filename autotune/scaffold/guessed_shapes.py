@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
-from autotune.core.records import Value
-from autotune.scaffold.extents import IndexBounds, LaunchShape, inlined, not_covered, with_own_names
 from autotune.scaffold.guessed_launch import ACROSS, GuessedLaunch
+from autotune.scaffold.index_bounds import IndexBounds, LaunchShape
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.roles import Role
+from autotune.scaffold.rewritten import inlined, with_own_names
 from autotune.scaffold.shapes import bins, indexed_shapes, indices_of, is_scattered, vectors_of
 from autotune.scaffold.tiles import bounded_shape, bounds_of
-
-_NEIGHBOURS = "reads neighbours: this shape if a guard keeps them inside"
-_ROOM, _MORE_ROOM = 8, 1_048_576  # for arrays whose extent nothing shows
 
 
 class GuessedShape(NamedTuple):
@@ -75,53 +71,3 @@ def questioned(shape: GuessedShape, parameters: Collection[str]) -> GuessedShape
     if not tuned:
         return shape
     return shape._replace(question=f"{shape.question}, a guess to check: it depends on {', '.join(tuned)}")
-
-
-def samples(
-    launch: GuessedLaunch, extents: Sequence[int], checks: Sequence[Sequence[int]]
-) -> list[dict[str, Value]]:
-    """Values by which numbers of elements are compared.
-
-    They are those of all sizes with the default, the least and the largest values of parameters.
-
-    Args:
-        launch: Its sizes and parameters get the values.
-        extents: Those of every size.
-        checks: The extents of each size, several times.
-    """
-    configs = [{item.name: item.default for item in launch.parameters}]
-    configs += [{item.name: item.values[place] for item in launch.parameters} for place in (0, -1)]
-    every = [dict.fromkeys(launch.sizes, one) for one in extents]
-    every += [dict(zip(launch.sizes, one, strict=True)) for one in checks]
-    return [{**config, **one} for config in configs for one in every]
-
-
-def covering_shape(
-    array: str,
-    guessed: GuessedShape,
-    role: Role,
-    block: Sequence[str],
-    bounds: IndexBounds,
-    samples: Sequence[Mapping[str, Value]],
-    *,
-    is_roomy: bool,
-) -> GuessedShape:
-    """A shape that has room for every index whose bound is known: halos and padding need more than sizes."""
-    needed, is_complete = bounds.of_array(array)
-    if role is Role.LOCAL:
-        extent = "1" if needed else " * ".join(("2", *(part for part in block if part != "1")))
-        question = "for each block" if needed else "for each block: how many elements?"
-    else:
-        extent, question = " * ".join(f"({part})" for part in guessed.extents), "as its indices reach"
-        if is_roomy:
-            shape = (f"{_ROOM} * ({extent}) + {_MORE_ROOM}",)
-            return GuessedShape(shape, "room enough, it seems: how many elements?")
-    larger = not_covered(needed, extent, samples)
-    if not larger:
-        if role is Role.LOCAL:
-            return GuessedShape((extent,), question)
-        is_guarded = role is Role.IN and bounds.reads_neighbours(array)
-        return guessed._replace(question=_NEIGHBOURS) if is_guarded else guessed
-    if not is_complete and role is not Role.LOCAL:
-        larger = [*larger, extent]
-    return GuessedShape((larger[0] if len(larger) == 1 else f"max({', '.join(larger)})",), question)

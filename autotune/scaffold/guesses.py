@@ -17,9 +17,10 @@ from autotune.scaffold.guessed_arguments import (
 )
 from autotune.scaffold.guessed_launch import GuessedLaunch, guess_launch
 from autotune.scaffold.guessed_reference import reference_body
-from autotune.scaffold.guessed_shapes import covering_shape, index_bounds, indexed_shape, questioned, samples
+from autotune.scaffold.guessed_shapes import index_bounds, indexed_shape, questioned
 from autotune.scaffold.reading import FoundKernel, Source
 from autotune.scaffold.roles import Role, role_of
+from autotune.scaffold.room import covering_shape, local_shape, roomy_shape, samples
 from autotune.scaffold.verify_sizes import is_checked, strided_sizes, verify_sizes
 
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
@@ -68,9 +69,13 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
             arguments.append(variable_argument(item, launch.names))
         elif item.is_pointer:
             role, guessed = roles[item.name], shapes[item.name]
-            shape = covering_shape(item.name, guessed, role, launch.block, bounds, tried, is_roomy=is_roomy)
-            if role is not Role.LOCAL:
-                shape = questioned(shape, launch.values.keys())
+            if role is Role.LOCAL:
+                shape = local_shape(item.name, launch.block, bounds, tried)
+            elif is_roomy:
+                shape = questioned(roomy_shape(guessed), launch.values)
+            else:
+                shape = covering_shape(item.name, guessed, bounds, tried, is_read=role is Role.IN)
+                shape = questioned(shape, launch.values)
             arguments.append(
                 array_argument(item, role, shape, body, has_reference=bool(reference), is_roomy=is_roomy)
             )

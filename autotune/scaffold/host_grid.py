@@ -6,9 +6,9 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.scaffold.extents import inlined
 from autotune.scaffold.host_launches import HostLaunch
 from autotune.scaffold.macros import expand_calls
+from autotune.scaffold.rewritten import inlined
 from autotune.scaffold.shapes import expression_tree
 
 _DEPTH = 12  # of variables, one in another

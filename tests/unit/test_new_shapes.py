@@ -4,8 +4,8 @@ import pytest
 
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
-from autotune.scaffold.extents import inlined
 from autotune.scaffold.host_launches import host_launches
+from autotune.scaffold.rewritten import inlined
 
 
 def arguments(text, file="kernel.cl"):

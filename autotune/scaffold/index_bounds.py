@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
 
-from autotune.core.brackets import closing, split_arguments
-from autotune.core.expressions import integer, parse
-from autotune.core.records import Value
-from autotune.scaffold.macros import WORD, with_values
+from autotune.core.brackets import closing
+from autotune.scaffold.macros import WORD
 from autotune.scaffold.shapes import expression_tree
 
 _DEPTH = 12  # of variables in an index, one in another
@@ -35,8 +33,6 @@ _NEIGHBOUR = re.compile(r"\w\s*\+\s*\w+\s*<|<=?\s*\w+\s*-\s*\w")  # x + 1 < nx, 
 _EDGE = re.compile(rf"==\s*\w+\s*-\s*\w|{_NEIGHBOUR.pattern}")  # x == nx - 1, too
 _STORE = re.compile(r"\s*[-+*/]?=(?!=)")
 _LOOP = re.compile(r"\b(?:for|while)\s*\(")
-_DECLARING_LOOP = re.compile(r"\bfor\s*\(\s*(?:\w+\s+)+?(\w+)\s*=(?!=)")
-_HEAD = re.compile(r"\s*(?:for|while|if)\s*\(")
 _BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
 
 Monomial = tuple[str, ...]  # its atoms, sorted: sizes, parameters and numbers of blocks
@@ -322,69 +318,3 @@ def _bases(index: str) -> Iterator[str]:
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         node = node.left
         yield ast.unparse(node)
-
-
-def inlined(body: str, code: str) -> str:
-    """A kernel's body with the functions that only return an expression written out."""
-    returning = re.findall(r"\b(\w+)\s*\(([^(){};]*)\)\s*\{\s*return\s+([^;{}]+);\s*\}", code)
-    for name, parameters, formula in returning:
-        if re.search(rf"\b{name}\s*\(", formula):  # an overload of itself, or a recursion
-            continue
-        names = [WORD.findall(part)[-1] for part in parameters.split(",") if WORD.findall(part)]
-        start = 0
-        while match := re.compile(rf"\b{name}\s*\(").search(body, start):
-            end = closing(body, match.end() - 1)
-            given = split_arguments(body[match.end() : end])
-            if len(given) != len(names):
-                start = match.end()
-                continue
-            values = {word: f"({text})" for word, text in zip(names, given, strict=True)}
-            body = f"{body[: match.start()]}({with_values(formula, values)}){body[end + 1 :]}"
-            start = match.start()
-            if len(body) > 200_000:
-                return body
-    return body
-
-
-def with_own_names(body: str) -> str:
-    """A kernel's body in which the variable of a loop has a name of its own where others have the same."""
-    loops = [(match.start(), match[1]) for match in _DECLARING_LOOP.finditer(body)]
-    for number, (start, name) in reversed([*enumerate(loops, 1)]):  # what is before a loop stays in place
-        if len(re.findall(rf"\w\s+{name}\s*=(?!=)", body)) > 1:
-            end = _statement_end(body, start)
-            loop = re.sub(rf"(?<![\w.]){name}\b", f"{name}_of_loop_{number}", body[start:end])
-            body = f"{body[:start]}{loop}{body[end:]}"
-    return body
-
-
-def _statement_end(body: str, start: int) -> int:
-    """Just after a statement: a block, or what a loop or a condition governs."""
-    while head := _HEAD.match(body, start):
-        start = closing(body, head.end() - 1) + 1
-    start += len(body[start:]) - len(body[start:].lstrip())
-    if body.startswith("{", start):
-        return closing(body, start) + 1
-    return body.find(";", start) + 1 or len(body)
-
-
-def not_covered(needed: Iterable[str], extent: str, samples: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The numbers of elements that exceed an extent in one of the samples, without those below another."""
-    values = {text: _values(text, samples) for text in (*needed, extent)}
-    left = [text for text in needed if not _is_covered(values[text], values[extent])]
-    return [
-        text
-        for number, text in enumerate(left)
-        if not any(
-            _is_covered(values[text], values[other]) and (values[text] != values[other] or place < number)
-            for place, other in enumerate(left)
-            if place != number
-        )
-    ]
-
-
-def _values(text: str, samples: Sequence[Mapping[str, Value]]) -> list[int]:
-    return [integer(parse(text), sample) for sample in samples]
-
-
-def _is_covered(one: Sequence[int], other: Sequence[int]) -> bool:
-    return all(left <= right for left, right in zip(one, other, strict=True))
