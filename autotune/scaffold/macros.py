@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS
+from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS, SCALARS
 
 DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)[ \t]*([^\n]*)$", re.MULTILINE)
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
@@ -34,6 +34,7 @@ _DECLARED = re.compile(
     r"(?:unsigned(?:[ \t]+int)?|int|long|size_t|u?int\d+_t|auto)[ \t]+(\w+)[ \t]*=[ \t]*([\w \t+*/()-]+);",
     re.MULTILINE,
 )
+_VARIABLE = re.compile(rf"\b(?:{'|'.join(sorted(SCALARS, key=len, reverse=True))})\s+\**\s*(\w+)")
 _PRODUCT = re.compile(r"\(?\s*\w+(?:\s*\*\s*\w+)*\s*\)?")
 _DEPTH = 4  # of constants, one in another
 _EXTENSION = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+OPENCL\b[^\n]*$", re.MULTILINE)
@@ -66,12 +67,7 @@ class Macro:
 
 
 def find_macros(
-    text: str,
-    code: str,
-    plain: str,
-    taken: Collection[str],
-    types: Collection[str],
-    undefined: Collection[str] = (),
+    text: str, code: str, plain: str, taken: Collection[str], undefined: Collection[str]
 ) -> Iterator[Macro]:
     """Find macros that are undefined, or defined only as a default, in the order of their use.
 
@@ -80,7 +76,6 @@ def find_macros(
         code: The source without comments and strings.
         plain: The code without preprocessor directives.
         taken: Names that mean something else, such as arguments.
-        types: Names of types, by which variables are recognised.
         undefined: Words that a compiler does not know.
     """
     groups = _defaults_together(code)
@@ -98,9 +93,7 @@ def find_macros(
         for right in rights
         if right.upper().startswith(f"{left}_".upper()) and right not in defaults
     }
-    longest_first = "|".join(sorted(types, key=len, reverse=True))
-    variable = re.compile(rf"\b(?:{longest_first})\s+\**\s*(\w+)")
-    variables = set(variable.findall(plain)) - tests.keys() - defaults.keys()
+    variables = set(_VARIABLE.findall(plain)) - tests.keys() - defaults.keys()
     excluded = {*taken, *defined, *constants, *variables}
     for word in dict.fromkeys(WORD.findall(_EXTENSION.sub("", code))):
         is_macro = (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autotune.core.brackets import closing, split_arguments
-from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS, SCALARS
+from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS
 from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.scaffold.assumptions import Assumptions
@@ -135,28 +135,35 @@ def read_kernels(
     types = replace(known_types(plain, definitions, is_opencl=first == "opencl"), generic=assumed.generic)
     if _TEXTURE.search(plain):
         raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
+    dialect, found = _first_kernels(name, plain, types, host)
+    templates = {word for part in TEMPLATE.findall(plain) for word in WORD.findall(part)}
+    capitals = {word for word in WORD.findall(plain) if word.isupper()} - definitions.keys() - templates
+    declared = [word for word in (*assumed.undefined, *sorted(capitals)) if types.is_unknown(word)]
+    own = {word: types.stand_in(word) for word in declared}
+    kernels = tuple(
+        replace(kernel, types={**kernel.types, **own}, place=_place(kernel.name, code))
+        for kernel in _told_apart(found, has_overloads=dialect == "cuda")
+    )
+    taken = {
+        *(argument.name for kernel in kernels for argument in kernel.arguments),
+        *templates,
+        *(word for part in _ENUM.findall(plain) for word in WORD.findall(part)),
+        *(word for kernel in kernels for word in kernel.types),
+        *types.structures,
+        *types.declared,
+        *(dialect_words if dialect == "portable" else ()),
+    }
+    macros = tuple(find_macros(text, code, plain, taken, assumed.undefined))
+    return Source(dialect, kernels, macros, code, plain, definitions)
+
+
+def _first_kernels(name: str, plain: str, types: KnownTypes, host: str) -> tuple[str, list[FoundKernel]]:
+    """The first dialect that a source has kernels of, and these kernels."""
     for dialect, introducer in _INTRODUCERS.items():
         starts = [match.end() for match in introducer.finditer(plain)]
         found = [kernel for start in starts if (kernel := _kernel(name, plain, start, dialect, types, host))]
         if found:
-            kernels = _told_apart(found, has_overloads=dialect == "cuda")
-            templates = {word for part in TEMPLATE.findall(plain) for word in WORD.findall(part)}
-            capitals = {word for word in WORD.findall(plain) if word.isupper()}
-            capitals -= definitions.keys() | templates
-            declared = [word for word in (*assumed.undefined, *sorted(capitals)) if types.is_unknown(word)]
-            own = {word: types.stand_in(word) for word in declared}
-            kernels = tuple(
-                replace(kernel, types={**kernel.types, **own}, place=_place(kernel.name, code))
-                for kernel in kernels
-            )
-            taken = {argument.name for kernel in kernels for argument in kernel.arguments}
-            taken |= templates
-            taken |= {word for part in _ENUM.findall(plain) for word in WORD.findall(part)}
-            taken |= {word for kernel in kernels for word in kernel.types} | types.structures.keys()
-            taken |= types.declared
-            taken.update(dialect_words if dialect == "portable" else ())
-            macros = tuple(find_macros(text, code, plain, taken, SCALARS, assumed.undefined))
-            return Source(dialect, kernels, macros, code, plain, definitions)
+            return dialect, found
     raise InputError(
         f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "
         "__global__ (CUDA C++) or __kernel (OpenCL C)"
