@@ -13,7 +13,7 @@ from autotune.scaffold.macros import WORD, with_values
 
 UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
-_VECTOR = re.compile(r"([a-z]+)(2|3|4|8|16)")
+_VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _BYTE = re.compile(r"(?i)char|byte")
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s:]+?)\s*;")
@@ -25,17 +25,10 @@ _STRUCTURE = re.compile(r"\bstruct\s*(?:__align__\s*\(\s*\d+\s*\)\s*|alignas\s*\
 _BODY = re.compile(r"\{[^{}]*\}")
 _METHOD = re.compile(r"[^;@]*\([^;@]*\)[^;@]*[;@]")  # with @ for its body
 _FIELD = re.compile(r"\s*((?:\w+\s+)+)([\w\s,\[\]]+)$")
-_VECTORS = {
+_COMPLEX = {
     "cuFloatComplex": ("float32", 2),
     "cuComplex": ("float32", 2),
     "cuDoubleComplex": ("float64", 2),
-} | {
-    "half2": ("float16", 2),
-    "__half2": ("float16", 2),
-    "nv_bfloat16": ("uint16", 1),
-    "__nv_bfloat16": ("uint16", 1),
-    "nv_bfloat162": ("uint16", 2),
-    "__nv_bfloat162": ("uint16", 2),
 }
 
 
@@ -68,8 +61,8 @@ class KnownTypes:
             return SCALARS[kind], 1
         if kind == "void":  # of a pointer to bytes
             return "uint8", 1
-        if kind in _VECTORS:
-            return _VECTORS[kind]
+        if kind in _COMPLEX:
+            return _COMPLEX[kind]
         if kind in self.structures:
             return self.structures[kind]
         vector = _VECTOR.fullmatch(kind)

@@ -126,6 +126,15 @@ def test_dynamic_shared_memory_has_an_element_for_each_thread(kind, size_bytes):
     assert made(text).guess.launch.shared_bytes == f"{size_bytes} * BLOCK_SIZE"
 
 
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [("__half2", "float16"), ("nv_bfloat162", "bfloat16"), ("__nv_bfloat162", "bfloat16")]
+)
+def test_two_narrow_numbers_are_two_elements(kind, dtype):
+    body = "int i = threadIdx.x; if (i < n) y[i] = x[i];"
+    (x, *_) = made(kernel(body, f"const {kind} *x, {kind} *y, int n")).guess.arguments
+    assert (x.argument.dtype, x.shape, x.fill) == (dtype, ("2 * n",), "uniform: [-1, 1]")
+
+
 VECTOR_LOADS = """
     const int row = blockIdx.x;
     const float4 *row_of_a = reinterpret_cast<const float4 *>(a + (size_t)row * cols);
