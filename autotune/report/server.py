@@ -45,7 +45,7 @@ class ExploreServer(ThreadingHTTPServer):
         self.folder = folder
         self.port = self.server_address[1]
         self.url = f"http://{host}:{self.port}/"
-        self._names = {host, "localhost", "127.0.0.1"}
+        self._names = {host.lower(), "localhost"}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of connections that a browser has closed."""

@@ -219,3 +219,9 @@ def test_a_folder_that_is_not_there_and_a_port_in_use_are_said_in_one_line(tmp_p
     assert done.returncode == 2 and "cannot listen on 127.0.0.1" in done.stderr
     with pytest.raises(InputError, match="cannot listen"):
         ExploreServer(ExploredFolder(tmp_path), "127.0.0.1", 99999)
+
+
+def test_a_host_with_capitals_is_asked_for_without(tmp_path):
+    name = "0x7F.1"  # is 127.0.0.1 on every machine
+    with ExploreServer(ExploredFolder(tmp_path), name, 0) as server:
+        assert server.is_own(f"{name.lower()}:{server.port}") and not server.is_own(f"other:{server.port}")
