@@ -252,25 +252,36 @@ def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
     blocked = [axis for axis in axes if is_blocked(axis, body)] or axes
     placed = set(WORD.findall(" ".join(tiles.values())))
     work = {axis_of(name) or "x": name for name in launch.values if _is_work(name, body)}
-    grid = []
-    for number, axis in enumerate(axes):
-        if axis not in blocked or (rows := rows_of_blocks(axis, body, sizes)):
-            grid.append("1" if axis not in blocked else rows)
-            continue
+
+    def blocks(number: int, axis: str) -> str:
+        if axis not in blocked:
+            return "1"
+        if rows := rows_of_blocks(axis, body, sizes):
+            return rows
         size = across if number == 0 else others[min(number - 1, len(others) - 1)]
-        if len(axes) == 1:
-            size = " * ".join(sizes)
-        threads = block[number] if number < len(block) else "1"
-        usual = " * ".join(filter(None, (threads, work.get(axis))))
-        if sorted(tiles[axis].split(" * ")) == sorted(usual.split(" * ")):
-            per_block = usual
-        else:
-            per_block = tiles[axis] or (threads if work.get(axis) in placed else usual)
-        count = along[axis] or size
+        count = along[axis] or (" * ".join(sizes) if len(axes) == 1 else size)
         if sharing := threads_per_element(axis, body, launch.values, count):
             count = f"{count} * {sharing}"
-        grid.append(f"ceil_div({count}, {per_block})" if per_block != "1" else count)
-    return _without_ones(grid)
+        threads = block[number] if number < len(block) else "1"
+        tile = _tile(tiles[axis], threads, work.get(axis, ""), placed)
+        return f"ceil_div({count}, {tile})" if tile != "1" else count
+
+    return _without_ones([blocks(number, axis) for number, axis in enumerate(axes)])
+
+
+def _tile(shown: str, threads: str, work: str, placed: Collection[str]) -> str:
+    """What a block covers along an axis.
+
+    Args:
+        shown: What the kernel's text shows; empty if it shows nothing.
+        threads: Of the block.
+        work: What each thread computes; empty if that has no name.
+        placed: The names that are in the tile of any axis.
+    """
+    usual = f"{threads} * {work}" if work else threads
+    if sorted(shown.split(" * ")) == sorted(usual.split(" * ")):
+        return usual
+    return shown or (threads if work in placed else usual)
 
 
 def _is_work(name: str, body: str) -> bool:
