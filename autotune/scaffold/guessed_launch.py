@@ -13,12 +13,12 @@ from autotune.scaffold.guessed_parameters import (
     TILE,
     WORK,
     GuessedParameter,
+    asked_if_misspelt,
     axis_of,
     choice_of_constants,
     divided_sizes,
     least_value,
     parameter_of,
-    questioned,
     template_macro,
     threads_parameter,
     within_a_block,
@@ -148,7 +148,7 @@ def _parameters(
     wanted = wanted_values(source.text, kernel.place)
     defined = [macro.name for macro in tuned if macro.default is not None]
     found = [parameter_of(macro, axes) for macro in tuned]
-    found = [item if item.name in defined else questioned(item, defined) for item in found]
+    found = [item if item.name in defined else asked_if_misspelt(item, defined) for item in found]
     for place, item in enumerate(found):
         if (value := wanted.get(item.name)) in item.values:
             found[place] = replace(item, default=item.values[item.values.index(value)])

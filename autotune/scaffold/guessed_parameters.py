@@ -136,7 +136,7 @@ def threads_parameter(name: str, axes: Sequence[str], remark: str = "") -> Guess
     return GuessedParameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
 
 
-def questioned(parameter: GuessedParameter, defined: Sequence[str]) -> GuessedParameter:
+def asked_if_misspelt(parameter: GuessedParameter, defined: Sequence[str]) -> GuessedParameter:
     """A macro that nothing defines; if it is like one that is defined, but for a letter or two, ask."""
     near = difflib.get_close_matches(parameter.name, defined, 1, MIN_SIMILARITY)
     if not near or _ONE_OF_A_FAMILY.search(parameter.name):

@@ -27,7 +27,7 @@ from autotune.scaffold.macros import (
     with_values,
 )
 from autotune.scaffold.templates import TemplateParameter, read_template, refuse_functions
-from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, chosen, known_types
+from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, known_types, widest_meaning
 
 # The keyword before a kernel, by dialect; the first dialect with a match is that of the source.
 _INTRODUCERS = {
@@ -81,10 +81,19 @@ class KernelArgument:
 
 @dataclass(frozen=True)
 class FoundKernel:
-    """A kernel: its name, its entry in a launch plan, its arguments and its body's text.
+    """A kernel.
 
-    The block has three extents, or one if only its number of threads is declared, or none; the host gives it
-    to a kernel that does not ask for it. `template` has its numbers, `types` guesses for unknown types.
+    Attributes:
+        name: Its name in the source.
+        entry: What a launch plan calls it: with namespaces, template arguments and types where it needs them.
+        arguments: Those that a launch passes, and variables of the source that the kernel uses.
+        block: Three extents, or one if only the number of threads is declared, or none. The host's if the
+            kernel declares none and does not ask for its extents.
+        body: The text between its braces.
+        template: The numbers that its template takes.
+        types: Guesses for types that the source leaves to its user.
+        place: Where it begins in the source's text.
+        launch: The first launch by the host's code.
     """
 
     name: str
@@ -94,8 +103,8 @@ class FoundKernel:
     body: str
     template: tuple[TemplateParameter, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
-    place: int = 0  # in the source's text
-    launch: HostLaunch | None = None  # by the host's code
+    place: int = 0
+    launch: HostLaunch | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,7 @@ def read_kernels(
     """
     code = bare_code(text)
     meanings = defined_meanings(code)
-    definitions = {name: chosen(texts) for name, texts in meanings.items()}
+    definitions = {name: widest_meaning(texts) for name, texts in meanings.items()}
     plain = expand_introducers(code, expand_qualifiers(meanings, _DIRECTIVE.sub("", code)), _EXPANDED)
     first = next((dialect for dialect, words in _INTRODUCERS.items() if words.search(plain)), "")
     types = replace(known_types(plain, definitions, is_opencl=first == "opencl"), generic=assumed.generic)

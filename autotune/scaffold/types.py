@@ -131,7 +131,7 @@ def known_types(plain: str, definitions: Mapping[str, str], *, is_opencl: bool) 
         name, meaning = (match[2], match[1]) if match[2] else (match[3], match[4])
         words = [word for word in WORD.findall(meaning) if word not in ("struct", "std", "const")]
         meanings.setdefault(name, []).append(" ".join(words))
-    aliases = {name: chosen(texts) for name, texts in meanings.items()}
+    aliases = {name: widest_meaning(texts) for name, texts in meanings.items()}
     aliases = {"dim3": "uint3", **aliases, **definitions}
     declared = frozenset(name for names in _DECLARED.findall(plain) for name in names if name)
     known = KnownTypes(
@@ -146,7 +146,7 @@ def known_types(plain: str, definitions: Mapping[str, str], *, is_opencl: bool) 
         for name in filter(None, (match[1], alias and alias[1])):
             known = replace(known, structures=structures)
             structures[name] = _structure(inside, known)
-            fields[name] = _numbers(inside, known)
+            fields[name] = _fields(inside, known)
     return replace(known, structures=structures, fields=fields)
 
 
@@ -157,7 +157,7 @@ def _without_methods(inside: str) -> str:
     return _METHOD.sub("", inside)
 
 
-def chosen(meanings: Sequence[str]) -> str:
+def widest_meaning(meanings: Sequence[str]) -> str:
     """The meaning of a name that has several under conditions: the first, as its longest vector.
 
     Arrays then have room for the vectors of every configuration.
@@ -169,10 +169,10 @@ def chosen(meanings: Sequence[str]) -> str:
     return max(alike, key=lambda match: int(match[2]))[0] if alike else first
 
 
-def _numbers(fields: str, types: KnownTypes) -> list[tuple[str, str]]:
+def _fields(inside: str, types: KnownTypes) -> list[tuple[str, str]]:
     """Names and types of a structure's fields; none if one of them is no number."""
     found: list[tuple[str, str]] = []
-    for match in map(_FIELD.match, filter(None, (part.strip() for part in fields.split(";")))):
+    for match in map(_FIELD.match, filter(None, (part.strip() for part in inside.split(";")))):
         dtype, width = types.layout(" ".join(match[1].split())) if match else (STRUCT, 1)
         if match is None or "[" in match[2] or width > 1 or dtype in (UNKNOWN, STRUCT):
             return []
