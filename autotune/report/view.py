@@ -72,7 +72,7 @@ class SearchView:
 
     @property
     def run_command(self) -> str | None:
-        """The command that runs a configuration, which follows; None if the space file is not known."""
+        """The beginning of the command that runs a configuration; None if the space file is not known."""
         search = self.search
         if search.spec is None:
             return None

@@ -96,8 +96,10 @@ class Best(Mapping[str, Value]):
     @property
     def time_ms(self) -> float | None:
         """Median time where it was tuned, for `match.source_sizes`; None for a default."""
-        if self.entry is None or self.entry.config == self.config:
-            return self.entry.time_ms if self.entry else None
+        if self.entry is None:
+            return None
+        if self.config == self.entry.config:
+            return self.entry.time_ms
         return dict(self.entry.measured)[self.config]
 
     @cached_property
