@@ -56,7 +56,7 @@ def record_miss(cache: Folder | None, miss: CacheMiss) -> None:
             if miss not in known:
                 replace_file(root / FILE, "".join(one.line for one in (*known, miss)))
     except (OSError, ValueError, InputError, CacheError) as error:
-        warnings.warn(f"could not record the cache miss: {error}", stacklevel=4)
+        warnings.warn(f"could not record the cache miss: {error}", stacklevel=5)  # the caller of best_config
 
 
 def read_misses(root: Folder) -> list[CacheMiss]:

@@ -237,8 +237,9 @@ def test_many_threads_note_each_question_once(root):
 @pytest.mark.parametrize("content", [b"\xff\n", b"[" * 100_000, b"{"])
 def test_a_list_that_is_no_list_is_named_and_whoever_asks_is_answered(root, content):
     (root / "wanted.jsonl").write_bytes(content)
-    with pytest.warns(UserWarning, match=r"could not record the cache miss: .*wanted\.jsonl: damaged"):
+    with pytest.warns(UserWarning, match=r"could not record .* miss: .*wanted\.jsonl: damaged") as warned:
         assert best_config("reduce", VOLTA, n=64, on_miss="record")["BLOCK"] == 128
+    assert warned[0].filename == __file__
 
 
 def test_a_last_line_without_an_end_is_a_line(root):
