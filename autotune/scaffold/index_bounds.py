@@ -16,7 +16,7 @@ from math import ceil
 
 from autotune.core.brackets import closing
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.shapes import expression_tree
+from autotune.scaffold.shapes import LOOP, assigned, expression_tree
 
 _DEPTH = 12  # of variables in an index, one in another
 _AXES = {"x": 0, "y": 1, "z": 2}
@@ -32,7 +32,6 @@ _PRODUCTS = ("mul24", "__mul24", "__umul24", "umul24")
 _NEIGHBOUR = re.compile(r"\w\s*\+\s*\w+\s*<|<=?\s*\w+\s*-\s*\w")  # x + 1 < nx, x < nx - 1
 _EDGE = re.compile(rf"==\s*\w+\s*-\s*\w|{_NEIGHBOUR.pattern}")  # x == nx - 1, too
 _STORE = re.compile(r"\s*[-+*/]?=(?!=)")
-_LOOP = re.compile(r"\b(?:for|while)\s*\(")
 _BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
 
 Monomial = tuple[str, ...]  # its atoms, sorted: sizes, parameters and numbers of blocks
@@ -199,7 +198,7 @@ class IndexBounds:
     @cached_property
     def _has_edge(self) -> bool:
         """Whether a condition, other than a loop's, asks for the edge of an array."""
-        loops = [(loop.end(), closing(self._body, loop.end() - 1)) for loop in _LOOP.finditer(self._body)]
+        loops = [(loop.end(), closing(self._body, loop.end() - 1)) for loop in LOOP.finditer(self._body)]
         edges = [edge.start() for edge in _EDGE.finditer(self._body)]
         return any(not any(begin <= edge < end for begin, end in loops) for edge in edges)
 
@@ -288,7 +287,7 @@ class IndexBounds:
         if name in self._launch.names:
             return Bound.atom(name)
         guards = [self.of(expression_tree(text), depth - 1) for text in self._guards(name)]
-        values = re.findall(rf"(?<![\w.]){name}\s*=(?!=)\s*([^;=]+?)\s*(?:;|,\s*\w+\s*=)", self._body)
+        values = assigned(name, self._body)
         changed = re.search(rf"(?<![\w.]){name}\s*(?:[-+*]=|\+\+)|\+\+{name}\b", self._body) is not None
         below = [guard + Bound.of(-1) for guard in guards if guard is not None]
         sized = [guard for guard in below if self._launch.sizes & set(WORD.findall(self._launch.text(guard)))]

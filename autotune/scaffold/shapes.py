@@ -16,7 +16,7 @@ from autotune.scaffold.tiles import bounds_of, value_part
 
 _NUMBER = re.compile(r"\b(\d+)[uUlL]+\b")
 _ATOMIC = re.compile(r"(?i)atomic_?\w+\s*\(\s*&\s*$")
-_LOOP = re.compile(r"\b(?:for|while)\s*\(")
+LOOP = re.compile(r"\b(?:for|while)\s*\(")
 _DEPTH = 8  # of variables in the index, one in another
 
 Monomial = tuple[tuple[str, ...], frozenset[str]]  # the sizes of a product, sorted, and its other names
@@ -95,7 +95,7 @@ def steers(array: str, body: str) -> bool:
         if found <= names:
             break
         names |= found
-    loops = [body[match.end() : closing(body, match.end() - 1)] for match in _LOOP.finditer(body)]
+    loops = [body[match.end() : closing(body, match.end() - 1)] for match in LOOP.finditer(body)]
     places = [body[match.end() : closing(body, match.start())] for match in re.finditer(r"\[", body)]
     return any(read.search(place) and not set("%&") & set(place) for place in (*places, *loops))
 
@@ -106,9 +106,14 @@ def indices_of(array: str, body: str) -> Iterator[str]:
         yield body[match.end() : closing(body, match.end() - 1)]
 
 
+def assigned(variable: str, body: str) -> list[str]:
+    """What a variable is set to, each time."""
+    return re.findall(rf"(?<![\w.]){variable}\s*=(?!=)\s*([^;=]+?)\s*(?:;|,\s*\w+\s*=)", body)
+
+
 def _value(variable: str, body: str) -> str:
     """What a variable is set to, if that is done once."""
-    found: list[str] = re.findall(rf"(?<![\w.]){variable}\s*=(?!=)\s*([^;=]+?)\s*(?:;|,\s*\w+\s*=)", body)
+    found = assigned(variable, body)
     changed = re.search(rf"(?<![\w.]){variable}\s*(?:[-+*/%]=|\+\+|--)|(?:\+\+|--){variable}\b", body)
     return found[0] if len(found) == 1 and not changed else ""
 
