@@ -17,12 +17,20 @@ from autotune.scaffold.writing import reference_text, space_text
 class Scaffold:
     """What was found in a source, with the texts of the space file and the reference."""
 
-    source: Source
-    kernel: FoundKernel
     guess: Guess
     space: str
     reference: str
     include_dirs: tuple[str, ...]
+
+    @property
+    def source(self) -> Source:
+        """What the source has."""
+        return self.guess.launch.source
+
+    @property
+    def kernel(self) -> FoundKernel:
+        """The kernel that the space is for."""
+        return self.guess.launch.kernel
 
 
 def scaffold(
@@ -59,14 +67,8 @@ def scaffold(
         raise InputError(f"{file}: no kernel is called {entry!r}; it has {known}")
     kernel = source.kernels[0] if entry is None else kernels[entry]
     found = guess(kernel, source, assumed)
-    return Scaffold(
-        source,
-        kernel,
-        found,
-        space_text(file, name, source, kernel, found, include_dirs),
-        reference_text(file, kernel, found),
-        include_dirs,
-    )
+    space = space_text(file, name, found, include_dirs)
+    return Scaffold(found, space, reference_text(file, found), include_dirs)
 
 
 __all__ = ["Assumptions", "FoundKernel", "Guess", "Scaffold", "Source", "scaffold"]

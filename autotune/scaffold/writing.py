@@ -7,29 +7,28 @@ from collections.abc import Iterable, Sequence
 
 from autotune.core.records import Value
 from autotune.scaffold.guessed_arguments import GuessedArgument
+from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guessed_parameters import GuessedParameter
 from autotune.scaffold.guesses import Guess
-from autotune.scaffold.reading import FoundKernel, Source
+from autotune.scaffold.reading import FoundKernel
 from autotune.scaffold.roles import Role
 from autotune.scaffold.types import assumed_bytes
 
 _WIDTH = 108
 
 
-def space_text(
-    file: str, name: str, source: Source, kernel: FoundKernel, guess: Guess, include_dirs: Sequence[str] = ()
-) -> str:
+def space_text(file: str, name: str, guess: Guess, include_dirs: Sequence[str] = ()) -> str:
     """The text of a space file; `file` names the source, `name` the space and its reference."""
     return "\n".join(
         (
             f"# A first space for {file}, guessed from its text: check what comments ask.",
             "schema: 1",
             f"kernel: {name}",
-            f"dialect: {source.dialect}",
+            f"dialect: {guess.launch.source.dialect}",
             f"source: {file}",
             *([f"include_dirs: [{', '.join(include_dirs)}]"] if include_dirs else []),
             f"reference: {name}.py",
-            *_dtypes(kernel),
+            *_dtypes(guess.launch.kernel),
             "",
             *_sizes(guess),
             "",
@@ -39,9 +38,9 @@ def space_text(
             *(_argument(item) for item in guess.arguments),
             *_stand_in(guess),
             "",
-            *_launch(source, kernel, guess),
+            *_launch(guess),
             *_call(guess),
-            *_types(source, kernel),
+            *_types(guess.launch),
             "",
             *_ending(guess),
             "",
@@ -49,14 +48,15 @@ def space_text(
     )
 
 
-def reference_text(file: str, kernel: FoundKernel, guess: Guess) -> str:
+def reference_text(file: str, guess: Guess) -> str:
     """The text of the Python file with the reference of a kernel."""
+    entry = guess.launch.kernel.entry
     if not guess.reference:
         inputs = [item.argument.name for item in guess.arguments if item.role is not None and item.fill]
         results = [item.argument.name for item in guess.arguments if item.role in (Role.OUT, Role.INOUT)]
-        return empty_reference(file, kernel.entry, inputs, guess.sizes, results, _numbers(guess))
+        return empty_reference(file, entry, inputs, guess.sizes, results, _numbers(guess))
     lines = [
-        _reference_title(file, kernel.entry),
+        _reference_title(file, entry),
         "",
         "import numpy as np",
         "",
@@ -182,19 +182,20 @@ def _stand_in(guess: Guess) -> list[str]:
     ]
 
 
-def _types(source: Source, kernel: FoundKernel) -> list[str]:
+def _types(launch: GuessedLaunch) -> list[str]:
     """Definitions of the types that the source leaves to its user, or that its compiler refuses."""
-    if not kernel.types:
+    if not launch.kernel.types:
         return []
-    options = ", ".join(f"-D{name}: \"'{meaning}'\"" for name, meaning in kernel.types.items())
-    language = "opencl" if source.dialect == "opencl" else "cuda"
+    options = ", ".join(f"-D{name}: \"'{meaning}'\"" for name, meaning in launch.kernel.types.items())
+    language = "opencl" if launch.source.dialect == "opencl" else "cuda"
     return ["compiler_options:", f"  {language}: {{{options}}}  # types that the compiler does not take"]
 
 
-def _launch(source: Source, kernel: FoundKernel, guess: Guess) -> list[str]:
+def _launch(guess: Guess) -> list[str]:
     grid = ", ".join(f'"{part}"' for part in guess.launch.grid)
     names = ", ".join(item.argument.name for item in guess.arguments if not item.argument.symbol)
-    entry = kernel.entry if kernel.entry.isidentifier() else f'"{kernel.entry}"'
+    own = guess.launch.kernel.entry
+    entry = own if own.isidentifier() else f'"{own}"'
     lines = [
         "launch:",
         f"  - entry: {entry}",
@@ -204,8 +205,8 @@ def _launch(source: Source, kernel: FoundKernel, guess: Guess) -> list[str]:
     ]
     if guess.launch.shared_bytes:
         lines.append(f"    shared_bytes: {guess.launch.shared_bytes}  # an element for each thread?")
-    for other in source.kernels:
-        if other is not kernel:
+    for other in guess.launch.source.kernels:
+        if other.entry != own:
             names = ", ".join(item.name for item in other.arguments if not item.symbol)
             listed = "" if other.entry.endswith(")") else f"({names})"
             lines.append(f"  # there is also {other.entry}{listed}")
