@@ -35,6 +35,7 @@ class CompilerPool:
 
     Every process opens its compiler with `open_compiler`. `binaries` is a folder of binaries for later
     searches; without one, `scratch` is a folder of those that this search needs again in its last round.
+    `finish` is called with each binary and its configuration before the binary is handed out.
     """
 
     def __init__(
@@ -46,8 +47,9 @@ class CompilerPool:
         binaries: Path | None = None,
         scratch: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        finish: Callable[[Binary, KernelInstance], None] | None = None,
     ) -> None:
-        self._open_compiler = open_compiler
+        self._open_compiler, self._finish = open_compiler, finish
         self._binaries, self._scratch = binaries, scratch
         self._timeout_s = timeout_s
         self._environment = environment
@@ -67,7 +69,7 @@ class CompilerPool:
 
     def compile(self, instance: KernelInstance) -> Future[Compilation]:
         """Queue the source of a configuration."""
-        return self.submit(instance.source, instance.options, instance.names)
+        return self._threads.submit(self._finished, instance)
 
     def close(self) -> None:
         """Cancel what is queued and kill the processes."""
@@ -80,6 +82,12 @@ class CompilerPool:
     def _start(self) -> Child:
         folders = (self._binaries, self._scratch)
         return Child(_open, self._open_compiler, *folders, environment=self._environment)
+
+    def _finished(self, instance: KernelInstance) -> Compilation:
+        compiled = self._compile(instance.source, tuple(instance.options), tuple(instance.names))
+        if self._finish is not None and isinstance(compiled, Binary):
+            self._finish(compiled, instance)
+        return compiled
 
     def _compile(self, *what: Any) -> Compilation:
         """Compile in one of the children; repeat once in a fresh one if the machine may be at fault."""

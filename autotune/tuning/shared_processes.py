@@ -18,6 +18,7 @@ from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.kept_results import KeptResults
+from autotune.evaluation.machine_code import MachineCode
 from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.worker import Worker
@@ -56,7 +57,7 @@ class Processes:
     @cached_property
     def pool(self) -> CompilerPool:
         """The compilers."""
-        task, options = self._task, self._options
+        task, options, machine_code = self._task, self._options, self._machine_code()
         pool = CompilerPool(
             compiler_opener(task.address, task.device, task.spec.compiler),
             workers=options.workers or compiler_processes(task.device.kind),
@@ -64,9 +65,19 @@ class Processes:
             binaries=default_folder() if options.binary_cache else None,
             scratch=Path(self.scratch) / "binaries",
             environment=self.variables,
+            finish=machine_code.make if machine_code else None,
         )
         self._opened.callback(pool.close)
+        if machine_code:
+            self._opened.callback(machine_code.close)
         return pool
+
+    def _machine_code(self) -> MachineCode | None:
+        """What has machine code made for a CPU, whose compiler makes it late; None for other devices."""
+        task = self._task
+        if task.device.kind != "cpu" or task.address.backend != "opencl":
+            return None
+        return MachineCode(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
 
     def stored(self, task: TuningTask) -> StoredInputs:
         """Return the stored inputs of a problem: those of the context before if it has the same."""

@@ -1,0 +1,70 @@
+"""PoCL makes machine code before the device process needs it, and a kernel that fails there costs nothing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune.compilers.kernel_source import read_source
+from autotune.core.trials import Binary
+from autotune.devices import BACKENDS, Address, backend, cold_environment
+from autotune.devices.opencl import POCL, OpenCLCompiler
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
+from autotune.evaluation.device_process import DeviceSetting
+from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.machine_code import MachineCode
+from autotune.evaluation.stored_inputs import StoredInputs
+from autotune.space import bind, problem_of
+from tests.kernel_space import spec_of
+
+CPU = Address("opencl", 0)
+
+
+@pytest.fixture
+def instance(tmp_path):
+    if OpenCLCompiler(0)._device.platform.name != POCL:
+        pytest.skip("the OpenCL device is not PoCL's")
+    spec, device = spec_of("matadd"), backend(CPU.backend).list_devices()[CPU.index]
+    space = bind(spec, device, problem_of(spec, device))
+    stored = StoredInputs(spec, tmp_path)
+    maker = InstanceMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect, "", stored)
+    return maker.make(spec.default)
+
+
+@pytest.fixture
+def compiled(instance, tmp_path):
+    """A function that compiles in one thread, and has machine code made of the binary."""
+    device, environment = backend(CPU.backend).list_devices()[CPU.index], cold_environment(str(tmp_path))
+    code = MachineCode(DeviceSetting(CPU, spec_of("matadd").reference), environment)
+    pool = CompilerPool(
+        compiler_opener(CPU, device, ""), workers=1, timeout_s=60, environment=environment, finish=code.make
+    )
+    yield lambda one: pool.compile(one).result()
+    code.close()
+    pool.close()
+
+
+def machine_code(folder: Path):
+    return list(folder.rglob("*.so"))
+
+
+def test_a_binary_comes_with_machine_code(instance, compiled, tmp_path):
+    assert isinstance(compiled(instance), Binary)
+    assert machine_code(tmp_path)
+
+
+def test_kernels_that_crash_cost_nothing_and_the_next_one_is_made(instance, compiled, tmp_path):
+    crash = "* (volatile GLOBAL int*)8 = 1;"
+    crashing = replace(instance, source=instance.source[: instance.source.rindex("}")] + crash + "}")
+    for _ in range(2):
+        assert isinstance(compiled(crashing), Binary)
+    before = set(machine_code(tmp_path))
+    assert isinstance(compiled(instance), Binary)
+    assert set(machine_code(tmp_path)) > before
+
+
+def test_a_closed_one_starts_no_process(instance, tmp_path):
+    code = MachineCode(DeviceSetting(CPU, spec_of("matadd").reference), cold_environment(str(tmp_path)))
+    code.close()
+    code.make(Binary(b"", "", "", 0.0), instance)
+    assert not code._children
