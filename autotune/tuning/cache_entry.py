@@ -19,6 +19,7 @@ from autotune.evaluation.instance import work
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.space import SpaceSpec
 from autotune.tuning.result import Result
+from autotune.tuning.task import TuningTask
 
 MAX_MEASURED = 32  # how many of the fastest configurations a result keeps besides the best
 
@@ -73,11 +74,11 @@ def kernel_record(result: Result, others: Measured, seed: int, policy: Measureme
         data=space.problem.data,
         data_sha256=result.data_sha256,
     )
-    return record_of(spec, result.cache_root, entry)
+    return record_of(spec, source_path(result.task, result.cache_root), entry)
 
 
-def record_of(spec: SpaceSpec, root: Path, entry: Entry) -> KernelRecord:
-    """Make a record of one entry for a cache folder, with what its space says now."""
+def record_of(spec: SpaceSpec, source: str, entry: Entry) -> KernelRecord:
+    """Make a record of one entry, with what its space says now; `source` is as `source_path` gives it."""
     return KernelRecord(
         kernel=spec.kernel,
         dtypes=spec.dtypes,
@@ -96,13 +97,19 @@ def record_of(spec: SpaceSpec, root: Path, entry: Entry) -> KernelRecord:
         entries=(entry,),
         call=spec.call,
         compiler="" if spec.compiler == CUDA_COMPILERS[0] else spec.compiler,
-        source=_source(spec.source.resolve(), root),
+        source=source,
     )
 
 
-def _source(source: Path, root: Path) -> str:
-    """A source's path from a cache's folder; empty for one that comes with autotune, or is no file."""
+def source_path(task: TuningTask, root: Path) -> str:
+    """The path of the kernel's source from a cache's folder.
+
+    Empty for one that comes with autotune, and for a text of a program, even if a file has its name.
+    """
+    source = task.spec.source.resolve()
     if not source.is_file() or source.parent == Path(packaged_folder("kernels")).resolve():
+        return ""
+    if task.spec.functions.source and source.read_text(errors="replace") not in task.source.text:
         return ""
     return Path(os.path.relpath(source, root.resolve())).as_posix()
 

@@ -14,7 +14,7 @@ from autotune.core.records import NOISY, Config, Entry, KernelRecord
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.evaluation.identity import workload_sha256
 from autotune.serving.cache import read_record, record_path, store
-from autotune.tuning.cache_entry import record_of
+from autotune.tuning.cache_entry import record_of, source_path
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
 from autotune.tuning.journal_file import journal_file
 from autotune.tuning.last_round import Decision, decide
@@ -96,7 +96,8 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
 def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
     """Store what a check found in the place of the cached result; raises Overtaken if that has changed."""
     if checked.fresh is not None:
-        store(root, task.device, record_of(task.spec, Path(root), checked.fresh), seen=(checked.entry,))
+        record = record_of(task.spec, source_path(task, Path(root)), checked.fresh)
+        store(root, task.device, record, seen=(checked.entry,))
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from autotune.kernel_tuner.parameters import read_parameters
 from autotune.kernel_tuner.request import read_request
 from autotune.kernel_tuner.restrictions import read_restriction
 from autotune.kernel_tuner.strategy import search_options
+from autotune.serving.device_records import newest_record
 
 SIZE = 1000
 ADD = """
@@ -133,6 +134,15 @@ def test_the_same_call_resumes_and_the_best_is_served():
     again, _ = tuned()
     assert [row["times"] for row in first] == [row["times"] for row in again]
     assert autotune.best_config("vector_add", x=SIZE)["block_size_x"] in (32, 64)
+
+
+def test_a_file_of_the_kernel_s_name_is_its_source_only_if_the_script_gave_it(tmp_path):
+    own = tmp_path / "vector_add.cl"
+    own.write_text(ADD.replace("+", "*"))
+    tuned()
+    assert not newest_record("vector_add").source
+    tuned("vector_add.cl", answer=None)
+    assert newest_record("vector_add").source == "../vector_add.cl"
 
 
 def test_a_function_makes_the_source_and_words_are_values():
