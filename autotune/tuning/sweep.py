@@ -28,6 +28,7 @@ from autotune.tuning.finalists import finalists
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
 from autotune.tuning.last_round import MAX_BESIDE, Searched, mark_failed
 from autotune.tuning.limits import checks_time_s, strict, unlimited
+from autotune.tuning.namesakes import namesake
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.result import Result
@@ -124,6 +125,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
         require_valid_default(task)
     root = writable_root(options.cache)
     check_writable(root, first.device, first.spec.kernel)
+    if warning := namesake(first, root):
+        observer.warn(warning)
     problems = [_Problem(task) for task in tasks]
     done: list[_Problem] = []
     results: list[Result] = []

@@ -38,6 +38,7 @@ from autotune.tuning.doubts import doubts
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
+from autotune.tuning.namesakes import namesake
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
@@ -87,6 +88,8 @@ def search(
     else:
         policy = POLICY if scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
+    if warning := namesake(task, root):
+        observer.warn(warning)
     with open_context(task, search_options(options), observer, policy, processes, cluster) as context:
         context.evaluator.compile_ahead.begin_early([task.spec.default])  # while libraries are imported
         searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
