@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ class Space:
             inputs=inputs,
             constraints=tuple(one for one in constraints if callable(one)),
         )
-        is_plain = all(isinstance(size, int | np.integer) for size in sizes.values())
+        is_plain = all(isinstance(size, Real) for size in sizes.values())
         document = {
             "schema": 1,
             "kernel": kernel,

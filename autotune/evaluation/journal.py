@@ -193,7 +193,11 @@ class Journal:
                 if held
                 else "No trial holds now"
             )
-            raise JournalError(f"{what} {left}. Start over with --fresh, or keep both with --journal FILE")
+            in_python = f"{'keep=True, ' if held else ''}fresh=True, journal=FILE"
+            raise JournalError(
+                f"{what} {left}. Start over with --fresh, or keep both with --journal FILE "
+                f"(in Python: {in_python})"
+            )
         if not edit.is_harmless:
             self.warning = f"{what} {held} of {every} are kept"
             self.finals.clear()

@@ -113,8 +113,12 @@ class StoredInputs:
     ) -> dict[str, StoredArray]:
         """Run the user's function `inputs`; one from a reference file runs in a child process."""
         if self._spec.functions.inputs is not None:
-            found = checked_arrays(self._spec.functions.inputs(*_arguments(problem)), dtypes)
-            return {name: self._stored_once(found[name], name, dtypes[name], folder) for name in dtypes}
+            returned = self._spec.functions.inputs(*_arguments(problem))
+            try:
+                found = checked_arrays(returned, dtypes)
+                return {name: self._stored_once(found[name], name, dtypes[name], folder) for name in dtypes}
+            except SetupError as error:
+                raise SetupError(f"inputs() at {size_text(problem.sizes)}: {error}") from None
         child = Child(int, environment=self._environment)
         try:
             stored: dict[str, StoredArray] = child.call(

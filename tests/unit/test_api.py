@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from autotune import InputError, Report, Space, best_config, read_trials, tune
-from autotune.errors import JournalError, MissingExtra, SpaceError
+from autotune.errors import JournalError, MissingExtra, SetupError, SpaceError
 from tests.conftest import KERNEL, LIMIT_S
 from tests.unit.test_report_page import data_of
 
@@ -140,6 +140,7 @@ def test_a_source_may_be_a_file(here):
             {"sizes": {"n": 0}},
             r"Space\('double'\):\d+: sizes.default.n: expected a whole number of at least 1",
         ),
+        ({"sizes": {"n": 1e3}}, "sizes.default.n: expected a whole number, found 1000.0; write 1_000"),
         ({"paramters": 1}, "unknown key; did you mean parameters?"),
         ({"constraints": [lambda p: False]}, "no configuration is valid on Fake GPU: none satisfies"),
         ({"source": "missing.py"}, "source: no such file: missing.py"),
@@ -152,6 +153,31 @@ def test_a_source_may_be_a_file(here):
 def test_a_wrong_space_is_refused_in_one_line(here, changes, message):
     with pytest.raises((SpaceError, InputError), match=message):
         Space(**parts(**changes)).bind("fake")
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ({}, "returned nothing for x"),
+        (None, "returned NoneType, expected a dict"),
+        ({"x": ["a"]}, "argument x: elements of type <U1"),
+    ],
+)
+def test_what_inputs_returns_wrongly_names_the_function(here, returned, message):
+    with pytest.raises(SetupError, match=rf"^inputs\(\) at n=\d+: {message}"):
+        tune(Space(**parts(inputs=lambda sizes, rng: returned)), device="fake")
+
+
+def test_a_refused_journal_says_what_to_pass_in_python(here):
+    tune(Space(**parts()), **SETTINGS)
+    edited = Space(**parts(source=KERNEL.replace("2 *", "1 * 2 *")))
+    with pytest.raises(JournalError, match=r"\(in Python: fresh=True, journal=FILE\)$"):
+        tune(edited, **SETTINGS)
+    assert tune(edited, fresh=True, **SETTINGS).best
+    tighter = Space(**parts(source=KERNEL.replace("2 *", "1 * 2 *"), verify={"rtol": 0.1}))
+    with pytest.raises(JournalError, match=r"\(in Python: keep=True, fresh=True, journal=FILE\)$"):
+        tune(tighter, **SETTINGS)
+    assert tune(tighter, keep=True, **SETTINGS).found.resumed
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,8 @@ def test_a_search_after_an_edit_says_in_words_what_has_changed(edited, case):
     assert refused.returncode == 2 and words in refused.stderr, refused.stderr
     assert (
         offer in refused.stderr
-        and ". Start over with --fresh, or keep both with --journal FILE\n" in refused.stderr
+        and ". Start over with --fresh, or keep both with --journal FILE (in Python: " in refused.stderr
+        and ("keep=True" in refused.stderr) == (held > 0)
     )
     assert held or edited.run(*search, "--keep").stderr == refused.stderr
     assert edited.files() == before
