@@ -235,6 +235,9 @@ class LoadedKernel:
         """The prepared call for these arguments, made if there is none, and the arrays' handles."""
         names = self._names_of(arrays)[: len(arrays)]
         given = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
+        if self._maker.names and not given:
+            expected = ", ".join(self._maker.inputs or self._maker.names)
+            raise InputError(f"{self.kernel}: takes the arrays {expected}; none were given")
         views = self._views(given)
         whole = dict(whole_sizes(self.kernel, dict(sizes)))
         key, handles = look(arrays, stream)
