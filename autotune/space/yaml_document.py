@@ -26,6 +26,7 @@ from autotune.space.value_advice import key_advice, list_advice, mapping_advice,
 from autotune.space.yaml_advice import colon_advice, expression_advice, name_advice, yaml_problem
 
 EXAMPLE = "{NAME: VALUE, ...}"
+MAX_DEPTH = 100  # of lists and mappings in each other
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
@@ -273,10 +274,25 @@ def _composed(text: str) -> yaml.Node | None:
     libyaml takes a thirtieth of the time. PyYAML's own parser reads what it refuses, for the messages, and
     texts with tabs, some of which only libyaml accepts.
     """
-    if yaml.__with_libyaml__ and "\t" not in text:
-        with suppress(yaml.YAMLError):
-            return yaml.compose(text, Loader=yaml.CBaseLoader)
+    if yaml.__with_libyaml__:
+        if _is_deep(text):  # both parsers take the square of the depth
+            raise RecursionError
+        if "\t" not in text:
+            with suppress(yaml.YAMLError):
+                return yaml.compose(text, Loader=yaml.CBaseLoader)
     return yaml.compose(text, Loader=yaml.BaseLoader)
+
+
+def _is_deep(text: str) -> bool:
+    """Whether more than MAX_DEPTH lists and mappings are open somewhere, as far as libyaml reads the text."""
+    depth = 0
+    with suppress(yaml.YAMLError):
+        for event in yaml.parse(text, Loader=yaml.CBaseLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                return True
+    return False
 
 
 def located(path: Path, place: str) -> str:

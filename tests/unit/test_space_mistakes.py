@@ -325,6 +325,7 @@ def test_a_mistake_is_reported_in_one_line_with_its_place(tmp_path, old, new, me
         (b"{}\n", "1: expected at least one entry"),
         (b"\x7fELF\x02\xff\xfe\x00", "is not a text file"),
         (b"[" * 500, "not valid YAML: nested too deeply"),
+        (b"a: " + b"[" * 120 + b"]" * 120 + b"\nb: c: d\n", "not valid YAML: nested too deeply"),
         (b"a: b: c\n", "1: not valid YAML: "),
     ],
 )
