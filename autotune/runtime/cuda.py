@@ -25,7 +25,7 @@ from autotune.devices.cuda_memory import NON_BLOCKING
 from autotune.devices.cuda_module import launch_config, permissions
 from autotune.errors import InputError, LaunchError, OutOfMemory
 from autotune.hardware.cuda_driver import cuda_device, driver, error_name
-from autotune.runtime.graph_memory import hold_for_graph
+from autotune.runtime.graph_memory import CAPTURE_INVALIDATED, hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import CallPlan, Hidden, Workspace, offsets
 
@@ -339,6 +339,8 @@ def _context(number: int, stream: int, address: int) -> ctypes.c_void_p:
         return context
     with _inside(context):
         status = driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
+    if status == CAPTURE_INVALIDATED:
+        raise InputError("the stream is in a capture that an earlier error has ended")
     if status or found.value not in (context.value, current.value):
         raise InputError("the stream is not one of the GPU that has the arrays")
     return found

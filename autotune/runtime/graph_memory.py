@@ -13,7 +13,7 @@ from typing import Any
 _SEMAPHORE_BYTES = 32  # of sem_t
 # From cuda.h.
 _INVALIDATED = 2  # CU_STREAM_CAPTURE_STATUS_INVALIDATED: there is no graph any more
-_CAPTURE_INVALIDATED = 901  # CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+CAPTURE_INVALIDATED = 901  # CUDA_ERROR_STREAMCAPTURE_INVALIDATED
 _NO_DESTRUCTOR_SYNC = 1
 _MOVE = 1  # the graph takes over the reference
 
@@ -30,7 +30,7 @@ def hold_for_graph(driver: ctypes.CDLL, stream: ctypes.c_void_p, memory: object)
     if status:
         return int(status)
     if state.value == _INVALIDATED:
-        return _CAPTURE_INVALIDATED
+        return CAPTURE_INVALIDATED
     semaphore = ctypes.create_string_buffer(_SEMAPHORE_BYTES)
     _c_library().sem_init(semaphore, 0, 0)
     status = driver.cuUserObjectCreate(

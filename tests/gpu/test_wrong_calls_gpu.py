@@ -96,24 +96,33 @@ def test_graphs_replay_on_new_content_and_beside_calls(torch, tmp_path, default)
         assert int(other) == int(y.sum(dtype=torch.int32))
 
 
-def test_a_capture_that_has_ended_with_an_error_is_named(torch, tmp_path):
+@pytest.mark.parametrize(
+    ("first_on", "message"),
+    [
+        ("stream", "the graph's memory: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"),
+        ("torch.cuda.Stream()", "the stream is in a capture that an earlier error has ended"),
+    ],
+)
+def test_a_capture_that_has_ended_with_an_error_is_named(torch, tmp_path, first_on, message):
     reduce_with(tmp_path)
     # in a process of its own, as PyTorch's random numbers do not work after a failed capture
-    script = """if True:
+    script = f"""if True:
         import sys, torch
         from autotune import load_kernel
-        reduce = load_kernel("reduce", cache=sys.argv[1])
         x = torch.ones(1000, device="cuda", dtype=torch.int32)
-        reduce(x)  # compiles
-        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        stream = torch.cuda.Stream()
+        run = load_kernel("reduce", cache=sys.argv[1]).bind(x)
+        with torch.cuda.stream({first_on}):
+            run()  # compiles
+        with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream):
             try:
                 torch.cuda.synchronize()  # is not allowed in a capture
             except torch.AcceleratorError:
-                reduce(x)
+                run()
     """
     command = [sys.executable, "-c", script, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert "the graph's memory: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED" in done.stderr
+    assert message in done.stderr
 
 
 def test_a_bound_kernel_follows_the_current_stream(torch):
