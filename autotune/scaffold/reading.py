@@ -146,7 +146,9 @@ def read_kernels(
         raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
     dialect, found = _first_kernels(name, plain, types, host)
     templates = {word for part in TEMPLATE.findall(plain) for word in WORD.findall(part)}
-    capitals = {word for word in WORD.findall(plain) if word.isupper()} - definitions.keys() - templates
+    provided = set(dialect_words) if dialect == "portable" else set()
+    capitals = {word for word in WORD.findall(plain) if word.isupper()}
+    capitals -= definitions.keys() | templates | provided
     declared = [word for word in (*assumed.undefined, *sorted(capitals)) if types.is_unknown(word)]
     own = {word: types.stand_in(word) for word in declared}
     kernels = tuple(
@@ -160,7 +162,7 @@ def read_kernels(
         *(word for kernel in kernels for word in kernel.types),
         *types.structures,
         *types.declared,
-        *(dialect_words if dialect == "portable" else ()),
+        *provided,
     }
     macros = tuple(find_macros(text, code, plain, taken, assumed.undefined))
     return Source(dialect, kernels, macros, code, plain, definitions)

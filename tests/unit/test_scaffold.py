@@ -381,6 +381,12 @@ def test_a_type_that_the_source_does_not_define_is_an_option_of_the_compiler():
     assert "cuda: {-Dreal4: \"'float4'\"}" in found.space
 
 
+def test_words_of_the_portable_header_are_no_types_that_the_source_lacks():
+    arguments = "GLOBAL const float *RESTRICT x, GLOBAL float *RESTRICT y, const int n"
+    found = made(kernel("if (i < n) y[i] = x[i];", arguments, '#include "portable.h"\nKERNEL'))
+    assert not found.kernel.types and "compiler_options" not in found.space
+
+
 def test_capitals_that_declare_variables_are_types_and_variables_of_two_words_are_no_macros():
     found = made(kernel("unsigned int W0 = n; const T *first = (const T *)x; y[W0] = first[CN];"))
     assert found.kernel.types == {"T": "float"} and set(values(found)) == {"CN", "BLOCK_SIZE"}
