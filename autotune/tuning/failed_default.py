@@ -11,7 +11,7 @@ from pathlib import Path
 from autotune.compilers.base import undefined_names
 from autotune.compilers.portable_words import portable_for, portable_names
 from autotune.core.argument_values import arguments
-from autotune.core.expressions import integer, parse
+from autotune.core.expressions import integer, names_behind, parse
 from autotune.core.text import bare_code, nearest, size_text
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
@@ -293,7 +293,10 @@ def _other_block(task: TuningTask, trial: Trial) -> FailedDefault | None:
 
 
 def _other_numbers(task: TuningTask, trial: Trial) -> Iterator[str]:
-    """Numbers that the kernel gets and that are no size: the reference has to use the same ones."""
+    """Numbers that the kernel gets and that are no size: the reference has to use the same ones.
+
+    A number that differs between configurations, such as that of the blocks, is none of the reference's.
+    """
     tried = (task.space.problem.sizes, *task.spec.verify_sizes)
     sizes = next((one for one in tried if f"(at {size_text(one)})" in trial.detail), tried[0])
     given = arguments(
@@ -304,6 +307,8 @@ def _other_numbers(task: TuningTask, trial: Trial) -> Iterator[str]:
     reference = _name_of_reference(task)
     for number, (item, evaluated) in enumerate(zip(task.spec.arguments, given, strict=True)):
         if item.value is None or item.value in sizes:
+            continue
+        if not names_behind(parse(item.value).names, task.spec.derived).isdisjoint(trial.config):
             continue
         place = f"arguments[{number}].value"
         got = f"{located(task.spec.path, place)}: {place}: the kernel gets {item.name}={evaluated.value}"

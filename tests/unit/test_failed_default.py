@@ -70,6 +70,19 @@ def test_a_wrong_result_names_both_sides_and_the_one_that_other_configurations_s
     assert dump == "--dump-wrong DIR writes both arrays"
 
 
+@pytest.mark.parametrize("value", ["ceil_div(n, BLOCK_SIZE)", "BLOCKS"])
+def test_a_number_that_depends_on_the_configuration_is_none_of_the_references(task, value):
+    *others, factor, length = task.spec.arguments
+    spec = replace(
+        task.spec,
+        arguments=(*others, replace(factor, value=value), length),
+        derived={"PER_BLOCK": "BLOCK_SIZE * WORK_PER_THREAD", "BLOCKS": "ceil_div(n, PER_BLOCK)"},
+    )
+    changed = replace(task, spec=spec, space=bind(spec, GPU, problem_of(spec, GPU)))
+    wrong = Trial(spec.default, "", Status.WRONG_RESULT, "result[3] is 1.0, expected 2.0, 1 of 9 elements")
+    assert not [text for text in failed_default(changed, wrong).helps if "has to compute with" in text]
+
+
 def test_a_cause_without_advice_is_told_as_the_cause(task):
     text = task.source.text.replace("const unsigned int n", "GLOBAL const unsigned int *n")
     changed = replace(task, source=replace(task.source, text=text))
