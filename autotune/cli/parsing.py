@@ -106,16 +106,17 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         if name.startswith("-"):
             near = _nearest_option(name, parsed.parser.option_strings())
             parsed.parser.error(f"unknown option {name}{near}")
-        has_sizes = "--size" in parsed.parser.option_strings()
-        parsed.parser.error(f"unknown argument {unknown[0]}{_joined(unknown[0], words, has_sizes=has_sizes)}")
+        joined = _joined(unknown[0], words, parsed.parser.option_strings())
+        parsed.parser.error(f"unknown argument {unknown[0]}{joined}")
     return parsed
 
 
-def _joined(word: str, words: Sequence[str], *, has_sizes: bool) -> str:
+def _joined(word: str, words: Sequence[str], options: Collection[str]) -> str:
     """How to write `n=100`, or a word that follows the value of an option, as in `--size n 100`."""
     option, value = ["", "", *words[: [*words].index(word)]][-2:]
-    if has_sizes and option not in ("--size", "--config") and "=" in word:
-        return f"; write --size {word}"
+    if "--size" in options and option not in ("--size", "--config") and "=" in word:
+        parameter = f", or --config {word} if it is a parameter" if "--config" in options else ""
+        return f"; write --size {word}{parameter}"
     if option not in ("--size", "--config") or value.startswith("-"):
         return ""
     if "=" not in value:
