@@ -213,9 +213,16 @@ def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ..
 
 
 def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
-    """Integer arguments that are named like sizes, else those that bound an index, else the first, else n."""
+    """Integer arguments that are named like sizes, or that a thread's index is compared with along an axis.
+
+    Without the former these are those that bound any index, else the first, else n.
+    """
     integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
     chosen = [name for name in integers if _SIZE.fullmatch(name)]
+    if chosen:
+        able = [name for name in integers if not is_offset(name, kernel.body)]
+        bounds = {size_along(axis, kernel.body, able) for axis in "xyz"}
+        chosen = [name for name in integers if name in bounds or name in chosen]
     chosen = chosen or [name for name in integers if re.search(rf"(?:<|>=)\s*{name}\b", kernel.body)]
     chosen = chosen or [name for name in integers if not is_offset(name, kernel.body)][:1] or ["n"]
     usable = [name for name in chosen if name not in {*RESERVED_NAMES, *taken}]

@@ -37,6 +37,27 @@ def test_an_array_with_a_halo_has_room_for_it():
     assert "shape: [height * width + 6 * height + 3 * width + 18]" in found["in"]
 
 
+def test_a_number_that_a_threads_index_is_compared_with_is_a_size_beside_those_named_like_one():
+    text = """
+        __kernel void product(__global const float *a, __global const float *x, __global float *y,
+            const int batch, const int m, const int k)
+        {
+            const int row = get_local_id(0), b = get_group_id(0) * PER_GROUP + get_local_id(1);
+            if (b >= batch) return;
+            for (int r = row; r < m; r += LANES) {
+                float sum = 0;
+                for (int c = 0; c < k; c++)
+                    sum += a[(b * m + r) * k + c] * x[b * k + c];
+                y[b * m + r] = sum;
+            }
+        }
+        """
+    found = arguments(text)
+    assert "value: batch}" in found["batch"] and "shape: [batch, m]" in found["y"]
+    assert "shape: [batch, m, k]" in found["a"]
+    assert made(text).launch.grid == ("ceil_div(batch, PER_GROUP)",)
+
+
 def test_an_index_that_is_kept_inside_reaches_no_further():
     found = arguments(
         """
