@@ -39,13 +39,13 @@ def read_call(section: Element, arguments: Sequence[FilledArgument], dtypes: Seq
 
 def _names(element: Element, arguments: Sequence[FilledArgument], roles: tuple[str, ...]) -> tuple[str, ...]:
     """One name or several; their arrays have one of the roles."""
-    suitable = [argument.name for argument in arguments if argument.role in roles]
+    roles_of = {argument.name: argument.role for argument in arguments}
+    suitable = [name for name, role in roles_of.items() if role in roles]
     found: list[str] = []
     for item in element.items() if element.is_list else [element]:
         name = item.text()
         if name not in suitable or name in found:
-            raise item.error(
-                f"expected an array of role {' or '.join(roles)}, once; found {name!r}{hint(name, suitable)}"
-            )
+            known = f", of role {roles_of[name]}" if name in roles_of else hint(name, suitable)
+            raise item.error(f"expected an array of role {' or '.join(roles)}, once; found {name!r}{known}")
         found.append(name)
     return tuple(found)

@@ -56,6 +56,7 @@ BAD_EDITS = [
         for inputs, returns, message in (
             ("[x]", "total", "call.returns: expected an array of role out, once; found 'total'"),
             ("[n]", "sum", "expected an array of role in or inout, once; found 'n'"),
+            ("[x]", "partial", "expected an array of role out, once; found 'partial', of role scratch"),
             ("[x, x]", "sum", "expected an array of role in or inout, once; found 'x'"),
             ("[]", "sum", "expected"),
         )
