@@ -145,7 +145,10 @@ def _require_cuda(source: SourceText) -> None:
     """Raise InputError for a kernel that no CUDA compiler takes; portable.h has `__global__`, too."""
     dialect = _OTHER_DIALECTS.get(source.path.suffix)
     if dialect and not source.is_triton and "__global__" not in source.text:
-        raise InputError(f"{source.path}: the kernel is written in dialect {dialect!r}, not for CUDA")
+        raise InputError(
+            f"{source.path}: the kernel is written in dialect {dialect!r}, not for CUDA; only binaries "
+            "for NVIDIA GPUs are built: on other devices, load_kernel compiles the source"
+        )
 
 
 def _build(

@@ -98,7 +98,10 @@ def test_a_kernel_that_is_not_for_cuda_is_refused_before_anything_is_written(
     words = (kernel, "--cache", golden / "cache", "--source", golden / source, *options)
     done = run_in_process(tmp_path, "build", *words, "-o", "tuned")
     assert done.returncode == 2 and not (tmp_path / "tuned").exists()
-    assert f"{source}: the kernel is written in dialect '{dialect}', not for CUDA\n" in done.stderr
+    assert (
+        f"{source}: the kernel is written in dialect '{dialect}', not for CUDA; only binaries for NVIDIA"
+        in done.stderr
+    )
 
 
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
