@@ -110,7 +110,7 @@ def read_arguments(
             if isinstance(value, np.generic) and value.dtype.name in C_TYPES:
                 specs.append(FilledArgument(name, value.dtype.name, "scalar", value=_scalar(value, label)))
             else:
-                arrays[name] = elements(on_host(value), label)
+                arrays[name] = elements(on_host(value, label), label)
                 specs.append(_array_spec(name, arrays[name], "in" if is_const[place] else "inout"))
     for number, (symbol, value) in enumerate((constants or {}).items(), len(arrays)):
         name = f"constant_{number}"
@@ -137,8 +137,11 @@ def is_of_device(value: Any) -> bool:
     return hasattr(value, "__cuda_array_interface__") or hasattr(value, "detach")
 
 
-def on_host(value: Any) -> NDArray[Any]:
-    """An array of numpy, cupy or torch in the host's memory; raises InputError for anything else."""
+def on_host(value: Any, label: str = "arguments") -> NDArray[Any]:
+    """An array of numpy, cupy or torch in the host's memory; raises InputError for anything else.
+
+    `label` says which argument it is, for the message.
+    """
     for method in ("detach", "cpu", "numpy"):  # of torch
         if hasattr(value, method) and not isinstance(value, np.ndarray):
             value = getattr(value, method)()
@@ -146,7 +149,7 @@ def on_host(value: Any) -> NDArray[Any]:
         value = value.get()
     if not isinstance(value, np.ndarray):
         raise InputError(
-            f"arguments: {type(value).__name__}: expected an array, or a scalar such as numpy.int32(1)"
+            f"{label}: expected an array, or a scalar such as numpy.int32(1); found {type(value).__name__}"
         )
     return value
 

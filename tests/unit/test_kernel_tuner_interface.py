@@ -373,7 +373,10 @@ def test_arrays_of_other_types_come_back_as_they_were():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([1.5], "float: expected an array, or a scalar such as numpy.int32"),
+        (
+            [np.int32(1), 1.5],
+            r"number 1: expected an array, or a scalar such as numpy.int32\(1\); found float",
+        ),
         ([np.float32("nan")], "number 0 is nan"),
     ],
 )
