@@ -315,7 +315,7 @@ def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:
     if result.size != array.count or is_turned:
         raise BrokenReference(
             f"{where} returned for {array.name} an array of shape {found}; return one of shape {declared}, "
-            "as the space file declares"
+            "as the space file declares, or correct its shape there"
         )
 
 
