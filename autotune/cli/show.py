@@ -185,7 +185,10 @@ def _condition(text: str) -> Expression:
     try:
         return parse(text)
     except ExpressionError as error:
-        raise InputError(f"--where: {error}; expected one such as 'BLOCK_SIZE >= 256'") from None
+        from autotune.space.yaml_advice import expression_advice
+
+        mend = expression_advice(text, "", {}) or "; expected one such as 'BLOCK_SIZE >= 256'"
+        raise InputError(f"--where: {error}{mend}") from None
 
 
 def _select(rows: Sequence[Row], parsed: argparse.Namespace) -> list[Row]:

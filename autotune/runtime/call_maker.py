@@ -253,7 +253,7 @@ class CallMaker:
                 reasons.append(change_sentence("compiler", origin.compiler, compiler))
         if reasons:
             what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
-            text = f"{what} is stale: {' '.join(reasons)}"
+            text = f"{what} is stale: {' '.join(reasons)} Run `autotune search` again."
             warnings.warn(text, StaleWarning, stacklevel=_level_of_caller())
 
 

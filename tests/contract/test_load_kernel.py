@@ -352,7 +352,8 @@ def test_another_driver_that_brings_its_compiler_is_said_once(rows, queue):
     with pytest.warns(StaleWarning) as said:
         load_kernel("rows")(x, out)
     message = str(said.pop(StaleWarning).message)
-    assert message.endswith(f"is stale: the driver was driver 7 when this was tuned and is {now.driver} now.")
+    changed = f"the driver was driver 7 when this was tuned and is {now.driver} now."
+    assert message.endswith(f"is stale: {changed} Run `autotune search` again.")
     with pytest.warns(StaleWarning, match="the compiler was"):
         load_kernel("rows", now.slug)(x, out)
 

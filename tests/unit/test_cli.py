@@ -136,7 +136,8 @@ def test_show_filters_sorts_and_limits(tuned):
     assert [row["config"] for row in json.loads(done.stdout)] == [{"A": 5, "B": 1}, {"A": 6, "B": 1}]
     table = folder.run("show", result["journal"], "--limit", "3", "--sort", "B")
     assert len(table.stdout.splitlines()) == 4
-    for condition, words in (("A >", "expected one such as"), ("AA > 1", "did you mean A?")):
+    mistakes = {"A >": "expected one such as", "AA > 1": "did you mean A?", "A = 1": "write == to compare"}
+    for condition, words in mistakes.items():
         wrong = folder.run("show", result["journal"], "--where", condition)
         assert wrong.returncode == 2 and "--where" in wrong.stderr and words in wrong.stderr
 
