@@ -218,13 +218,13 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
     Without the former these are those that bound any index, else the first, else n.
     """
     integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
+    able = [name for name in integers if not is_offset(name, kernel.body)]
     chosen = [name for name in integers if _SIZE.fullmatch(name)]
     if chosen:
-        able = [name for name in integers if not is_offset(name, kernel.body)]
         bounds = {size_along(axis, kernel.body, able) for axis in "xyz"}
         chosen = [name for name in integers if name in bounds or name in chosen]
     chosen = chosen or [name for name in integers if re.search(rf"(?:<|>=)\s*{name}\b", kernel.body)]
-    chosen = chosen or [name for name in integers if not is_offset(name, kernel.body)][:1] or ["n"]
+    chosen = chosen or able[:1] or ["n"]
     usable = [name for name in chosen if name not in {*RESERVED_NAMES, *taken}]
     return tuple(usable) or ("n",)
 
