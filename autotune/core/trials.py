@@ -137,7 +137,7 @@ class Rule(StrEnum):
     TIME = "time"  # the maximum time
     BEATEN = "beaten"  # the interval lies above the incumbent's time
     SCREENED = "screened"  # the first samples are all far slower than the incumbent
-    HOPELESS = "hopeless"  # the verification alone was far slower
+    HOPELESS = "hopeless"  # the first run, or two, were far slower
     FINALS = "finals"  # a sample of the last round
     IMPORTED = "imported"  # from another tool's results
     RECORDED = "recorded"  # from a recorded space

@@ -267,7 +267,8 @@ def _hopeless(
     alone_ms = control.measurement.alone_ms
     limit_ms = policy.hopeless_factor * alone_ms
     fastest_ms, runs = verified_ms - stopwatch.first_run_ms, [verified_ms]
-    if limit_ms < fastest_ms <= policy.noise_factor * alone_ms:
+    one_run_limit_ms = max(policy.noise_factor * alone_ms, policy.noise_ms)
+    if limit_ms < fastest_ms <= one_run_limit_ms:
         limit_ms = policy.hopeless_factor * control.slower_ms(alone_ms, 1)
         while fastest_ms > limit_ms and len(runs) < policy.hopeless_runs:
             runs.append(stopwatch.sample_ms())

@@ -42,7 +42,7 @@ KERNEL = """\
 #include "portable.h"
 KERNEL last(GLOBAL const int *x, GLOBAL int *y, const int n)
 {
-    for (volatile int k = 0; k < SLOW * 100000 + !RACE * 10000; k++)
+    for (volatile int k = 0; k < SLOW * 200000 + !RACE * 100000; k++)
         ;
     if (RACE || THREAD_INDEX(x) == n - 1)
         *y = x[THREAD_INDEX(x)];
