@@ -54,8 +54,8 @@ class Stopwatch:
         self._outputs = [guarded for guarded in arrays if guarded.array.role == "out"]
         self._turn = 0
         self.start_over()
-        self._on_gpu = self._device.info.kind == "gpu"
-        self._is_cold = conditions.cache == "cold" if conditions.cache else self._on_gpu
+        self.on_gpu = self._device.info.kind == "gpu"
+        self._is_cold = conditions.cache == "cold" if conditions.cache else self.on_gpu
         self._conditions = conditions
         self.batch = 1
 
@@ -89,7 +89,7 @@ class Stopwatch:
 
         Restoring outputs displaces what the run before left in the caches, and the GPU is idle then.
         """
-        return self._on_gpu and not self._is_cold and not self._restored
+        return self.on_gpu and not self._is_cold and not self._restored
 
     def _run(self, repeats: int, is_second: bool = False) -> float:
         launch = self._conditions.launch
@@ -113,13 +113,13 @@ class Stopwatch:
     @property
     def first_run_ms(self) -> float:
         """Overhead of a first run in ms."""
-        return LAUNCH_MS if self._on_gpu else SETTLING_MS / 10
+        return LAUNCH_MS if self.on_gpu else SETTLING_MS / 10
 
     def warm_up(self, count: int) -> tuple[float, ...]:
         """Take at least `count` samples that do not count, on a CPU until it settles; returns them in ms."""
         samples: list[float] = []
         while len(samples) < count or (
-            not self._on_gpu and sum(samples) < SETTLING_MS and len(samples) < MAX_WARMUPS
+            not self.on_gpu and sum(samples) < SETTLING_MS and len(samples) < MAX_WARMUPS
         ):
             samples.append(self.sample_ms())
         return tuple(samples)
@@ -267,7 +267,8 @@ def _hopeless(
     alone_ms = control.measurement.alone_ms
     limit_ms = policy.hopeless_factor * alone_ms
     fastest_ms, runs = verified_ms - stopwatch.first_run_ms, [verified_ms]
-    one_run_limit_ms = max(policy.noise_factor * alone_ms, policy.noise_ms)
+    noise_ms = 0.0 if stopwatch.on_gpu else policy.cpu_noise_ms
+    one_run_limit_ms = max(policy.noise_factor * alone_ms, noise_ms)
     if limit_ms < fastest_ms <= one_run_limit_ms:
         limit_ms = policy.hopeless_factor * control.slower_ms(alone_ms, 1)
         while fastest_ms > limit_ms and len(runs) < policy.hopeless_runs:

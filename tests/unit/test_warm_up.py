@@ -9,7 +9,7 @@ class Steady(Stopwatch):
     """Every run takes the same time, on a GPU (cold) or a CPU."""
 
     def __init__(self, run_ms: float, *, cold: bool) -> None:
-        self._run_ms, self._on_gpu = run_ms, cold
+        self._run_ms, self.on_gpu = run_ms, cold
 
     def sample_ms(self) -> float:
         return self._run_ms
