@@ -40,7 +40,7 @@ def per_second(rate: float, unit: str) -> str:
 
 def ratio_text(ratio: float) -> str:
     """How many times one number is another: `1.25 x`, `1,234 x`."""
-    return f"{ratio:,.0f} x" if ratio >= 1000 else f"{ratio:.3g} x"
+    return f"{ratio:,.0f} x" if ratio >= 999.5 else f"{ratio:.3g} x"
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.core.text import count_text, hint, per_second
+from autotune.core.text import count_text, hint, per_second, ratio_text
 from autotune.errors import InputError
 from autotune.runtime.packages import package_of
 
@@ -62,6 +62,13 @@ def test_a_strategy_names_its_engine(folder):
 )
 def test_rates_have_the_unit_that_suits_them(rate, text):
     assert per_second(rate, "B/s") == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(1.254, "1.25 x"), (999.4, "999 x"), (999.6, "1,000 x"), (1234.0, "1,234 x")]
+)
+def test_ratios_have_three_digits_or_all_before_the_point(ratio, text):
+    assert ratio_text(ratio) == text
 
 
 def test_one_thing_is_not_said_in_the_plural():
