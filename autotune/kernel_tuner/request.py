@@ -76,7 +76,7 @@ def read_request(call: KernelCall) -> Request:
         parameters=parts.parameters,
         arguments=parts.arguments,
         observers=parts.observers,
-        device=f"{'opencl' if dialect == 'opencl' else 'cuda'}:{call.device}",
+        device=f"{dialect}:{call.device}",  # a backend has the name of its dialect
         digest=_digest(call, parts, spec, shown),
     )
 
