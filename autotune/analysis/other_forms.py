@@ -146,10 +146,11 @@ class OtherForms:
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
         """The time of other launches, or of another binary."""
         problem = replace(self.problem, launches=launches)
-        failure = self._context.worker.prepare(problem)
-        found: tuple[float, ...] | Failure = failure or self._context.worker.run(
-            *(sample, binary, problem, self._context.policy.conditions),
-            timeout_s=self._context.timeout_s,
+        found: tuple[float, ...] | Failure = self._context.run_on(
+            problem,
+            sample,
+            binary,
+            self._context.policy.conditions,
             count=_SAMPLES,
             batch=self._measured.batch,
             repeatable=self._repeatable,
