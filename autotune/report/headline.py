@@ -67,7 +67,7 @@ def _speedups(view: SearchView) -> Iterable[dict[str, str]]:
     time_ms = view.best_ms
     if not time_ms:
         return
-    place = view.place_of(view.default_config)
+    place = view.default
     default_ms = view.times_ms[place] if place is not None else None
     default_ms = default_ms or (view.served.default_time_ms if view.served else None)
     if default_ms:

@@ -59,7 +59,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "isImported": search.is_imported,
         "columns": columns.lists(),
         "best": view.best,
-        "default": view.place_of(view.default_config),
+        "default": view.default,
         "landmarks": [_step_json(step) for step in view.steps],
         "headline": headline(view),
         "importance": _importance_json(search),

@@ -166,14 +166,9 @@ class SearchView:
         return found
 
     @cached_property
-    def default_config(self) -> Config | None:
-        """The default of the space file, or of the cache."""
-        return self.space.default if self.space else None
-
-    def place_of(self, config: Config | None) -> int | None:
-        """The number of the trial with a configuration."""
-        if config is None:
-            return None
+    def default(self) -> int | None:
+        """The number of the trial with the default of the space file, or of the cache."""
+        config = self.space.default if self.space else None
         return next((place for place, trial in enumerate(self.trials) if trial.config == config), None)
 
     @cached_property
