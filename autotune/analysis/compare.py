@@ -149,10 +149,9 @@ def problem_of(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str 
     Of several problems take the one with results on most devices, then the largest.
     """
     counts = Counter(
-        entry.problem
-        for device_record in device_records
-        for entry in device_record.record.entries
-        if (not sizes or entry.sizes == sizes) and dtype in (None, entry.dtype)
+        result.entry.problem
+        for result in results_of(device_records)
+        if (not sizes or result.entry.sizes == sizes) and dtype in (None, result.entry.dtype)
     )
 
     def rank(problem: ProblemKey) -> tuple[int, int, ProblemKey]:
