@@ -118,7 +118,7 @@ def measure_ceilings(
     address: Address,
     device: DeviceInfo,
     on_stage: OnStage,
-    wanted: Callable[[Probe | HostProbe], bool] = lambda _: True,
+    wanted: Callable[[Probe | HostProbe], bool],
 ) -> Iterator[Ceiling]:
     """Measure one figure after another; raises SetupError where a kernel fails.
 

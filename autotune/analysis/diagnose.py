@@ -107,7 +107,7 @@ def diagnose(
     config: Config,
     origin: str = "",
     *,
-    cache: Path | None = None,
+    cache: Path | None,
     with_transfers: bool = False,
 ) -> Diagnosis:
     """Diagnose one configuration.

@@ -96,8 +96,8 @@ def versus(
     options: Options,
     observer: Observer,
     cpu: str | None,
-    naive: str | None = None,
-    pieces: tuple[str, int] | None = None,
+    naive: str | None,
+    pieces: tuple[str, int] | None,
 ) -> Versus:
     """Time all contenders for one problem.
 

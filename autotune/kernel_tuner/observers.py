@@ -21,8 +21,8 @@ Outputs = Sequence[Any]
 class Observers:
     """What a script observes: outputs of a run by its own means, and readings of NVML by ours."""
 
-    outputs: tuple[OutputObserver, ...] = ()
-    readings: tuple[str, ...] = ()
+    outputs: tuple[OutputObserver, ...]
+    readings: tuple[str, ...]
     results: dict[str, dict[str, Any]] = field(default_factory=dict)  # of `outputs`, by configuration
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,13 +44,13 @@ class Plot:
     """
 
     sources: Sequence[str]
-    cache: Path | None = None
-    space: Path | None = None
-    title: str | None = None
-    x: str | None = None
-    y: str | None = None
-    device: str | None = None
-    sizes: Sizes = field(default_factory=dict)
+    cache: Path | None
+    space: Path | None
+    title: str | None
+    x: str | None
+    y: str | None
+    device: str | None
+    sizes: Sizes
 
 
 def draw(kind: str, plot: Plot) -> Figure:

@@ -109,7 +109,7 @@ class GuessedLaunch:
         return self.grid[0] if is_count else scalar_value(argument, self.kernel, self.sizes)
 
 
-def guess_launch(kernel: FoundKernel, source: Source, *, is_small: bool = False) -> GuessedLaunch:
+def guess_launch(kernel: FoundKernel, source: Source, *, is_small: bool) -> GuessedLaunch:
     """Guess how to launch a kernel; with `is_small`, parameters have the least of their values by default."""
     kernel = replace(kernel, body=expand_calls(source.text, kernel.body))
     axes = _axes(kernel, source.code)

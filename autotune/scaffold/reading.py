@@ -129,7 +129,7 @@ class Source:
 
 
 def read_kernels(
-    name: str, text: str, dialect_words: Iterable[str], assumed: Assumptions, host: str = ""
+    name: str, text: str, dialect_words: Iterable[str], assumed: Assumptions, host: str
 ) -> Source:
     """Read a source; `dialect_words` are the macros of portable.h, `name` is for messages.
 

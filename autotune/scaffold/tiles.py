@@ -111,7 +111,7 @@ def rows_of_blocks(axis: str, body: str, sizes: Sequence[str]) -> str:
     return compared or (left[0] if factors and len(left) == 1 else "")
 
 
-def tile_of(axis: str, body: str, block: Sequence[str], known: Collection[str], size: str = "") -> str:
+def tile_of(axis: str, body: str, block: Sequence[str], known: Collection[str], size: str) -> str:
     """The product that a block's index is multiplied by, such as `BLOCK_Y * WORK_PER_THREAD`; else empty.
 
     Args:
