@@ -70,7 +70,7 @@ def run(parsed: argparse.Namespace) -> None:
         emit([survey_json(item) for item in surveys])
     else:
         out, failures = console(), failures_table(surveys)
-        out.print(survey_table(surveys))
+        out.print(table(_COLUMNS, map(_row, surveys)))
         if failures is not None:
             out.print()
             out.print(failures)
@@ -91,11 +91,6 @@ _COLUMNS = (
     *("architecture", "as on", "valid", "tried", "compile", "can launch", "registers", "spilling"),
     *("spill bytes", "local bytes", "shared bytes", "occupancy", "limited by"),
 )
-
-
-def survey_table(surveys: Sequence[Survey]) -> Table:
-    """Make a table with a row per architecture; three figures are minimum, median and maximum."""
-    return table(_COLUMNS, [_row(survey) for survey in surveys])
 
 
 def failures_table(surveys: Sequence[Survey]) -> Table | None:

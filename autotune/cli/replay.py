@@ -10,8 +10,6 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from rich.table import Table
-
 from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency
 from autotune.cli import options as opt
 from autotune.cli.output import emit
@@ -64,11 +62,12 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.searchers import default_strategy, make_searcher
     from autotune.tuning.tuner import choose_engine
 
+    options = Options(engine=parsed.engine, strategy=parsed.strategy, budget=Budget(trials=parsed.budget))
     scores = []
     files = [load(path) for path in parsed.files]
     for recorded in files:
         sources = () if parsed.priors is None else sources_for(recorded, files, parsed.priors)
-        engine, strategy = choose_engine(_options(parsed), len(recorded.space))
+        engine, strategy = choose_engine(options, len(recorded.space))
         runs = []
         for seed in range(parsed.seeds):
             searcher = make_searcher(engine, strategy, sources=sources)
@@ -79,12 +78,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit([efficiency_json(*score) for score in scores])
     else:
-        console().print(efficiency_table(scores))
-
-
-def _options(parsed: argparse.Namespace) -> Options:
-    """The options that decide which engine a search would use."""
-    return Options(engine=parsed.engine, strategy=parsed.strategy, budget=Budget(trials=parsed.budget))
+        console().print(table(COLUMNS, efficiency_rows(scores)))
 
 
 COLUMNS = (
@@ -99,13 +93,11 @@ COLUMNS = (
 )
 
 
-def efficiency_table(scores: Sequence[tuple[str, Efficiency]]) -> Table:
-    """Make a table with a row for each searcher and space, and a row of means for each searcher."""
-    return table(COLUMNS, efficiency_rows(scores))
-
-
 def efficiency_rows(scores: Sequence[tuple[str, Efficiency]]) -> list[tuple[str, ...]]:
-    """The table's cells; in a row of means `to N%` is the median over the spaces, or - if there is none."""
+    """The table's cells: a row for each searcher and space, and a row of means for each searcher.
+
+    In a row of means `to N%` is the median over the spaces, or - if there is none.
+    """
     rows: list[tuple[str, ...]] = []
     for searcher in dict.fromkeys(name for name, _ in scores):
         own = [score for name, score in scores if name == searcher]
