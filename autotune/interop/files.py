@@ -52,11 +52,12 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file, compressed if its name ends in .gz; the same text gives the same bytes."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(compressed(text) if path.suffix == ".gz" else text.encode())
+        path.write_bytes(encoded(text, path))
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def compressed(text: str) -> bytes:
-    """Compress a text by gzip, without a time stamp."""
-    return gzip.compress(text.encode(), mtime=0)
+def encoded(text: str, path: Path) -> bytes:
+    """The bytes of a file: compressed by gzip, without a time stamp, if its name ends in .gz."""
+    data = text.encode()
+    return gzip.compress(data, mtime=0) if path.suffix == ".gz" else data

@@ -19,7 +19,7 @@ from autotune.evaluation.identity import header_sizes, sizes_text
 from autotune.evaluation.journal import VERSION, parse_journal
 from autotune.evaluation.journal_rows import encode_trial
 from autotune.hardware.names import slug
-from autotune.interop.files import compressed, read_text
+from autotune.interop.files import encoded, read_text
 from autotune.interop.recording import Costs, RecordedResult, Recording, domains, trial_of
 from autotune.processes.files import locked, replace_file
 
@@ -80,7 +80,7 @@ def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
             raise InputError(f"{path}: holds other results; replace them with --fresh, or use --journal FILE")
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
-            replace_file(path, compressed(text) if path.suffix == ".gz" else text)
+            replace_file(path, encoded(text, path))
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
     return path
