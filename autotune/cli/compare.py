@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -314,10 +314,9 @@ def _device_json(result: DeviceResult) -> dict[str, Any]:
 
 
 def _portable_json(portable: Portable) -> dict[str, Any]:
-    slowdowns: Mapping[str, float | None] = portable.slowdowns
     return {
         "config": dict(portable.config),
-        "slowdowns": dict(slowdowns),
+        "slowdowns": dict(portable.slowdowns),
         "worst": portable.worst,
         "portability": portable.portability,
     }
