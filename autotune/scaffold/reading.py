@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from autotune.core.brackets import closing, split_arguments
 from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS
@@ -92,8 +92,8 @@ class FoundKernel:
         body: The text between its braces.
         template: The numbers that its template takes.
         types: Guesses for types that the source leaves to its user.
-        place: Where it begins in the source's text.
         launch: The first launch by the host's code.
+        place: Where it begins in the source's text.
     """
 
     name: str
@@ -101,10 +101,10 @@ class FoundKernel:
     arguments: tuple[KernelArgument, ...]
     block: tuple[str, ...]
     body: str
-    template: tuple[TemplateParameter, ...] = ()
-    types: Mapping[str, str] = field(default_factory=dict)
+    template: tuple[TemplateParameter, ...]
+    types: Mapping[str, str]
+    launch: HostLaunch | None
     place: int = 0
-    launch: HostLaunch | None = None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from autotune.core.brackets import split_arguments
 from autotune.core.c_types import SCALARS
@@ -30,7 +30,7 @@ class TemplateParameter:
     kind: str
     default: str
     given: str
-    choices: Mapping[int, str] = field(default_factory=dict)
+    choices: Mapping[int, str]
 
 
 def read_template(
