@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from autotune.core.records import Launch
 from autotune.core.trials import Binary, Measurement, Problem, Rule
 from autotune.errors import ImpossibleTime
 from autotune.evaluation.measure import Control, Stopwatch, measure
@@ -36,9 +37,10 @@ class OnCpu(Readings):
     on_gpu = False
 
 
-def timed(readings, policy, best_ms, verified_ms, beside=None):
+def timed(readings, policy, best_ms, verified_ms, beside=None, launches=1):
     """Measure by a policy, against a best that takes so many ms; `beside` are its readings now."""
-    problem = ProblemInstance(Problem({}, "int32"), (), (), ())
+    plan = (Launch("kernel", (1, 1, 1), (64, 1, 1), 0, ()),) * launches
+    problem = ProblemInstance(Problem({}, "int32"), (), (), plan)
     best = None if best_ms is None else Control(Measurement((best_ms,), Rule.STEADY), lambda: beside)
     item = WorkItem(Binary(b"", "", "", 0.0), (), problem, policy, None, None, 0.0)
     return measure(readings, item, verified_ms, best)
@@ -105,6 +107,14 @@ def test_a_time_of_the_best_counts_for_those_that_follow_at_once(monkeypatch):
     assert [control.slower_ms(2.0, 1), control.slower_ms(1.0, 1)] == [3.0, 1.5] and len(opened) == 1
     now_s[0] += 1.0
     assert control.slower_ms(2.0, 1) == 3.0 and len(opened) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "launches", "rule"), [(OnCpu, 2, "steady"), (OnCpu, 1, "hopeless"), (Readings, 2, "hopeless")]
+)
+def test_a_cpu_that_compiled_between_launches_makes_nobody_hopeless(kind, launches, rule):
+    found = timed(kind(1.0), POLICY, 1.0, 300.0, launches=launches)
+    assert found.rule == rule
 
 
 @pytest.mark.parametrize(("readings", "slow_ms"), [(Readings, 3.0), (OnCpu, 5.0), (OnCpu, 15.0)])
