@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autotune.core.launch_plan import RESERVED_SIZES
+from autotune.core.launch_plan import RESERVED_SIZES, TRITON
 from autotune.core.records import Config, Value
 from autotune.core.text import hint
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
@@ -39,10 +39,14 @@ def target(parsed: argparse.Namespace) -> Target:
 @contextmanager
 def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
     """The task that the options name; progress is shown from before it is read until this is closed."""
+    from autotune.compilers.base import TRITON_MODULE
     from autotune.devices.listing import listing_for
     from autotune.evaluation.get_ready import get_ready
+    from autotune.processes.fork_server import preload
 
     listing = listing_for(parsed.device)
+    if _is_triton(parsed.space):
+        preload((TRITON_MODULE,))
     get_ready()
     try:
         with progress(parsed) as shown:
@@ -52,6 +56,15 @@ def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, Search
             yield bind_target(target(parsed), shown.stage, listing=listing), shown
     finally:
         listing.abandon()
+
+
+def _is_triton(space: Path) -> bool:
+    """Whether a file seems to be a space for Triton, whose compiler takes longest to load."""
+    try:
+        text = space.read_text(encoding="utf-8") if space.is_file() else ""
+    except (OSError, ValueError):  # told when the space is read
+        return False
+    return re.search(rf"^dialect: *{TRITON}\b", text, re.MULTILINE) is not None
 
 
 def progress(parsed: argparse.Namespace) -> SearchProgress:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.compilers.base import TRITON_MODULE, Compiler, cuda_compiler, driver_compiler, triton_name
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
+from autotune.compilers.known_compilers import lazy_compiler
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status
@@ -166,7 +167,7 @@ def device_compiler(address: Address) -> Compiler:
 def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
     """The name and version of a device's compiler; raises as `compiler_opener` does."""
     if BACKENDS[address.backend].dialect == "cuda":
-        return triton_name() if kind == TRITON else cuda_compiler(device.architecture, kind).name
+        return triton_name() if kind == TRITON else lazy_compiler(device.architecture, kind).name
     return driver_compiler(device)
 
 

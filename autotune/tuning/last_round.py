@@ -22,7 +22,8 @@ from autotune.tuning.limits import NO_LIMITS, Limits
 from autotune.tuning.stored_checks import Gaps, StoredChecks, late_text
 from autotune.tuning.ties import winner_and_ties
 
-MAX_BESIDE = 2  # finalists beside configurations that take part in any case
+MAX_BESIDE = 1  # finalists beside those that are needed
+MAX_BEHIND = 1.25  # times the fastest's time, up to which what is needed is timed again
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Searched:
     began: CpuTimes
     limits: Limits
     sources: tuple[SourceResults, ...] = ()  # what it started from
-    needed: tuple[Config, ...] = ()  # take part in the last round, and are stored, in any case: a sweep's
+    needed: tuple[Config, ...] = ()  # whose times are stored in any case: those of a sweep
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,12 @@ def last_round(
     is_strict = searched.limits.is_strict
     while True:
         now_s = time.perf_counter()
-        if searched.needed:  # others than the best few take part
+        if searched.needed:  # those that are nearly as fast take part as well
             best = finalists(trials.values(), MAX_BESIDE)
         else:
             best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
-        others = (trials[config] for config in searched.needed if trials[config].score is not None)
+        far = MAX_BEHIND * min(trial.score for trial in best if trial.score is not None)
+        others = (one for config in searched.needed if (one := trials[config]).score and one.score <= far)
         named = (*best[:1], *leaders(context.task.space, trials.values()), default, *others)
         needed = list({trial.config: trial for trial in named}.values())
         chosen = affordable(best, needed, until_s - now_s if is_strict else math.inf)

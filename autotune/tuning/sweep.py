@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from pathlib import Path
 
 from autotune.core.records import ADOPTION, Config, Sizes, VariantTable, distance
@@ -40,7 +41,9 @@ from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
 
 MIN_TRIALS = 6  # of each problem
-PART = 3  # of the budget, one part for each problem that is searched, but the first
+# Parts of the budget, one for each problem that is searched after the first. Small sizes differ from each
+# other and are tried quickly; large ones, which the memory limits, are alike.
+PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 3, 8
 MAX_NEIGHBOURS = 4  # whose results a search starts from
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 # Of a problem's arrays in device memory, from which it takes long to draw inputs. Then the last round has one
@@ -100,10 +103,10 @@ def bind_sweep(
 def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max_variants: int) -> Sweep:
     """Tune several problems of a kernel, and choose variants that lose least at all sizes.
 
-    Every second size is searched, from the middle of the range outwards: the first one with the whole
-    budget, the others with a part of it. The sizes between try only what their neighbours' results suggest.
-    Then the best of all sizes are measured at every size in turns. Results and tables are stored in the
-    cache.
+    Every second size and both ends are searched, from the middle of the range outwards: the first one with
+    the whole budget, the others with a part of it. The sizes between try only what their neighbours' results
+    suggest. Then the best of all sizes are measured at every size in turns. Results and tables are stored in
+    the cache.
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
@@ -139,8 +142,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             order = [*searched, *(one for one in own if one not in searched)]
             for problem in order:
                 task, is_searched = problem.task, problem in searched
-                searched_parts = PART if done else 1
-                share = _share(options, searched_parts if is_searched else len(own))
+                share = _share(options, _parts(task, done, len(own)) if is_searched else len(own))
                 sources = _sources(task, problems, done, options)
                 searcher = _searcher(task, share, sources, is_searched)
                 note = f"sweep: {_text(task)}, {len(done) + 1} of {len(tasks)}"
@@ -165,9 +167,21 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
 
 
 def _searched(problems: Sequence[_Problem]) -> list[_Problem]:
-    """Of the problems of an element type, those that are searched: every second, from the middle outwards."""
+    """Of the problems of an element type, those that are searched: every second, from the middle outwards.
+
+    The ends are among them: they have neighbours on one side only, and small sizes are like no others.
+    """
     middle = problems[len(problems) // 2]
-    return sorted(problems[1::2] or problems, key=lambda one: _distance(middle.task, one.task))
+    searched = dict.fromkeys([*problems[1::2], problems[0], problems[-1]])
+    return sorted(searched, key=lambda one: _distance(middle.task, one.task))
+
+
+def _parts(task: TuningTask, done: Sequence[_Problem], count: int) -> int:
+    """Into how many parts the budget is divided for a problem that is searched after those that are done."""
+    if not done:
+        return 1
+    sizes, first = (prod(one.space.problem.sizes.values()) for one in (task, done[0].task))
+    return PARTS_FOR_SMALLER if sizes <= first else min(count, PARTS_FOR_LARGER)
 
 
 def _distance(one: TuningTask, other: TuningTask) -> float:
@@ -218,9 +232,9 @@ def _searcher(
 
 
 def _chosen(problems: Sequence[_Problem], max_variants: int) -> list[Config]:
-    """What is measured at every size: those that together lose least, and the best few of each size.
+    """What is measured at every size: those that together lose least, and the best of each size.
 
-    The best few are here too because checking all at once takes much less time than checking them size by
+    The best are here too because checking all at once takes much less time than checking them size by
     size.
     """
     best = (trial.config for problem in problems for trial in finalists(problem.trials, MAX_BESIDE))

@@ -1,7 +1,7 @@
 """Devices are listed in the background."""
 
 from autotune.devices import Address
-from autotune.devices.listing import Listing, find_device
+from autotune.devices.listing import Listing, find_device, listing_for
 
 
 def test_a_listing_answers_again_and_after_it_was_abandoned():
@@ -12,3 +12,16 @@ def test_a_listing_answers_again_and_after_it_was_abandoned():
     assert listing.devices() is first
     listing.abandon()
     assert find_device("fake", listing=listing) == first[0]
+
+
+def test_without_a_name_only_cuda_is_asked_first_where_its_driver_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.devices.listing._NVIDIA_GPUS", tmp_path)
+    listing = listing_for(None)
+    assert not listing.is_complete
+    address, info = find_device(None, listing=listing)  # that finds none here
+    assert address.backend in ("cuda", "pycuda") or (address.backend, info.kind) == ("opencl", "cpu")
+
+
+def test_without_a_driver_of_nvidia_all_backends_are_asked_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.devices.listing._NVIDIA_GPUS", tmp_path / "none")
+    assert listing_for(None).is_complete and not listing_for("fake").is_complete

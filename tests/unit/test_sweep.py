@@ -149,9 +149,10 @@ def test_what_a_sweep_cannot_do_is_said_at_once(folder, arguments, reason):
 
 
 @pytest.mark.parametrize(
-    ("count", "first", "searched"), [(1, 0, [0]), (2, 1, [1]), (6, 3, [1, 3, 5]), (11, 5, [1, 3, 5, 7, 9])]
+    ("count", "first", "searched"),
+    [(1, 0, [0]), (2, 1, [0, 1]), (6, 3, [0, 1, 3, 5]), (11, 5, [0, 1, 3, 5, 7, 9, 10])],
 )
-def test_every_second_size_is_searched_the_middle_first(folder, count, first, searched):
+def test_every_second_size_and_both_ends_are_searched_the_middle_first(folder, count, first, searched):
     folder.write(MODEL)
     sizes = [1000 * 4**place for place in range(count)]
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Unobserved())
