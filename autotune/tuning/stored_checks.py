@@ -105,7 +105,7 @@ class StoredChecks:
         failures: dict[Config, Failure] = {}
         passed = dict.fromkeys(instances, Gaps())
         missed: dict[str, None] = {}
-        checks: list[_Check] = [often, with_other_schedules, on_other_data, on_host, sanitized]
+        checks: list[_Check] = [often, with_other_schedules, on_other_data, under_sanitizers]
         for number, check in enumerate(checks):
             now_s = time.perf_counter()
             deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
@@ -260,6 +260,17 @@ def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     return find_host_sanitizer() if is_asked else None
 
 
+def under_sanitizers(
+    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+) -> dict[Config, Failure | Unchecked]:
+    """What sanitizers find, on the CPU and on the device at the same time."""
+    context.observer.stage(Stage("last round: under sanitizers"))
+    with ThreadPoolExecutor(1) as thread:
+        found_on_host = thread.submit(on_host, context, instances, deadline)
+        found = sanitized(context, instances, deadline)
+        return found_on_host.result() | found
+
+
 def on_host(
     context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure | Unchecked]:
@@ -267,7 +278,6 @@ def on_host(
     host = _host_sanitizer(context)
     if host is None or not instances or not deadline.allows(*HOST_TOOLS):
         return {}
-    context.observer.stage(Stage("last round: on the CPU, under sanitizers"))
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         found = threads.map(
             lambda one: host.check(one.source, _problems(one), deadline.until_s), instances.values()
@@ -286,7 +296,6 @@ def sanitized(
     configs = [config for config, instance in instances.items() if instance.checks]
     if context.sanitizer is None or not configs:
         return {}
-    context.observer.stage(Stage("last round: compute-sanitizer"))
     compilations = [context.pool.compile(instances[config]) for config in configs]
     runs: list[Run] = []
     compiled = []

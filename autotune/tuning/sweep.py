@@ -139,10 +139,10 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
         for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
             own = [one for one in problems if one.task.space.problem.dtype == dtype]
             searched = _searched(own)
-            order = [*searched, *(one for one in own if one not in searched)]
+            order = _in_order(own, searched)
             for problem in order:
                 task, is_searched = problem.task, problem in searched
-                share = _share(options, _parts(task, done, len(own)) if is_searched else len(own))
+                share = _share(options, _parts(problem, done, len(own)) if is_searched else len(own))
                 sources = _sources(task, problems, done, options)
                 searcher = _searcher(task, share, sources, is_searched)
                 note = f"sweep: {_text(task)}, {len(done) + 1} of {len(tasks)}"
@@ -176,12 +176,25 @@ def _searched(problems: Sequence[_Problem]) -> list[_Problem]:
     return sorted(searched, key=lambda one: _distance(middle.task, one.task))
 
 
-def _parts(task: TuningTask, done: Sequence[_Problem], count: int) -> int:
+def _in_order(problems: Sequence[_Problem], searched: Sequence[_Problem]) -> list[_Problem]:
+    """The problems of an element type in the order in which they are tried: those to be searched come first.
+
+    But the largest is last, because its inputs take longest to draw, and the last one's are used again.
+    """
+    largest = max(problems, key=_elements)
+    return [*(one for one in dict.fromkeys([*searched, *problems]) if one is not largest), largest]
+
+
+def _parts(problem: _Problem, done: Sequence[_Problem], count: int) -> int:
     """Into how many parts the budget is divided for a problem that is searched after those that are done."""
     if not done:
         return 1
-    sizes, first = (prod(one.space.problem.sizes.values()) for one in (task, done[0].task))
-    return PARTS_FOR_SMALLER if sizes <= first else min(count, PARTS_FOR_LARGER)
+    is_larger = _elements(problem) > _elements(done[0])
+    return min(count, PARTS_FOR_LARGER) if is_larger else PARTS_FOR_SMALLER
+
+
+def _elements(problem: _Problem) -> int:
+    return prod(problem.task.space.problem.sizes.values())
 
 
 def _distance(one: TuningTask, other: TuningTask) -> float:
@@ -232,9 +245,9 @@ def _searcher(
 
 
 def _chosen(problems: Sequence[_Problem], max_variants: int) -> list[Config]:
-    """What is measured at every size: those that together lose least, and the best of each size.
+    """What is measured at every size: those that together lose least, and the best few of each size.
 
-    The best are here too because checking all at once takes much less time than checking them size by
+    The best few are here too because checking all at once takes much less time than checking them size by
     size.
     """
     best = (trial.config for problem in problems for trial in finalists(problem.trials, MAX_BESIDE))
