@@ -1,7 +1,7 @@
 """Runs configurations under NVIDIA's compute-sanitizer, which finds what results do not show.
 
 A kernel that reads past its shared memory, whose threads race, or that reads what nobody wrote usually
-runs, and its result is right by luck. The sanitizer runs it on small problems, in one process per tool:
+runs, and its result is right by luck. The sanitizer runs it on small problems, in processes for each tool:
 without guard zones around the arrays, and without initial values in those that a kernel should write first.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from itertools import product
 from pathlib import Path
 
 from autotune.core.trials import Binary, Failure, Status
@@ -27,9 +27,8 @@ from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.child import Child, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-TIMEOUT_S = (
-    60.0  # for each tool, all problems: under the sanitizer a kernel runs up to a hundred times slower
-)
+TIMEOUT_S = 60.0  # for each process: under the sanitizer a kernel runs up to a hundred times slower
+RUNS_OF_PROCESS = 6
 _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 _FIRST_ERROR = re.compile(
@@ -68,11 +67,18 @@ class Sanitizer:
             until_s: When they should end, on the clock of `time.perf_counter`.
             on_late: Is told the tools that did not end in time.
         """
-        with ThreadPoolExecutor(len(tools)) as threads:
-            found = threads.map(partial(self._check, runs=runs, until_s=until_s, on_late=on_late), tools)
+        parts = list(product(tools, range(0, len(runs), RUNS_OF_PROCESS)))
+
+        def check(part: tuple[str, int]) -> dict[int, Failure]:
+            tool, start = part
+            found = self._check(tool, runs[start : start + RUNS_OF_PROCESS], until_s, on_late)
+            return {start + place: failure for place, failure in found.items()}
+
+        with ThreadPoolExecutor(max(1, len(parts))) as threads:
+            found = list(threads.map(check, parts))
         failures: dict[int, Failure] = {}
-        for failures_of_tool in reversed(list(found)):
-            failures |= failures_of_tool
+        for failures_of_part in reversed(found):
+            failures |= failures_of_part
         return failures
 
     def _check(

@@ -22,7 +22,7 @@ from autotune.tuning.limits import NO_LIMITS, Limits
 from autotune.tuning.stored_checks import Gaps, StoredChecks, late_text
 from autotune.tuning.ties import winner_and_ties
 
-MAX_BESIDE = 2  # finalists beside those that are needed
+MAX_BESIDE = 1  # finalists beside those that are needed
 
 
 @dataclass(frozen=True)

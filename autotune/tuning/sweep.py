@@ -27,7 +27,7 @@ from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, TuningContext, open_context, scoring_of
 from autotune.tuning.finalists import finalists
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
-from autotune.tuning.last_round import MAX_BESIDE, Searched, mark_failed
+from autotune.tuning.last_round import Searched, mark_failed
 from autotune.tuning.limits import checks_time_s, strict, unlimited
 from autotune.tuning.namesakes import namesake
 from autotune.tuning.observer import Observer
@@ -43,7 +43,7 @@ from autotune.tuning.variants import cover, left_out_slowdowns
 MIN_TRIALS = 6  # of each problem
 # Parts of the budget, one for each problem that is searched after the first. Small sizes differ from each
 # other and are tried quickly; large ones, which the memory limits, are alike.
-PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 3, 8
+PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 4, 8
 MAX_NEIGHBOURS = 4  # whose results a search starts from
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 # Of a problem's arrays in device memory, from which it takes long to draw inputs. Then the last round has one
@@ -64,10 +64,11 @@ class Sweep:
 
 @dataclass(eq=False)
 class _Problem:
-    """One of the problems, and the trials of its search once that has ended."""
+    """One of the problems, the trials of its search once that has ended, and then those of the candidates."""
 
     task: TuningTask
-    trials: tuple[Trial, ...] = ()
+    searched: tuple[Trial, ...] = ()
+    tried: tuple[Trial, ...] = ()  # in the search, or as a candidate
 
 
 def bind_sweep(
@@ -148,12 +149,13 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 note = f"sweep: {_text(task)}, {len(done) + 1} of {len(tasks)}"
                 with open_context(task, share, observer, POLICY, processes) as context:
                     explore(context, searcher, share, note, None if done else cpu_times())
-                    problem.trials = tuple(context.evaluator.trials.values())
+                    problem.searched = problem.tried = tuple(context.evaluator.trials.values())
                 done.append(problem)
-            chosen = _chosen(own, max_variants)
-            candidates = _Candidates(_share(options, len(own)), observer, processes, root, chosen)
+            candidates = _Candidates(_share(options, len(own)), observer, processes, root)
+            candidates.choose(own, 2 * max_variants, 2)
             for problem in reversed(order):  # the device still has the arrays of the last one
                 candidates.try_at(problem)
+            candidates.choose(own, max_variants, 1)
             candidates.check(own, checks_time_s(options.budget.seconds))
             results += [candidates.conclude(problem) for problem in own]
             measured = [_measured_row(problem.task, candidates.configs, root) for problem in own]
@@ -222,7 +224,7 @@ def _sources(
         return tuple(
             SourceResults(
                 source_name(one.task),
-                tuple((trial.config, trial.time_ms) for trial in one.trials if trial.config in task.space),
+                tuple((trial.config, trial.time_ms) for trial in one.searched if trial.config in task.space),
                 traits,
             )
             for one in nearest
@@ -244,22 +246,13 @@ def _searcher(
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
 
 
-def _chosen(problems: Sequence[_Problem], max_variants: int) -> list[Config]:
-    """What is measured at every size: those that together lose least, and the best few of each size.
-
-    The best few are here too because checking all at once takes much less time than checking them size by
-    size.
-    """
-    best = (trial.config for problem in problems for trial in finalists(problem.trials, MAX_BESIDE))
-    together = cover([_searched_row(problem) for problem in problems], 2 * max_variants)
-    return list(dict.fromkeys([*together, *best]))
-
-
-def _searched_row(problem: _Problem) -> Row:
-    times_ms = {trial.config: trial.time_ms for trial in problem.trials if trial.time_ms}
+def _row(problem: _Problem) -> Row:
+    """The relative times of all that was tried at a size."""
+    times_ms = {trial.config: trial.time_ms for trial in problem.tried if trial.time_ms}
     best_ms = min(times_ms.values())
-    times = {config: time_ms / best_ms for config, time_ms in times_ms.items()}
-    return Row(problem.task.space.problem.sizes, times)
+    return Row(
+        problem.task.space.problem.sizes, {config: time / best_ms for config, time in times_ms.items()}
+    )
 
 
 class _Candidates:
@@ -271,14 +264,24 @@ class _Candidates:
         observer: Observer,
         processes: Processes,
         root: Path,
-        configs: Sequence[Config],
     ) -> None:
-        self.configs = configs
+        self.configs: list[Config] = []
         self._seed, self._limit_s = options.seed, options.budget.seconds
         self._options = replace(options, budget=Budget(), fresh=False)
         self._observer, self._processes, self._root = observer, processes, root
         self._checks = StoredChecks()
         self._failures: dict[Config, Failure] = {}  # found by these checks
+
+    def choose(self, problems: Sequence[_Problem], limit: int, each: int) -> None:
+        """Choose, by all trials, those that together lose least at all sizes, and the best of each size.
+
+        Args:
+            problems: Those of the element type.
+            limit: The most that together lose least.
+            each: How many of the best of each size.
+        """
+        best = (trial.config for problem in problems for trial in finalists(problem.tried, each))
+        self.configs = list(dict.fromkeys([*cover([_row(one) for one in problems], limit), *best]))
 
     def check(self, problems: Sequence[_Problem], checks_s: float) -> None:
         """Keep those that pass the checks before storing, which may take `checks_s`.
@@ -301,7 +304,7 @@ class _Candidates:
         with self._context(problem.task) as context:
             note = f"sweep: the best of all sizes at {_text(problem.task)}"
             self._observer.started(problem.task, len(configs), context.journal, note)
-            context.evaluator(configs)
+            problem.tried = tuple(context.evaluator(configs))
 
     def conclude(self, problem: _Problem) -> Result:
         """The last round at one size: its own best, and those of all sizes."""
@@ -324,7 +327,7 @@ class _Candidates:
 
     def _configs_at(self, problem: _Problem) -> list[Config]:
         known = (config for config in self.configs if config in problem.task.space)
-        return list(dict.fromkeys([*(trial.config for trial in problem.trials), *known]))
+        return list(dict.fromkeys([*(trial.config for trial in problem.searched), *known]))
 
     def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
         return open_context(task, self._options, self._observer, POLICY, self._processes)
@@ -350,7 +353,7 @@ def _table(
     """
     found_at: dict[Config, list[Sizes]] = {}
     for problem in problems:
-        for trial in problem.trials:
+        for trial in problem.searched:
             found_at.setdefault(trial.config, []).append(problem.task.space.problem.sizes)
     first = problems[0].task.space.problem
     return VariantTable(

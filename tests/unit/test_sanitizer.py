@@ -7,7 +7,7 @@ from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
 from autotune.errors import ChildTimeout
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
-from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
+from autotune.evaluation.sanitizer import RUNS_OF_PROCESS, Sanitizer, find_sanitizer
 from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
 from tests.conftest import LIMIT_S
@@ -64,7 +64,8 @@ def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, t
     assert failure.detail == f"compute-sanitizer found: {words.removeprefix('Error: ')}"
 
 
-def test_a_finding_is_of_the_configuration_that_shows_it(tmp_path, reference, binary):
+@pytest.mark.parametrize(("place", "count"), [(1, 3), (RUNS_OF_PROCESS + 1, RUNS_OF_PROCESS + 2)])
+def test_a_finding_is_of_the_configuration_that_shows_it(tmp_path, reference, binary, place, count):
     """The stand-in finds something in every process that runs the broken kernel."""
     kernel = 'def double(grid, block, x, n):\n    print("BROKEN", flush=True)\n'
     broken = backend("fake").open_compiler(0).compile(kernel, ())
@@ -74,9 +75,9 @@ def test_a_finding_is_of_the_configuration_that_shows_it(tmp_path, reference, bi
         'grep -q BROKEN "$0.$$" && echo "========= Invalid read" && exit 86\nexit 0\n'
     )
     program.chmod(0o755)
-    runs = [(binary, (PROBLEM,)), (broken, (PROBLEM,)), (binary, (PROBLEM,))]
+    runs = [(broken if number == place else binary, (PROBLEM,)) for number in range(count)]
     failures = Sanitizer(str(program), FAKE, reference, {}).check(runs, ["memcheck"])
-    assert {place: failure.status for place, failure in failures.items()} == {1: Status.OUT_OF_BOUNDS}
+    assert {number: failure.status for number, failure in failures.items()} == {place: Status.OUT_OF_BOUNDS}
 
 
 @pytest.mark.parametrize(
