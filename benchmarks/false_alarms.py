@@ -10,7 +10,9 @@ with 1 after a false alarm.
 
 With `--results`, each configuration's line is added to FILE when it is done, and configurations that FILE has
 are not tried again: a long run can be stopped at any time and goes on with the same command. The table shows
-all of FILE, so use one for each device and choice of checks. `--seconds 0` only prints the table.
+all of FILE, so use one for each device and choice of checks. `--seconds 0` only prints the table. After an
+alarm on PoCL, all machine code of the part is copied to the folder FILE.machine-code: it shows whether the
+compiler or the machine was at fault.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -46,6 +49,7 @@ from autotune.tuning import stored_checks
 from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.stored_checks import Deadline
 from autotune.tuning.task import Target, TuningTask, bind_target
 
@@ -88,6 +92,14 @@ class Results:
             if self._path is not None:
                 with self._path.open("a") as file:
                     file.write(json.dumps(row) + "\n")
+
+    def keep_machine_code(self, scratch: str) -> None:
+        """Copy what PoCL has made in the scratch folder of a part; other devices make none there."""
+        if self._path is not None:
+            for made in Path(scratch).rglob("*.so"):
+                kept = Path(f"{self._path}.machine-code") / made.relative_to(scratch)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(made, kept)
 
 
 def _key(space: str, dtype: str, config: Mapping[str, object]) -> tuple[str, str, str]:
@@ -176,13 +188,19 @@ def try_part(part: Part, asked: argparse.Namespace, results: Results, end: float
         )
         if time.monotonic() >= end:
             return
-        with open_context(part.task, options, Unobserved()) as context:
+        observer = Unobserved()
+        with (
+            open_processes(part.task, options, observer) as processes,
+            open_context(part.task, options, observer, processes=processes) as context,
+        ):
             for start in range(0, len(part.configs), AT_ONCE):
                 if time.monotonic() < end:
                     configs = part.configs[start : start + AT_ONCE]
                     check = on_host if asked.host else everywhere
                     for config, alarm, gap in check(context, configs):
                         results.add(part, config, alarm, gap)
+                        if alarm:
+                            results.keep_machine_code(processes.scratch)
 
 
 def everywhere(context: TuningContext, configs: Sequence[Config]) -> Iterator[tuple[Config, str, str]]:
