@@ -21,6 +21,7 @@ from autotune.devices.element_types import plain_dtype
 _SourceOf = Callable[[int], str]  # the source of a kernel for elements of a size
 _RESULT_BYTES = 16
 _MAX_COMPARISONS = 256  # launches that are kept
+_COMPILERS = 4  # threads that compile these kernels, where the cache does not have them yet
 _FILL = 0xFF  # of results, as `_difference` reads them
 
 
@@ -32,9 +33,9 @@ class CudaArrays(CudaMemory):
         self.info = info
         self._index = index
         self._programs: dict[tuple[_SourceOf, int], Module] = {}
-        thread = ThreadPoolExecutor(1)
+        threads = ThreadPoolExecutor(_COMPILERS)
         self._compiling: dict[tuple[_SourceOf, int], Future[Binary]] = {
-            (source, size): thread.submit(_compiled, info.architecture, source(size))
+            (source, size): threads.submit(_compiled, info.architecture, source(size))
             for size in (4, 2, 8, 1)  # every search needs the first
             for source in (comparison_source, gather_source)
         }

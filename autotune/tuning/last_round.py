@@ -15,7 +15,7 @@ from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import SourceResults
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import MAX_SLOWER, affordable, choose_finalists, finalists
+from autotune.tuning.finalists import affordable, choose_finalists, finalists
 from autotune.tuning.finals import remeasure
 from autotune.tuning.groups import leaders
 from autotune.tuning.limits import NO_LIMITS, Limits
@@ -23,6 +23,7 @@ from autotune.tuning.stored_checks import Gaps, StoredChecks, late_text
 from autotune.tuning.ties import winner_and_ties
 
 MAX_BESIDE = 1  # finalists beside those that are needed
+MAX_BEHIND = 1.25  # times the shortest time, up to which those that are needed are timed again
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def last_round(
             best = finalists(trials.values(), MAX_BESIDE)
         else:
             best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
-        far = MAX_SLOWER * min(trial.score for trial in best if trial.score is not None)
+        far = MAX_BEHIND * min(trial.score for trial in best if trial.score is not None)
         others = (one for config in searched.needed if (one := trials[config]).score and one.score <= far)
         named = (*best[:1], *leaders(context.task.space, trials.values()), default, *others)
         needed = list({trial.config: trial for trial in named}.values())
