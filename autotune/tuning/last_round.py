@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,13 +78,12 @@ def last_round(
     is_strict = searched.limits.is_strict
     while True:
         now_s = time.perf_counter()
-        if searched.needed:  # those that are nearly as fast take part as well
+        if searched.needed:
             best = finalists(trials.values(), MAX_BESIDE)
         else:
             best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
-        far = MAX_BEHIND * min(trial.score for trial in best if trial.score is not None)
-        others = (one for config in searched.needed if (one := trials[config]).score and one.score <= far)
-        named = (*best[:1], *leaders(context.task.space, trials.values()), default, *others)
+        others = _near(best[0], [trials[config] for config in searched.needed])
+        named = (best[0], *leaders(context.task.space, trials.values()), default, *others)
         needed = list({trial.config: trial for trial in named}.values())
         chosen = affordable(best, needed, until_s - now_s if is_strict else math.inf)
         if known := _journaled(context, checks, best if is_strict else (), needed, chosen):
@@ -98,6 +97,12 @@ def last_round(
         for trial in chosen:
             if trial.config in found:
                 trials[trial.config] = mark_failed(context, trial, found[trial.config])
+
+
+def _near(fastest: Trial, trials: Iterable[Trial]) -> Iterator[Trial]:
+    """The trials that are nearly as fast."""
+    far = MAX_BEHIND * (fastest.score or math.inf)
+    yield from (trial for trial in trials if trial.score is not None and trial.score <= far)
 
 
 def decide(
