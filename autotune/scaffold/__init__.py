@@ -51,7 +51,7 @@ def scaffold(
         name: Name of the new space.
         text: Text of the source.
         words: The macros of portable.h.
-        entry: Name of the kernel; by default the first one.
+        entry: Name of the kernel; by default the first one that can be tuned as it is.
         assumed: What the source does not say.
         host: The program that launches the kernel, where there is one.
         include_dirs: Folders of headers, as the space file names them.
@@ -63,6 +63,11 @@ def scaffold(
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:
+        refused = (
+            text for text in source.refusals if text.startswith((f"{file}: {entry}:", f"{file}: {entry} "))
+        )
+        if (refusal := next(refused, None)) is not None:
+            raise InputError(refusal)
         known = ", ".join(kernel.entry for kernel in source.kernels)
         raise InputError(f"{file}: no kernel is called {entry!r}; it has {known}")
     kernel = source.kernels[0] if entry is None else kernels[entry]

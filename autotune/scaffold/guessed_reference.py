@@ -22,6 +22,7 @@ def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequen
     """
     written = [name for name, role in roles.items() if role not in (Role.IN, Role.LOCAL)]
     loops = re.search(r"\b(?:for|while)\b", kernel.body) is not None
+    arrays = {variable_name(name) for name in roles}
     results = []
     for name in written:
         stores = re.findall(rf"\b{name}\s*\[([^\[\]]+)\]\s*([-+*]?)=(?!=)\s*([^;]+);", kernel.body)
@@ -29,9 +30,9 @@ def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequen
             return ()
         index, operator, formula = stores[0]
         translated = _translated(formula, "".join(index.split()), kernel.arguments)
-        if not translated:
-            return ()
         changed = f"{variable_name(name)} {operator} ({translated})" if operator else translated
+        if not translated or not arrays & set(WORD.findall(changed)):  # a number has no shape
+            return ()
         results.append(f'"{name}": {changed}')
     if not results or len(results) != len({result.partition(":")[0] for result in results}):
         return ()

@@ -112,7 +112,8 @@ class Source:
     """What was found in a source: at least one kernel, in the order of the text.
 
     `text` is without comments and strings, `code` also without preprocessor directives other than pragmas;
-    `definitions` are the macros that it defines.
+    `definitions` are the macros that it defines. `refusals` say which kernels cannot be tuned as they are,
+    and why.
     """
 
     dialect: str
@@ -121,6 +122,7 @@ class Source:
     text: str
     code: str
     definitions: Mapping[str, str]
+    refusals: tuple[str, ...] = ()
 
     @property
     def constants(self) -> Mapping[str, str]:
@@ -144,7 +146,7 @@ def read_kernels(
     types = replace(known_types(plain, definitions, is_opencl=first == "opencl"), generic=assumed.generic)
     if _TEXTURE.search(plain):
         raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
-    dialect, found = _first_kernels(name, plain, types, host)
+    dialect, found, refusals = _first_kernels(name, plain, types, host)
     templates = {word for part in TEMPLATE.findall(plain) for word in WORD.findall(part)}
     provided = set(dialect_words) if dialect == "portable" else set()
     capitals = {word for word in WORD.findall(plain) if word.isupper()}
@@ -165,16 +167,26 @@ def read_kernels(
         *provided,
     }
     macros = tuple(find_macros(text, code, plain, taken, assumed.undefined))
-    return Source(dialect, kernels, macros, code, plain, definitions)
+    return Source(dialect, kernels, macros, code, plain, definitions, refusals)
 
 
-def _first_kernels(name: str, plain: str, types: KnownTypes, host: str) -> tuple[str, list[FoundKernel]]:
-    """The first dialect that a source has kernels of, and these kernels."""
+def _first_kernels(
+    name: str, plain: str, types: KnownTypes, host: str
+) -> tuple[str, list[FoundKernel], tuple[str, ...]]:
+    """The first dialect that a source has kernels of, these kernels, and why others cannot be tuned."""
     for dialect, introducer in _INTRODUCERS.items():
-        starts = [match.end() for match in introducer.finditer(plain)]
-        found = [kernel for start in starts if (kernel := _kernel(name, plain, start, dialect, types, host))]
+        found, refusals = [], []
+        for start in (match.end() for match in introducer.finditer(plain)):
+            try:
+                kernel = _kernel(name, plain, start, dialect, types, host)
+            except InputError as error:
+                refusals.append(str(error))
+            else:
+                found += [kernel] if kernel else []
         if found:
-            return dialect, found
+            return dialect, found, tuple(refusals)
+        if refusals:
+            raise InputError(refusals[0])
     raise InputError(
         f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "
         "__global__ (CUDA C++) or __kernel (OpenCL C)"

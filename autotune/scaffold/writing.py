@@ -210,6 +210,7 @@ def _launch(guess: Guess) -> list[str]:
             names = ", ".join(item.name for item in other.arguments if not item.symbol)
             listed = "" if other.entry.endswith(")") else f"({names})"
             lines.append(f"  # there is also {other.entry}{listed}")
+    lines += [f"  # cannot be tuned as it is: {refusal}" for refusal in guess.launch.source.refusals]
     return lines
 
 

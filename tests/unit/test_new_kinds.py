@@ -3,6 +3,7 @@
 import pytest
 
 from autotune.analysis.compiled_scaffold import KernelFile, compiled_scaffold
+from autotune.errors import InputError
 from autotune.scaffold import Assumptions, scaffold
 
 
@@ -162,3 +163,25 @@ def test_words_beside_a_type_do_not_change_it(written):
     text = f"__kernel void fill(__global float *y, {written} n) {{ y[get_global_id(0)] = n; }}"
     found = scaffold("kernel.cl", "kernel", text, "", None, Assumptions())
     assert [(item.name, item.dtype) for item in found.kernel.arguments] == [("y", "float32"), ("n", "int32")]
+
+
+def test_a_kernel_that_cannot_be_tuned_as_it_is_does_not_stand_in_the_way_of_others():
+    text = """
+        __kernel void draw(write_only image2d_t picture, int n) { }
+        __kernel void fill(__global float *y, int n) { if (get_global_id(0) < n) y[get_global_id(0)] = n; }
+        """
+    found = made(text)
+    refusal = "kernel.cu: draw: picture is an image; take a pointer to its elements instead, for autotune "
+    assert found.kernel.name == "fill"
+    assert f"# cannot be tuned as it is: {refusal}" in found.space
+    with pytest.raises(InputError, match=refusal):
+        scaffold("kernel.cu", "kernel", text, "", "draw")
+    with pytest.raises(InputError, match="no kernel is called 'dra'; it has fill"):
+        scaffold("kernel.cu", "kernel", text, "", "dra")
+    with pytest.raises(InputError, match=refusal):
+        made(text.partition("__kernel void fill")[0])
+
+
+def test_a_kernel_that_writes_a_number_gets_no_reference_for_a_number_has_no_shape():
+    found = made("__global__ void clear(float *y, int n) { int i = threadIdx.x; if (i < n) y[i] = 0; }")
+    assert found.guess.reference == ()

@@ -112,8 +112,9 @@ def test_a_shape_follows_from_the_index(body, arguments, shape):
 
 @pytest.mark.parametrize("name", ["local", "constants", "constant"])
 def test_an_array_that_is_called_like_a_memory_is_in_global_memory(name):
-    body = f"int i = threadIdx.x; if (i < n) {name}[i] = 1;"
-    assert roles(made(kernel(body, f"float *{name}, int n"))) == {name: Role.OUT}
+    body = f"int i = threadIdx.x; if (i < n) {name}[i] = x[i];"
+    found = roles(made(kernel(body, f"const float *x, float *{name}, int n")))
+    assert found == {"x": Role.IN, name: Role.OUT}
 
 
 @pytest.mark.parametrize(
