@@ -349,6 +349,7 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
     name, qualifiers = words[-1], set(words[:-1])
     type_text = " ".join(_QUALIFIERS.sub(" ", before.rpartition(name)[0]).split())
     kind = " ".join(word for word in WORD.findall(type_text) if word not in _WORDS_BESIDE_A_TYPE)
+    kind = "int" if "enum" in kind.split() else kind
     dtype, width = types.layout(kind)
     is_pointer = "*" in declared or bracket != ""
     if not kind or (dtype == UNKNOWN and not kind.isidentifier()):
@@ -359,8 +360,8 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
     fields = () if is_pointer else types.fields_of(kind)
     if dtype == STRUCT or (width > 1 and not is_pointer and not fields):
         raise InputError(
-            f"{place}: {name} is a structure of unknown layout, or one with arrays that is passed by value; "
-            "pass its fields as arguments of their own, or a pointer to it"
+            f"{place}: {name} is a structure of unknown layout, or one with pointers or many numbers that is "
+            "passed by value; pass its fields as arguments of their own, or a pointer to it"
         )
     is_const = re.search(r"\bconst\b", declared.partition("*")[0]) is not None
     return KernelArgument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autotune.core.brackets import closing
@@ -21,7 +21,17 @@ _DECLARED = re.compile(  # types that a source declares anywhere, also those who
     r"\busing\s+(\w+)\s*=|\btypedef\b[^;{}]*?(\w+)\s*(?:\[[^;]*)?;|\b(?:typename|class)\s+(\w+)|"
     r"\b(?:struct|class|union)\b[^;{}]*?(\w+)\s*(?:final\s*)?(?:[:<][^;{}]*)?\{"
 )
-_STRUCTURE = re.compile(r"\bstruct\s*(?:__align__\s*\(\s*\d+\s*\)\s*|alignas\s*\(\s*\d+\s*\)\s*)?(\w*)\s*\{")
+_ATTRIBUTES = (
+    r"((?:\s*(?:__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|(?:__align__|alignas)\s*\(\s*\d+\s*\)))*)\s*"
+)
+_STRUCTURE = re.compile(rf"\b(struct|class|union)\b{_ATTRIBUTES}(\w*)\s*\{{")
+_ALIAS = re.compile(rf"{_ATTRIBUTES}(\w*)\s*;")
+_ALIGNED = re.compile(r"(?:align\w*)\s*\(\s*(\d+)")
+_ACCESS = re.compile(r"\b(?:public|private|protected)\s*:")
+_ENUMERATION = re.compile(
+    r"\benum\s+(?:(?:class|struct)\s+)?(\w*)\s*(?::\s*([\w\s:]+?)\s*)?\{[^{}]*\}\s*(\w*)\s*;"
+)
+_MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
 _BODY = re.compile(r"\{[^{}]*\}")
 _METHOD = re.compile(r"[^;@]*\([^;@]*\)[^;@]*[;@]")  # with @ for its body
 _FIELD = re.compile(r"\s*((?:\w+\s+)+)([\w\s,\[\]]+)$")
@@ -132,6 +142,8 @@ def known_types(plain: str, definitions: Mapping[str, str], *, is_opencl: bool) 
         words = [word for word in WORD.findall(meaning) if word not in ("struct", "std", "const")]
         meanings.setdefault(name, []).append(" ".join(words))
     aliases = {name: widest_meaning(texts) for name, texts in meanings.items()}
+    for match in _ENUMERATION.finditer(plain):
+        aliases |= dict.fromkeys(filter(None, (match[1], match[3])), match[2] or "int")
     aliases = {"dim3": "uint3", **aliases, **definitions}
     declared = frozenset(name for names in _DECLARED.findall(plain) for name in names if name)
     known = KnownTypes(
@@ -141,12 +153,13 @@ def known_types(plain: str, definitions: Mapping[str, str], *, is_opencl: bool) 
     fields: dict[str, Sequence[tuple[str, str]]] = {}
     for match in _STRUCTURE.finditer(plain):
         end = closing(plain, match.end() - 1)
-        alias = re.compile(r"\s*(\w*)\s*;").match(plain, end + 1)
+        alias = _ALIAS.match(plain, end + 1)
+        attributes = match[2] + (alias[1] if alias else "")
         inside = _without_methods(plain[match.end() : end])
-        for name in filter(None, (match[1], alias and alias[1])):
+        for name in filter(None, (match[3], alias and alias[2])):
             known = replace(known, structures=structures)
-            structures[name] = _structure(inside, known)
-            fields[name] = _fields(inside, known)
+            structures[name] = _structure(inside, known, attributes, is_union=match[1] == "union")
+            fields[name] = _fields(inside, known) if match[1] != "union" and not attributes else []
     return replace(known, structures=structures, fields=fields)
 
 
@@ -154,7 +167,7 @@ def _without_methods(inside: str) -> str:
     """What stands in a structure, without its member functions."""
     while _BODY.search(inside):
         inside = _BODY.sub("@", inside)
-    return _METHOD.sub("", inside)
+    return _METHOD.sub("", _ACCESS.sub("", inside))
 
 
 def widest_meaning(meanings: Sequence[str]) -> str:
@@ -170,20 +183,51 @@ def widest_meaning(meanings: Sequence[str]) -> str:
 
 
 def _fields(inside: str, types: KnownTypes) -> list[tuple[str, str]]:
-    """Names and types of a structure's fields; none if one of them is no number."""
+    """Names and types of the numbers in a structure, also those of its arrays and vectors: `w_0`, `w_1`.
+
+    None if a field holds anything else, or does not lie where the numbers alone would.
+    """
     found: list[tuple[str, str]] = []
+    place = 0
+    widest = own_widest = 1
     for match in map(_FIELD.match, filter(None, (part.strip() for part in inside.split(";")))):
-        dtype, width = types.layout(" ".join(match[1].split())) if match else (STRUCT, 1)
-        if match is None or "[" in match[2] or width > 1 or dtype in (UNKNOWN, STRUCT):
+        kind = " ".join(match[1].split()) if match else ""
+        dtype, width = types.layout(kind) if match else (STRUCT, 1)
+        if match is None or dtype in (UNKNOWN, STRUCT):
             return []
-        found += [(name.strip(), dtype) for name in match[2].split(",")]
-    return found
+        widest = max(widest, types.alignment_bytes(kind))
+        own_widest = max(own_widest, assumed_bytes(dtype))
+        for name, count in _declared(match[2], types):
+            place = _round_up(place, assumed_bytes(dtype))
+            if count == 0 or place % types.alignment_bytes(kind):
+                return []
+            place += count * width * assumed_bytes(dtype)
+            numbers = range(count * width)
+            found += (
+                [(f"{name}_{number}", dtype) for number in numbers] if len(numbers) > 1 else [(name, dtype)]
+            )
+    is_alike = _round_up(place, widest) == _round_up(place, own_widest)
+    return found if is_alike and len(found) <= _MAX_FIELDS else []
 
 
-def _structure(fields: str, types: KnownTypes) -> tuple[str, int]:
+def _declared(names: str, types: KnownTypes) -> Iterator[tuple[str, int]]:
+    """The names of fields, each with its number of elements; 0 if that is not known."""
+    for name in names.split(","):
+        counts = [types.number(count) for count in re.findall(r"\[([^\]]*)\]", name)]
+        is_known = all(count.isdigit() for count in counts)
+        yield name.partition("[")[0].strip(), math.prod(map(int, counts)) if is_known else 0
+
+
+def _round_up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
+def _structure(fields: str, types: KnownTypes, attributes: str, *, is_union: bool) -> tuple[str, int]:
     """A structure as so many elements of one type, of bytes where its fields differ."""
     dtypes: set[str] = set()
-    size_bytes = widest = 0
+    is_packed = "packed" in attributes
+    size_bytes = 0
+    widest = max([1, *map(int, _ALIGNED.findall(attributes))])
     for text in filter(None, (part.strip() for part in fields.split(";"))):
         match = _FIELD.match(text)
         kind = " ".join(match[1].split()) if match else ""
@@ -194,17 +238,17 @@ def _structure(fields: str, types: KnownTypes) -> tuple[str, int]:
         if match is None or dtype == STRUCT:
             return STRUCT, 1
         dtypes.add(dtype)
-        aligned = types.alignment_bytes(kind)
+        aligned = 1 if is_packed else types.alignment_bytes(kind)
         widest = max(widest, aligned)
-        for name in match[2].split(","):
-            counts = [types.number(count) for count in re.findall(r"\[([^\]]*)\]", name)]
-            if not all(count.isdigit() for count in counts):
+        for _, count in _declared(match[2], types):
+            if count == 0:
                 return STRUCT, 1
-            total = width * math.prod(map(int, counts))
-            size_bytes = -(-size_bytes // aligned) * aligned + total * assumed_bytes(dtype)
+            total_bytes = count * width * assumed_bytes(dtype)
+            before = 0 if is_union else _round_up(size_bytes, aligned)
+            size_bytes = max(size_bytes, before + total_bytes)
     if not dtypes:
         return STRUCT, 1
-    size_bytes = -(-size_bytes // widest) * widest
+    size_bytes = _round_up(size_bytes, widest)
     dtype = dtypes.pop() if len(dtypes) == 1 else "uint8"
     return dtype, size_bytes // assumed_bytes(dtype)
 

@@ -185,3 +185,48 @@ def test_a_kernel_that_cannot_be_tuned_as_it_is_does_not_stand_in_the_way_of_oth
 def test_a_kernel_that_writes_a_number_gets_no_reference_for_a_number_has_no_shape():
     found = made("__global__ void clear(float *y, int n) { int i = threadIdx.x; if (i < n) y[i] = 0; }")
     assert found.guess.reference == ()
+
+
+@pytest.mark.parametrize(
+    ("declared", "layout"),
+    [
+        ("typedef struct { float x; char kind; } __attribute__((packed)) cell;", ("uint8", 5)),
+        ("struct __attribute__((aligned(16))) cell { float x, y, z; };", ("float32", 4)),
+        ("struct __align__(8) cell { int first; };", ("int32", 2)),
+        ("typedef union { float f; unsigned int bits[3]; } cell;", ("uint8", 12)),
+        ("class cell { public: float x; float y; };", ("float32", 2)),
+    ],
+    ids=["packed", "aligned", "aligned in CUDA", "union", "class"],
+)
+def test_structures_with_attributes_unions_and_classes_have_their_size(declared, layout):
+    text = f"{declared} __kernel void fill(__global cell *y) {{ y[get_global_id(0)].x = 1; }}"
+    argument = scaffold("kernel.cl", "kernel", text, "").kernel.arguments[0]
+    assert (argument.dtype, argument.width) == layout
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ("int n; float w[2];", "fields: {n: int32, w_0: float32, w_1: float32}"),
+        ("float2 at; float mass;", ""),  # padded at its end
+        ("float3 at; float mass;", "fields: {at_0: float32, at_1: float32, at_2: float32, mass: float32}"),
+        ("float mass; float2 at;", ""),
+        ("float w[N];", ""),
+    ],
+)
+def test_arrays_and_vectors_in_a_structure_that_is_passed_by_value_are_numbers(fields, found):
+    text = f"struct P {{ {fields} }}; __global__ void fill(float *y, P p) {{ y[threadIdx.x] = 1; }}"
+    if found:
+        assert found in made(text).space
+    else:
+        with pytest.raises(InputError, match="p is a structure of unknown layout, or one with pointers or"):
+            made(text)
+
+
+def test_an_enumeration_is_a_whole_number_whether_or_not_the_source_declares_it():
+    text = """
+        enum class Side : unsigned char { LEFT, RIGHT };
+        typedef enum { NEAR, FAR } range_t;
+        __global__ void fill(float *y, Side side, range_t range, enum pool op) { y[threadIdx.x] = 1; }
+        """
+    assert [item.dtype for item in made(text).kernel.arguments] == ["float32", "uint8", "int32", "int32"]

@@ -497,7 +497,7 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
             "sample.cu: sample is a template, and nothing can be guessed for its parameter 'typename... T'",
         ),
         (
-            "struct P { int n, k[2]; }; " + kernel("", "P m"),
+            "struct P { int n, *k; }; " + kernel("", "P m"),
             "m is a structure of unknown layout, or one with",
         ),
         (kernel("", "float **m"), "float **m: autotune passes plain arrays and numbers only"),
