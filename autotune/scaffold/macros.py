@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from autotune.core.brackets import split_arguments
 from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS, SCALARS
 
 DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)[ \t]*([^\n]*)$", re.MULTILINE)
@@ -28,6 +29,10 @@ _BRACKETED = re.compile(rf"[(\[{{]\s*({_LIST.pattern})\s*[)\]}}]")
 _CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b([^\n]*)$", re.MULTILINE)
 _WANTED = re.compile(r"(?<![!\w])(\w+)\s*==\s*(\d+)\b|\A[\s(]*([A-Za-z_]\w*)[\s)]*\Z")
 _TEST = re.compile(r"^[ \t]*#[ \t]*(ifdef|ifndef|if|elif)\b([^\n]*)$", re.MULTILINE)
+_DEMANDED = re.compile(  # a macro that the user has to define
+    r"^[ \t]*#[ \t]*if(?:ndef|[ \t]*!\s*defined)\b[^\n]*\n\s*#[ \t]*error\b[^\n]*\n\s*#[ \t]*endif\b",
+    re.MULTILINE,
+)
 _COMPARED = re.compile(r"(?:[(&|!,?:=]|\b(?:el)?if|\breturn)\s*\b([A-Za-z_]\w*)\s*[=!]=\s*(\w+)")
 _DECLARED = re.compile(
     r"(?:\bconstexpr|^(?:static[ \t]+)?const)[ \t]+(?:static[ \t]+|const[ \t]+)*"
@@ -37,13 +42,17 @@ _DECLARED = re.compile(
 _VARIABLE = re.compile(rf"\b(?:{'|'.join(sorted(SCALARS, key=len, reverse=True))})\s+\**\s*(\w+)")
 _PRODUCT = re.compile(r"\(?\s*\w+(?:\s*\*\s*\w+)*\s*\)?")
 _DEPTH = 4  # of constants, one in another
+_FUNCTION = re.compile(
+    r"(?:^|[;}])\s*((?:[A-Za-z_]\w*[\s*]+)+)\w+\s*\((?:[^;{}()]|\([^;{}()]*\))*\)\s*\{", re.M
+)
 _EXTENSION = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+OPENCL\b[^\n]*$", re.MULTILINE)
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
 _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
 _IMAGE = re.compile(r"(?i)textures?|image|_tex")
 _BUILT_IN = re.compile(
-    r"__\w*|DTYPE\w*|CLK_\w+|CL_\w+|CUDA\w*|M_\w+|(?:FLT|DBL|HALF|FP)_\w+|"
+    r"__\w*|DTYPE\w*|CLK_\w+|CL_\w+|CUDA\w*|(?:FLT|DBL|HALF|FP)_\w+|"
     r"(?:U?CHAR|SCHAR|U?SHRT|U?INT|U?LONG|U?LLONG|SIZE)_(?:MAX|MIN|BIT|WIDTH)|"
+    r"M_(?:E|LOG2E|LOG10E|LN2|LN10|PI|PI_2|PI_4|1_PI|2_PI|2_SQRTPI|SQRT2|SQRT1_2)(?:_[FH])?|"
     r"NULL|INFINITY|NAN|HUGE_VALF?|TRUE|FALSE|NDEBUG|MAXFLOAT|cl_(?:khr|amd|intel|nv)_\w+|defined|true|false"
 )
 
@@ -196,29 +205,42 @@ def expand_qualifiers(meanings: Mapping[str, Sequence[str]], plain: str) -> str:
     return plain
 
 
-def expand_introducers(code: str, plain: str, introducer: re.Pattern[str]) -> str:
-    """Replace the macros of `code` in `plain` that stand for the beginning of a kernel, or for all of it."""
-    for alias, meaning in ((match[1], match[3]) for match in DEFINITION.finditer(code) if not match[2]):
+def expand_introducers(
+    code: str, plain: str, introducer: re.Pattern[str], definitions: Mapping[str, str]
+) -> str:
+    """Write out the macros of `code` in `plain` that a kernel begins with, and those in signatures and types.
+
+    `definitions` are the macros without arguments.
+    """
+    for alias, meaning in definitions.items():
         if introducer.search(meaning):
             plain = re.sub(rf"\b{alias}\b", meaning.replace("\\", r"\\"), plain)
-    for alias, names, meaning in _FUNCTION_LIKE.findall(code):
-        is_name = re.search(rf"\b__global__\b[^;{{}}(]*\b{alias}\s*\(", plain) is not None
-        if is_name or introducer.search(meaning):
-            plain = _call_replaced(plain, alias, [name.strip() for name in names.split(",")], meaning)
+    for _ in range(_DEPTH):  # one macro stands for another
+        before = plain
+        for alias, names, meaning in _FUNCTION_LIKE.findall(code):
+            declared = rf"(?:{introducer.pattern}|\btypedef\b)[^;{{}}]*\b{alias}\s*\("
+            if introducer.search(meaning) or re.search(declared, plain):
+                plain = _call_replaced(plain, alias, names, meaning, definitions)
+        if plain == before:
+            break
     return plain
 
 
 def expand_calls(code: str, body: str) -> str:
     """Write out the macros with arguments that a source defines."""
     for alias, names, meaning in _FUNCTION_LIKE.findall(code):
-        body = _call_replaced(body, alias, [name.strip() for name in names.split(",")], f"({meaning})")
+        body = _call_replaced(body, alias, names, f"({meaning})", {})
     return body
 
 
-def _call_replaced(plain: str, alias: str, names: list[str], meaning: str) -> str:
+def _call_replaced(plain: str, alias: str, names: str, meaning: str, definitions: Mapping[str, str]) -> str:
+    """A text with the meaning of a macro in place of its calls; what is pasted (`##`) is taken as it is."""
+    values = {} if "##" in meaning else definitions
+
     def replaced(match: re.Match[str]) -> str:
-        given = dict(zip(names, (part.strip() for part in match[1].split(",")), strict=False))
-        return re.sub(r"\s*##\s*", "", with_values(meaning, given))
+        given = (with_values(part, values) for part in split_arguments(match[1]))
+        arguments = dict(zip(split_arguments(names), given, strict=False))
+        return re.sub(r"\s*##\s*", "", with_values(meaning, arguments))
 
     return re.sub(rf"\b{alias}\s*\(((?:[^()]|\([^()]*\))*)\)", replaced, plain)
 
@@ -226,7 +248,7 @@ def _call_replaced(plain: str, alias: str, names: list[str], meaning: str) -> st
 def _tests(code: str, defaults: Collection[str]) -> dict[str, str]:
     """How the preprocessor tests each word; tests around a default do not count."""
     tests: dict[str, str] = {}
-    for kind, condition in _TEST.findall(code):
+    for kind, condition in _TEST.findall(_DEMANDED.sub("", code)):
         for word in WORD.findall(condition):
             if kind == "ifndef" and word in defaults:
                 continue
@@ -237,6 +259,12 @@ def _tests(code: str, defaults: Collection[str]) -> dict[str, str]:
             else:
                 tests[word] = "if"
     return tests
+
+
+def qualifiers(plain: str, words: Collection[str]) -> set[str]:
+    """Those of some words that stand before the type of a function: `INLINE float twice(float x) {`."""
+    found = {word for match in _FUNCTION.finditer(plain) for word in WORD.findall(match[1])[:-1]}
+    return found & set(words)
 
 
 def _is_condition(word: str, plain: str) -> bool:

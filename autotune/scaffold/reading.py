@@ -24,6 +24,7 @@ from autotune.scaffold.macros import (
     expand_introducers,
     expand_qualifiers,
     find_macros,
+    qualifiers,
     with_values,
 )
 from autotune.scaffold.templates import TemplateParameter, read_template, refuse_functions
@@ -141,7 +142,8 @@ def read_kernels(
     code = bare_code(text)
     meanings = defined_meanings(code)
     definitions = {name: widest_meaning(texts) for name, texts in meanings.items()}
-    plain = expand_introducers(code, expand_qualifiers(meanings, _DIRECTIVE.sub("", code)), _EXPANDED)
+    plain = expand_qualifiers(meanings, _DIRECTIVE.sub("", code))
+    plain = expand_introducers(code, plain, _EXPANDED, definitions)
     first = next((dialect for dialect, words in _INTRODUCERS.items() if words.search(plain)), "")
     types = replace(known_types(plain, definitions, is_opencl=first == "opencl"), generic=assumed.generic)
     if _TEXTURE.search(plain):
@@ -153,6 +155,7 @@ def read_kernels(
     capitals -= definitions.keys() | templates | provided
     declared = [word for word in (*assumed.undefined, *sorted(capitals)) if types.is_unknown(word)]
     own = {word: types.stand_in(word) for word in declared}
+    own |= dict.fromkeys(qualifiers(plain, {*assumed.undefined, *capitals} - own.keys()), "")
     kernels = tuple(
         replace(kernel, types={**kernel.types, **own}, place=_place(kernel.name, code))
         for kernel in _told_apart(found, has_overloads=dialect == "cuda")

@@ -188,7 +188,7 @@ def _types(launch: GuessedLaunch) -> list[str]:
         return []
     options = ", ".join(f"-D{name}: \"'{meaning}'\"" for name, meaning in launch.kernel.types.items())
     language = "opencl" if launch.source.dialect == "opencl" else "cuda"
-    return ["compiler_options:", f"  {language}: {{{options}}}  # types that the compiler does not take"]
+    return ["compiler_options:", f"  {language}: {{{options}}}  # words that the source does not define"]
 
 
 def _launch(guess: Guess) -> list[str]:

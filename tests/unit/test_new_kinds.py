@@ -230,3 +230,35 @@ def test_an_enumeration_is_a_whole_number_whether_or_not_the_source_declares_it(
         __global__ void fill(float *y, Side side, range_t range, enum pool op) { y[threadIdx.x] = 1; }
         """
     assert [item.dtype for item in made(text).kernel.arguments] == ["float32", "uint8", "int32", "int32"]
+
+
+def test_macros_that_stand_for_others_are_written_out_in_names_and_types():
+    text = """
+        #define PASTE_(a, b) a##b
+        #define PASTE(a, b) PASTE_(a, b)
+        #define KERNEL(name) __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void PASTE(name, _of)
+        #define WIDTH 4
+        typedef PASTE(float, WIDTH) vec;
+        KERNEL(scale)(__global vec *x, __global PASTE(int, WIDTH) *y) { x[get_global_id(0)] *= 2; }
+        """
+    found = made(text).kernel
+    assert (found.entry, found.block) == ("scale_of", ("64", "1", "1"))
+    assert [(item.dtype, item.width) for item in found.arguments] == [("float32", 4), ("int32", 4)]
+
+
+def test_a_macro_that_the_source_demands_is_a_parameter_whatever_its_name():
+    text = "#ifndef IMAGE_WIDTH\n#error define IMAGE_WIDTH\n#endif\n" + KERNEL.replace("= 1", "= IMAGE_WIDTH")
+    assert "IMAGE_WIDTH" in chosen(text)
+    text = "#ifdef USE_IMAGE\n#endif\n" + KERNEL
+    assert set(chosen(text)) == {"BLOCK_SIZE"}
+
+
+def test_an_undefined_word_before_the_type_of_a_function_stands_for_nothing():
+    text = """
+        INLINE_FUNC REAL twice(const REAL x) { return M_INV_4PI * x * M_PI; }
+        __kernel void fill(__global REAL *y) { y[get_global_id(0)] = twice(1); }
+        """
+    found = scaffold("kernel.cl", "kernel", text, "")
+    assert found.kernel.types == {"REAL": "float", "INLINE_FUNC": ""}
+    assert "opencl: {-DREAL: \"'float'\", -DINLINE_FUNC: \"''\"}" in found.space
+    assert {item.name for item in found.guess.launch.parameters} == {"M_INV_4PI", "BLOCK_SIZE"}
