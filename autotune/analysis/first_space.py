@@ -16,6 +16,7 @@ from autotune.analysis.compiled_scaffold import (
     has_host_code,
     has_nvrtc,
 )
+from autotune.analysis.missing_definitions import what_helps
 from autotune.analysis.stand_in_headers import write_stand_ins
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
@@ -99,7 +100,8 @@ def _first_space(path: Path, entry: str | None, observer: Observer) -> FirstSpac
     files.write(made)
     can_run = _can_run(dialect)
     if draft.complaint:
-        tried = Note(False, f"the default does not compile yet: {first_error(draft.complaint)}")
+        what = f"the default does not compile yet: {first_error(draft.complaint)}"
+        tried = Note(False, what + what_helps(draft.complaint, path))
     else:
         tried = _tried(files.space, observer, can_run=can_run)
         if can_run and not tried.is_good:

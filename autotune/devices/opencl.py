@@ -167,7 +167,7 @@ class OpenCLDevice(BasicDeviceMixin):
                 program = cl.link_program(self._context, [program])
             else:
                 program.build()
-            return {kernel.function_name: kernel for kernel in program.all_kernels()}
+            return kernels_by_name(program)
         except cl.Error as error:
             raise LaunchError(f"the driver refuses the binary: {error}") from None
 
@@ -256,6 +256,14 @@ def _memory(size_bytes: int) -> Iterator[None]:
         if isinstance(error, cl.MemoryError) or error.code == cl.status_code.INVALID_BUFFER_SIZE:
             raise OutOfMemory(f"a buffer of {size_bytes} bytes: {error}") from None
         raise
+
+
+def kernels_by_name(program: cl.Program) -> dict[str, cl.Kernel]:
+    """The kernels of a built program by their names in the source.
+
+    PoCL puts `_cl_` before a kernel's name that is also one of OpenCL's functions, such as `step`.
+    """
+    return {kernel.function_name.removeprefix("_cl_"): kernel for kernel in program.all_kernels()}
 
 
 def build_log(text: str) -> str:

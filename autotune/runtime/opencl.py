@@ -14,7 +14,7 @@ from autotune.compilers.base import driver_compiler
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.trials import Binary
 from autotune.devices.element_types import numpy_dtype
-from autotune.devices.opencl import build_log
+from autotune.devices.opencl import build_log, kernels_by_name
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make, Repeat, native_name
@@ -205,8 +205,9 @@ class _Prepared:
         ]
         self._launches = []
         try:
+            names = {name: kernel.function_name for name, kernel in kernels_by_name(program).items()}
             for step in plan.launches:
-                kernel = cl.Kernel(program, step.entry)
+                kernel = cl.Kernel(program, names.get(step.entry, step.entry))
                 for number, name in enumerate(step.arguments):
                     if name not in places:
                         kernel.set_arg(number, values[name])

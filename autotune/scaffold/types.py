@@ -115,13 +115,17 @@ class KnownTypes:
         return self.layout(name)[0] == UNKNOWN and re.search(used, self.code) is not None
 
     def stand_in(self, name: str) -> str:
-        """A type for one that the source leaves to its user: whole numbers if they are shifted or masked."""
+        """A type for one that the source leaves to its user.
+
+        Whole numbers if they are shifted, masked or stand in an index.
+        """
         width = re.search(r"[234]$", name)
         variables = "|".join(re.findall(rf"\b{name}\s+\**\s*(?:(?:__)?restrict(?:__)?\s+)?(\w+)", self.code))
+        index = rf"\[[^\[\]]*\b(?:{variables})\b"
         bits = rf"\b(?:{variables})\b\s*(?:\[[^\[\]]*\]\s*)?(?:<<|>>|%|\^|&(?!&)|\|(?!\|))"
         if _BYTE.search(name):
             return "uchar" + (width[0] if width else "")
-        if variables and re.search(bits, self.code):
+        if variables and re.search(f"{bits}|{index}", self.code):
             return f"uint{width[0]}" if width else "unsigned"
         return "float" + (width[0] if width else "")
 

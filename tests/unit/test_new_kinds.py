@@ -262,3 +262,8 @@ def test_an_undefined_word_before_the_type_of_a_function_stands_for_nothing():
     assert found.kernel.types == {"REAL": "float", "INLINE_FUNC": ""}
     assert "opencl: {-DREAL: \"'float'\", -DINLINE_FUNC: \"''\"}" in found.space
     assert {item.name for item in found.guess.launch.parameters} == {"M_INV_4PI", "BLOCK_SIZE"}
+
+
+def test_an_undefined_type_that_indexes_is_whole():
+    text = "__kernel void gather(__global REAL *y, __global PLACE *at) { y[0] = y[at[get_global_id(0)]]; }"
+    assert made(text).kernel.types == {"REAL": "float", "PLACE": "unsigned"}

@@ -68,3 +68,9 @@ def test_machine_code_for_a_wide_grid_serves_smaller_ones_that_run_later(
     cold = os.environ | cold_environment(str(tmp_path))
     subprocess.run([sys.executable, "-c", GRIDS, SOURCE, *blocks], env=cold, check=True)
     assert len(list(tmp_path.rglob("twice.so"))) == compilations
+
+
+def test_a_kernel_that_is_called_like_a_function_of_opencl_is_found(compiler):
+    """PoCL renames its own functions by macros, and the kernel with them."""
+    source = SOURCE.replace("twice", "step")
+    assert list(OpenCLDevice(0).load(compiler.compile(source, ()))) == ["step"]

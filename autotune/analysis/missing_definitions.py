@@ -1,0 +1,52 @@
+"""Say what to do about a function that a compiler does not find: another file or device may have it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from autotune.compilers.base import undefined_names
+from autotune.core.text import bare_code
+
+_SOURCES = frozenset((".c", ".cl", ".clh", ".cu", ".cuh", ".h", ".hpp", ".inc", ".opencl"))
+_MAX_BYTES = 1_000_000  # of a file that is searched
+_EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
+    (re.compile(r"\b(?:get_)?(?:intel_)?sub_group_|\bget_\w*sub_group|cl_\w+_subgroups"), "cl_khr_subgroups"),
+    (re.compile(r"cl_khr_fp16"), "cl_khr_fp16"),
+    (re.compile(r"cl_khr_int64_base_atomics|\batom_\w+"), "cl_khr_int64_base_atomics"),
+)
+
+
+def what_helps(complaint: str, source: Path) -> str:
+    """What to do about a compiler's complaint, as the end of a sentence; empty if that is not known."""
+    for words, extension in _EXTENSIONS:
+        if words.search(complaint):
+            return f"; it needs a device with {extension}, which --device of autotune search names"
+    text = bare_code(source.read_text())
+    called = [word for word in undefined_names(complaint) if re.search(rf"\b{word}\s*\(", text)]
+    if not called:
+        return ""
+    place = f"at the top of {source.name}"
+    for file in _neighbours(source):
+        if _defines(called[0], file):
+            name = file.relative_to(source.parent)
+            return f'; {name} defines {called[0]}: write #include "{name}" {place}'
+    missing = f"; no file beside {source.name} defines {called[0]}"
+    return f"{missing}: write it, or #include the file that does, {place}"
+
+
+def _neighbours(source: Path) -> list[Path]:
+    """The other sources in the folder of a source, and in folders of that."""
+    files = (file for pattern in ("*", "*/*") for file in sorted(source.parent.glob(pattern)))
+    return [
+        file
+        for file in files
+        if file != source and file.suffix in _SOURCES and file.is_file() and file.stat().st_size <= _MAX_BYTES
+    ]
+
+
+def _defines(name: str, file: Path) -> bool:
+    """Whether a file defines a function, or a macro that is called like one."""
+    macro = rf"#[ \t]*define[ \t]+{name}\("
+    function = rf"\b{name}\s*\((?:[^;{{}}()]|\([^;{{}}()]*\))*\)\s*\{{"
+    return re.search(f"{macro}|{function}", bare_code(file.read_text(errors="replace"))) is not None
