@@ -28,6 +28,7 @@ from autotune.scaffold.assumptions import USUAL
 ARCHITECTURE = "sm_90"  # that is compiled for
 _ATTEMPTS = 4  # to find what the source leaves to its user
 _TIMEOUT_S = 120.0
+_PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
 _INTRODUCER = re.compile(
     r"\b(?:KERNEL|__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b|\bvoid\s+kernel\b"
 )
@@ -77,10 +78,11 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Draft:
     A default that takes too much shared memory gives way to one that takes little.
     """
     source = read_source(kernel.path, [kernel.path.parent / folder for folder in kernel.include_dirs])
-    text, host = _texts(kernel.path, source.text)
+    text, own, host = _texts(kernel.path, source.text)
     for _ in range(_ATTEMPTS):
         made = scaffold(
             *(kernel.path.name, kernel.name, text, portable_names(), kernel.entry, assumed),
+            own=own,
             host=host,
             include_dirs=kernel.include_dirs,
         )
@@ -93,11 +95,18 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Draft:
     return draft
 
 
-def _texts(path: Path, whole: str) -> tuple[str, str]:
-    """The kernels' text, that of the file itself if it has one, and the program that launches them."""
+def _texts(path: Path, whole: str) -> tuple[str, str, str]:
+    """The text for the device with headers other than portable.h, the file's own, and the host's program.
+
+    The file's own is empty if it has no kernel.
+    """
     own = path.read_text()
-    text = own if _INTRODUCER.search(device_part(own) if "__global__" in own else own) else whole
-    return device_part(text) if "__global__" in text else text, own if "<<<" in own else ""
+    host = own if "<<<" in own else ""
+    own = device_part(own) if "__global__" in own else own
+    if not _INTRODUCER.search(own):
+        own = ""
+    text = own if own and _PORTABLE.search(own) else whole
+    return device_part(text) if "__global__" in text else text, own, host
 
 
 def has_host_code(path: Path) -> bool:

@@ -41,6 +41,7 @@ def scaffold(
     entry: str | None = None,
     assumed: Assumptions = USUAL,
     *,
+    own: str = "",
     host: str = "",
     include_dirs: tuple[str, ...] = (),
 ) -> Scaffold:
@@ -49,17 +50,18 @@ def scaffold(
     Args:
         file: Name of the source file.
         name: Name of the new space.
-        text: Text of the source.
+        text: Text of the source, with headers.
         words: The macros of portable.h.
         entry: Name of the kernel; by default the first one that can be tuned as it is.
         assumed: What the source does not say.
+        own: Text of the source without headers, where that is another one.
         host: The program that launches the kernel, where there is one.
         include_dirs: Folders of headers, as the space file names them.
 
     Raises:
         InputError: The source has no such kernel, or none that can be tuned as it is.
     """
-    source = read_kernels(file, text, words, assumed, bare_code(host))
+    source = read_kernels(file, text, words, assumed, bare_code(host), bare_code(own or text))
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:

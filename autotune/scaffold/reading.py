@@ -132,12 +132,13 @@ class Source:
 
 
 def read_kernels(
-    name: str, text: str, dialect_words: Iterable[str], assumed: Assumptions, host: str
+    name: str, text: str, dialect_words: Iterable[str], assumed: Assumptions, host: str, own: str
 ) -> Source:
     """Read a source; `dialect_words` are the macros of portable.h, `name` is for messages.
 
-    `host` is the program that launches the kernels. Raises InputError when there is no kernel, or one that no
-    launch plan can call.
+    `host` is the program that launches the kernels. Kernels of `own`, the source without headers, come first,
+    and macros that only headers use are left to these. Raises InputError when there is no kernel, or one that
+    no launch plan can call.
     """
     code = bare_code(text)
     meanings = defined_meanings(code)
@@ -154,10 +155,10 @@ def read_kernels(
     capitals = {word for word in WORD.findall(plain) if word.isupper()}
     capitals -= definitions.keys() | templates | provided
     declared = [word for word in (*assumed.undefined, *sorted(capitals)) if types.is_unknown(word)]
-    own = {word: types.stand_in(word) for word in declared}
-    own |= dict.fromkeys(qualifiers(plain, {*assumed.undefined, *capitals} - own.keys()), "")
+    stand_ins = {word: types.stand_in(word) for word in declared}
+    stand_ins |= dict.fromkeys(qualifiers(plain, {*assumed.undefined, *capitals} - stand_ins.keys()), "")
     kernels = tuple(
-        replace(kernel, types={**kernel.types, **own}, place=_place(kernel.name, code))
+        replace(kernel, types={**kernel.types, **stand_ins}, place=_place(kernel.name, code))
         for kernel in _told_apart(found, has_overloads=dialect == "cuda")
     )
     taken = {
@@ -169,7 +170,10 @@ def read_kernels(
         *types.declared,
         *provided,
     }
-    macros = tuple(find_macros(text, code, plain, taken, assumed.undefined))
+    of_headers = {*WORD.findall(code)} - {*WORD.findall(own), *assumed.undefined}
+    kernels = tuple(sorted(kernels, key=lambda kernel: kernel.name in of_headers))
+    found_macros = find_macros(text, code, plain, taken, assumed.undefined)
+    macros = tuple(macro for macro in found_macros if macro.name not in of_headers)
     return Source(dialect, kernels, macros, code, plain, definitions, refusals)
 
 

@@ -267,3 +267,18 @@ def test_an_undefined_word_before_the_type_of_a_function_stands_for_nothing():
 def test_an_undefined_type_that_indexes_is_whole():
     text = "__kernel void gather(__global REAL *y, __global PLACE *at) { y[0] = y[at[get_global_id(0)]]; }"
     assert made(text).kernel.types == {"REAL": "float", "PLACE": "unsigned"}
+
+
+def test_types_and_macros_are_also_read_from_the_headers_of_a_source(tmp_path):
+    (tmp_path / "own.h").write_text(
+        "#define EDGE 16\n#define HELPER(x) (x * DEPTH)\n#ifndef ROWS\n#define ROWS 4\n#endif\n"
+        "typedef struct { float x, y, z; } Vec3;\n"
+        "__kernel void other(__global float *y) { y[get_global_id(0)] = 1; }\n"
+    )
+    (tmp_path / "fill.cl").write_text(
+        '#include "own.h"\n__kernel void fill(__global Vec3 *y) { y[get_global_id(0)].x = EDGE * ROWS; }\n'
+    )
+    draft = compiled_scaffold(KernelFile(tmp_path / "fill.cl", "fill"))
+    assert (draft.made.kernel.name, draft.complaint) == ("fill", "")
+    assert draft.made.kernel.arguments[0].width == 3
+    assert {item.name for item in draft.made.guess.launch.parameters} == {"ROWS", "BLOCK_SIZE"}
