@@ -27,7 +27,7 @@ from autotune.scaffold.host_grid import host_grid
 from autotune.scaffold.index_bounds import LaunchShape
 from autotune.scaffold.macros import WORD, Macro, expand_calls, wanted_values, with_constants
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
-from autotune.scaffold.scalar_values import is_offset, scalar_value
+from autotune.scaffold.scalar_values import is_called, is_offset, scalar_value
 from autotune.scaffold.tiles import (
     INDEXED,
     is_blocked,
@@ -48,6 +48,12 @@ _SIZE = re.compile(
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
 _DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w\s]+?)\s+\w+\s*\[\s*\]")
+
+_GRID_BARRIER = re.compile(
+    r"\bthis_grid\s*\(\s*\)\s*\.\s*sync\b|"
+    r"\b(\w+)\s*=\s*(?:\w+\s*::\s*)*this_grid\s*\(.*(?:\b\1\s*\.\s*sync\b|\bsync\s*\(\s*\1\b)",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,11 @@ class GuessedLaunch:
         """What macros and constants of the source stand for that are no parameters."""
         tuned = self.values
         return {name: text for name, text in self.source.constants.items() if name not in tuned}
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether the kernel has a barrier of the whole grid, for which all blocks have to be resident."""
+        return _GRID_BARRIER.search(self.kernel.body) is not None
 
     @property
     def shared_bytes(self) -> str:
@@ -218,6 +229,7 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
     Without the former these are those that bound any index, else the first, else n.
     """
     integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
+    integers = [name for name in integers if not is_called(name, kernel.body)]
     able = [name for name in integers if not is_offset(name, kernel.body)]
     chosen = [name for name in integers if _SIZE.fullmatch(name)]
     if chosen:

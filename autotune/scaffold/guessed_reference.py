@@ -64,9 +64,10 @@ def _translated(formula: str, index: str, arguments: Sequence[KernelArgument]) -
     text = re.sub(r"\b([A-Za-z_]\w*)\s*\[([^\[\]]+)\]", element, _NUMBER.sub(r"\1", formula))
     if not re.fullmatch(r"[\w\s.+*/()-]+", text) or (whole and "/" in text):
         return ""
+    called = set(re.findall(r"\b(\w+)\s*\(", text))
     for word in set(WORD.findall(text)):
         function = word.removesuffix("f") if word != "f" else word
-        if word in known:
+        if word in known and word not in called:
             text = re.sub(rf"\b{word}\b", variable_name(word), text)
         elif function in _FUNCTIONS or word in _FUNCTIONS:
             name = {"fabs": "abs"}.get(function, function)

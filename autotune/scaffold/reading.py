@@ -27,7 +27,7 @@ from autotune.scaffold.macros import (
     qualifiers,
     with_values,
 )
-from autotune.scaffold.templates import TemplateParameter, read_template, refuse_functions
+from autotune.scaffold.templates import TemplateParameter, read_template, with_function_objects
 from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, known_types, widest_meaning
 
 # The keyword before a kernel, by dialect; the first dialect with a match is that of the source.
@@ -217,12 +217,14 @@ def _kernel(
     called, before = words[-1], plain[:start].rstrip()
     launches = host_launches(called, host) if dialect == "cuda" else []
     template = read_template(f"{name}: {called}", before, launches, types) if dialect == "cuda" else ()
-    types = types.with_parameters({item.name: item.given for item in template if item.kind == "type"})
     inside = _expanded_lists(signature[opening + 1 : closing(signature, opening)], types)
     listed = _alternatives_removed(text for text in split_arguments(inside) if text != "void")
     body = plain[end.end() : closing(plain, end.start())]
+    template = with_function_objects(f"{name}: {called}", template, listed, body, types)
+    types = types.with_parameters(
+        {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}
+    )
     arguments = [_argument(f"{name}: {called}", text, types) for text in listed]
-    refuse_functions(f"{name}: {called}", template, listed, body)
     kinds = dict.fromkeys(argument.type_name for argument in arguments if argument.dtype == UNKNOWN)
     if dialect == "cuda":
         arguments += [item for item in _variables(plain, types) if _is_used(item.name, body, plain)]
@@ -352,7 +354,10 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
         if word in _UNSUPPORTED:
             raise InputError(f"{place}: {words[-1]} {_UNSUPPORTED[word]}")
     if not words or "(" in declared or declared.count("*") > 1 or "&" in declared:
-        raise InputError(f"{place}: {text.strip()}: autotune passes plain arrays and numbers only")
+        raise InputError(
+            f"{place}: {text.strip()}: autotune passes plain arrays and numbers only; take one array, and "
+            "the number of elements from one part of it to the next, instead"
+        )
     name, qualifiers = words[-1], set(words[:-1])
     type_text = " ".join(_QUALIFIERS.sub(" ", before.rpartition(name)[0]).split())
     kind = " ".join(word for word in WORD.findall(type_text) if word not in _WORDS_BESIDE_A_TYPE)

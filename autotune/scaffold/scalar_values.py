@@ -18,6 +18,11 @@ def is_offset(name: str, body: str) -> bool:
     return _OFFSET.search(name) is not None or name in shifts
 
 
+def is_called(name: str, body: str) -> bool:
+    """Whether a kernel calls an argument, which is a function object then."""
+    return re.search(rf"(?<![\w.>]){name}\s*\(", body) is not None
+
+
 def scalar_value(argument: KernelArgument, kernel: FoundKernel, sizes: Sequence[str]) -> str:
     """The value of a scalar argument in the space file: a size, 0 for an offset, else 1.
 
@@ -31,5 +36,7 @@ def scalar_value(argument: KernelArgument, kernel: FoundKernel, sizes: Sequence[
     integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
     if is_offset(argument.name, kernel.body):
         return "0"
+    if is_called(argument.name, kernel.body):
+        return "1"
     stands_for_n = argument.name == integers[0] and sizes[0] not in integers
     return sizes[0] if stands_for_n else "1"

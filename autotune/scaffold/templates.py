@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from autotune.core.brackets import split_arguments
 from autotune.core.c_types import SCALARS
 from autotune.errors import InputError
+from autotune.scaffold.function_objects import called_member, function_object
 from autotune.scaffold.host_launches import HostLaunch
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.types import KnownTypes
@@ -85,14 +86,22 @@ def _type_given(name: str, value: str, generic: str) -> str:
     return value if value in SCALARS and value not in ("float", "double") else generic
 
 
-def refuse_functions(
-    place: str, template: Iterable[TemplateParameter], arguments: Iterable[str], body: str
-) -> None:
-    """Raise InputError for an argument that the kernel calls, whose type is one of the template's."""
-    kinds = {item.name for item in template if item.kind == "type"}
-    for words in map(WORD.findall, arguments):
-        if words and kinds & set(words[:-1]) and re.search(rf"(?<![\w.]){words[-1]}\s*\(", body):
+def with_function_objects(
+    place: str, template: Sequence[TemplateParameter], arguments: Sequence[str], body: str, types: KnownTypes
+) -> tuple[TemplateParameter, ...]:
+    """The same parameters with a structure of the source for each type whose values the kernel calls.
+
+    Raises InputError where the source has none for an argument.
+    """
+    found = []
+    for item in template:
+        member = called_member(item.name, arguments, body) if item.kind == "type" else ""
+        given = function_object(member, types) if member else ""
+        values = [words[-1] for words in map(WORD.findall, arguments) if item.name in words[:-1]]
+        if member == "operator()" and values and not given:
             raise InputError(
-                f"{place}: {words[-1]} is a function, and autotune passes arrays and numbers only; write a "
-                f"kernel that takes the rest and creates it: `const {words[-2]} {words[-1]};` in its body"
+                f"{place}: {values[0]} is a function, and autotune passes arrays and numbers only; write a "
+                f"kernel that takes the rest and creates it: `const {item.name} {values[0]};` in its body"
             )
+        found.append(replace(item, given=given) if given else item)
+    return tuple(found)

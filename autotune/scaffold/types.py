@@ -251,7 +251,7 @@ def _structure(fields: str, types: KnownTypes, attributes: str, *, is_union: boo
             before = 0 if is_union else _round_up(size_bytes, aligned)
             size_bytes = max(size_bytes, before + total_bytes)
     if not dtypes:
-        return STRUCT, 1
+        return ("uint8", widest) if not fields.strip() else (STRUCT, 1)
     size_bytes = _round_up(size_bytes, widest)
     dtype = dtypes.pop() if len(dtypes) == 1 else "uint8"
     return dtype, size_bytes // assumed_bytes(dtype)

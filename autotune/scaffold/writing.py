@@ -192,7 +192,10 @@ def _types(launch: GuessedLaunch) -> list[str]:
 
 
 def _launch(guess: Guess) -> list[str]:
-    grid = ", ".join(f'"{part}"' for part in guess.launch.grid)
+    extents = guess.launch.grid
+    if guess.launch.is_cooperative and len(extents) == 1:
+        extents = (f"min({extents[0]}, device.compute_units)",)
+    grid = ", ".join(f'"{part}"' for part in extents)
     names = ", ".join(item.argument.name for item in guess.arguments if not item.argument.symbol)
     own = guess.launch.kernel.entry
     entry = own if own.isidentifier() else f'"{own}"'
@@ -203,6 +206,8 @@ def _launch(guess: Guess) -> list[str]:
         f"    block: [{', '.join(guess.launch.block)}]  # threads",
         f"    arguments: [{names}]",
     ]
+    if guess.launch.is_cooperative:
+        lines.append("    cooperative: True  # its barrier of the grid needs all blocks at once")
     if guess.launch.shared_bytes:
         lines.append(f"    shared_bytes: {guess.launch.shared_bytes}  # an element for each thread?")
     for other in guess.launch.source.kernels:

@@ -282,3 +282,43 @@ def test_types_and_macros_are_also_read_from_the_headers_of_a_source(tmp_path):
     assert (draft.made.kernel.name, draft.complaint) == ("fill", "")
     assert draft.made.kernel.arguments[0].width == 3
     assert {item.name for item in draft.made.guess.launch.parameters} == {"ROWS", "BLOCK_SIZE"}
+
+
+APPLY = """
+    struct Plain { float x; };
+    template <typename T> struct Relu { __device__ T operator()(T x) const { return x > 0 ? x : 0; } };
+    struct Half { float by; __device__ float operator()(float x) const { return x * by; } };
+    struct Scaled { static __device__ float apply(float x) { return x; } };
+    """
+
+
+@pytest.mark.parametrize(
+    ("arguments", "store", "entry", "passed"),
+    [
+        ("Op op", "op(y[0])", "apply<DTYPE, Relu<DTYPE>>", "{name: op, dtype: uint8, value: 1}"),
+        ("const Op op, int n", "op(y[n])", "apply<DTYPE, Relu<DTYPE>>", "{name: op, dtype: uint8, value: 1}"),
+        ("int n", "Op()(y[n])", "apply<DTYPE, Relu<DTYPE>>", "[y, n]"),
+        ("int n", "Op::apply(y[n])", "apply<DTYPE, Scaled>", "[y, n]"),
+        ("Op a", "T(0) + Op(1) + a", "apply<DTYPE, DTYPE>", "{name: a, dtype: DTYPE, value: 2}"),
+    ],
+)
+def test_a_type_whose_values_are_called_is_a_structure_of_the_source(arguments, store, entry, passed):
+    kernel = f"template <typename T, class Op> __global__ void apply(T *y, {arguments}) {{ y[0] = {store}; }}"
+    found = made(APPLY + kernel)
+    assert found.kernel.entry == entry
+    assert passed in found.space and not found.guess.reference
+
+
+def test_a_barrier_of_the_grid_needs_all_blocks_at_once():
+    text = """
+        __global__ void both(float *y, int n)
+        {
+            auto grid = cooperative_groups::this_grid();
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < n) y[i] = 1;
+            grid.sync();
+        }
+        """
+    assert "cooperative: True" in made(text).space
+    assert 'grid: ["min(ceil_div(n, BLOCK_SIZE), device.compute_units)"]' in made(text).space
+    assert "cooperative" not in made(text.replace("grid.sync", "block.sync")).space
