@@ -159,6 +159,10 @@ def _parameters(
     wanted = wanted_values(source.text, kernel.place)
     defined = [macro.name for macro in tuned if macro.default is not None]
     found = [parameter_of(macro, axes) for macro in tuned]
+    extents = set(WORD.findall(" ".join(kernel.block)))
+    for place, macro in enumerate(tuned):
+        if macro.default is None and macro.name in extents:
+            found[place] = threads_parameter(macro.name, axes, "values guessed")
     found = [item if item.name in defined else asked_if_misspelt(item, defined) for item in found]
     for place, item in enumerate(found):
         if (value := wanted.get(item.name)) in item.values:

@@ -48,6 +48,8 @@ _ENUM = re.compile(r"\benum\b[^;{]*\{([^}]*)\}")
 _CONSTANT = re.compile(
     r"\b__constant__\s+((?:(?:static|const|unsigned|signed|long)\s+)*\w+)\s+(\w+)((?:\s*\[[^\]]*\])*)\s*;"
 )
+_IMAGE = re.compile(r"^image\dd_\w*t$")
+_PLACEHOLDER = re.compile(r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|\{\{\s*[\w.]+\s*\}\}")
 _TEXTURE = re.compile(r"^[ \t]*(?:static[ \t]+)?texture\s*<[^;()]*>\s*\w+\s*;", re.MULTILINE)
 _EXPANDED = re.compile("|".join((*(item.pattern for item in _INTRODUCERS.values()), "__launch_bounds__")))
 _QUALIFIERS = re.compile(rf"\b(?:{'|'.join((QUALIFIERS | LOCAL_QUALIFIERS) - {'const'})})\b")
@@ -55,9 +57,9 @@ _WORDS_BESIDE_A_TYPE = ("const", "struct", "std", "typename")
 _CONSTANT_MEMORY = frozenset(("__constant", "constant", "CONSTANT"))
 _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
 _UNSUPPORTED = {
+    "image_t": f"is an image; {_AN_ARRAY}",
     "cudaTextureObject_t": f"is a texture; {_AN_ARRAY}",
     "cudaSurfaceObject_t": f"is a surface; {_AN_ARRAY}",
-    **dict.fromkeys(("image1d_t", "image2d_t", "image3d_t", "image2d_array_t"), f"is an image; {_AN_ARRAY}"),
     "sampler_t": f"is a sampler; {_AN_ARRAY}",
 }
 
@@ -141,6 +143,11 @@ def read_kernels(
     no launch plan can call.
     """
     code = bare_code(text)
+    if placeholder := _PLACEHOLDER.search(code):
+        raise InputError(
+            f"{name}: {placeholder[0]} is of a template language, which autotune does not know; write a "
+            "macro in its place, which becomes a parameter"
+        )
     meanings = defined_meanings(code)
     definitions = {name: widest_meaning(texts) for name, texts in meanings.items()}
     plain = expand_qualifiers(meanings, _DIRECTIVE.sub("", code))
@@ -272,9 +279,15 @@ def _alternatives_removed(arguments: Iterable[str]) -> list[str]:
     for text in arguments:
         words = WORD.findall(text.partition("[")[0])
         name = words[-1] if words else text
-        if name not in found or set(WORD.findall(found[name])) & _UNSUPPORTED.keys():
+        if name not in found or _unsupported(WORD.findall(found[name])):
             found[name] = text
     return list(found.values())
+
+
+def _unsupported(words: Iterable[str]) -> str:
+    """Why an argument cannot be passed that is declared with some words; empty if it can."""
+    plain = (_IMAGE.sub("image_t", word) for word in words)
+    return next((_UNSUPPORTED[word] for word in plain if word in _UNSUPPORTED), "")
 
 
 def _told_apart(kernels: Sequence[FoundKernel], *, has_overloads: bool) -> tuple[FoundKernel, ...]:
@@ -350,9 +363,8 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
     declared = text.partition("=")[0]
     before, bracket, _ = declared.partition("[")
     words = WORD.findall(before)
-    for word in words:
-        if word in _UNSUPPORTED:
-            raise InputError(f"{place}: {words[-1]} {_UNSUPPORTED[word]}")
+    if reason := _unsupported(words):
+        raise InputError(f"{place}: {words[-1]} {reason}")
     if not words or "(" in declared or declared.count("*") > 1 or "&" in declared:
         raise InputError(
             f"{place}: {text.strip()}: autotune passes plain arrays and numbers only; take one array, and "

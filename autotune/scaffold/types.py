@@ -123,11 +123,19 @@ class KnownTypes:
         variables = "|".join(re.findall(rf"\b{name}\s+\**\s*(?:(?:__)?restrict(?:__)?\s+)?(\w+)", self.code))
         index = rf"\[[^\[\]]*\b(?:{variables})\b"
         bits = rf"\b(?:{variables})\b\s*(?:\[[^\[\]]*\]\s*)?(?:<<|>>|%|\^|&(?!&)|\|(?!\|))"
+        elements = width[0] if width else self._elements(variables)
         if _BYTE.search(name):
-            return "uchar" + (width[0] if width else "")
+            return f"uchar{elements}"
         if variables and re.search(f"{bits}|{index}", self.code):
-            return f"uint{width[0]}" if width else "unsigned"
-        return "float" + (width[0] if width else "")
+            return f"uint{elements}" if elements else "unsigned"
+        return f"float{elements}"
+
+    def _elements(self, variables: str) -> str:
+        """How many elements vectors have whose members are used, `p.w` or `p.s3`; empty if none is."""
+        used = rf"(?<![\w.])(?:{variables})\b\s*(?:\[[^\[\]]*\]\s*)?\.\s*([xyzw]|s[0-9a-fA-F])\b"
+        members = re.findall(used, self.code) if variables else []
+        last = max(["xyzw".find(one) if one in "xyzw" else int(one[1:], 16) for one in members], default=0)
+        return next(str(count) for count in (2, 4, 8, 16) if last < count) if members else ""
 
     def _resolved(self, kind: str) -> str:
         for _ in range(_ALIASES):

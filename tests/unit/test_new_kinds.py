@@ -322,3 +322,38 @@ def test_a_barrier_of_the_grid_needs_all_blocks_at_once():
     assert "cooperative: True" in made(text).space
     assert 'grid: ["min(ceil_div(n, BLOCK_SIZE), device.compute_units)"]' in made(text).space
     assert "cooperative" not in made(text.replace("grid.sync", "block.sync")).space
+
+
+def test_a_macro_in_a_declared_block_is_a_number_of_threads():
+    text = """
+        #if MDIMC == MDIMA
+        #endif
+        __kernel __attribute__((reqd_work_group_size(MDIMC, NDIMC, 1)))
+        void fill(__global float *y) { y[get_global_id(1)] = get_local_id(0) + MDIMC * get_local_id(1); }
+        """
+    assert chosen(text)["MDIMC"] == chosen(text)["NDIMC"] == (16, (8, 16, 32))
+
+
+@pytest.mark.parametrize(
+    ("use", "kind"),
+    [
+        ("y[0].x = y[1].w;", "float4"),
+        ("y[0].x = y[1].y;", "float2"),
+        ("y[0].s9 = 1;", "float16"),
+        ("", "float"),
+    ],
+)
+def test_an_undefined_type_whose_members_are_used_is_a_vector(use, kind):
+    assert made(f"__kernel void fill(__global point *y) {{ {use} }}").kernel.types == {"point": kind}
+
+
+@pytest.mark.parametrize("place", ["${real}", "{{ real }}", "{% if real %} float {% endif %}"])
+def test_what_a_template_language_fills_in_is_asked_for_as_a_macro(place):
+    with pytest.raises(InputError, match=r"is of a template language, .* write a macro in its place"):
+        made(f"__kernel void fill(__global {place} *y) {{ y[0] = 1; }}")
+
+
+@pytest.mark.parametrize("kind", ["image1d_buffer_t", "image2d_array_t", "image3d_t"])
+def test_images_of_all_kinds_are_refused(kind):
+    with pytest.raises(InputError, match="picture is an image; take a pointer"):
+        made(f"__kernel void draw(read_only {kind} picture) {{ }}")
