@@ -101,7 +101,8 @@ def _first_space(path: Path, entry: str | None, observer: Observer) -> FirstSpac
     can_run = _can_run(dialect)
     if draft.complaint:
         what = f"the default does not compile yet: {first_error(draft.complaint)}"
-        tried = Note(False, what + what_helps(draft.complaint, path))
+        open_types = [name for name, meaning in made.kernel.types.items() if meaning]
+        tried = Note(False, what + what_helps(draft.complaint, path, open_types))
     else:
         tried = _tried(files.space, observer, can_run=can_run)
         if can_run and not tried.is_good:

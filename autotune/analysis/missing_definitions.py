@@ -1,12 +1,13 @@
-"""Say what to do about a function that a compiler does not find: another file or device may have it."""
+"""Say what to do about a function or type that a source lacks: another file or device may have it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
-from autotune.core.text import bare_code
+from autotune.core.text import bare_code, first_error
 
 _SOURCES = frozenset((".c", ".cl", ".clh", ".cu", ".cuh", ".h", ".hpp", ".inc", ".opencl"))
 _MAX_BYTES = 1_000_000  # of a file that is searched
@@ -17,22 +18,30 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
 )
 
 
-def what_helps(complaint: str, source: Path) -> str:
-    """What to do about a compiler's complaint, as the end of a sentence; empty if that is not known."""
-    for words, extension in _EXTENSIONS:
-        if words.search(complaint):
-            return f"; it needs a device with {extension}, which --device of autotune search names"
+def what_helps(complaint: str, source: Path, types: Sequence[str] = ()) -> str:
+    """What to do about a compiler's complaint, as the end of a sentence; empty if that is not known.
+
+    Args:
+        complaint: The compiler's log.
+        source: The file that it compiled.
+        types: Names of types that the source does not define, and for which others stood in.
+    """
+    for line in (first_error(complaint), complaint):
+        for words, extension in _EXTENSIONS:
+            if words.search(line):
+                return f"; it needs a device with {extension}, which --device of autotune search names"
     text = bare_code(source.read_text())
     called = [word for word in undefined_names(complaint) if re.search(rf"\b{word}\s*\(", text)]
-    if not called:
+    missing = next(iter((*called, *types)), "")
+    if not missing:
         return ""
     place = f"at the top of {source.name}"
     for file in _neighbours(source):
-        if _defines(called[0], file):
+        if _defines(missing, file):
             name = file.relative_to(source.parent)
-            return f'; {name} defines {called[0]}: write #include "{name}" {place}'
-    missing = f"; no file beside {source.name} defines {called[0]}"
-    return f"{missing}: write it, or #include the file that does, {place}"
+            return f'; {name} defines {missing}: write #include "{name}" {place}'
+    nowhere = f"; no file beside {source.name} defines {missing}"
+    return f"{nowhere}: write it, or #include the file that does, {place}"
 
 
 def _neighbours(source: Path) -> list[Path]:
@@ -46,7 +55,10 @@ def _neighbours(source: Path) -> list[Path]:
 
 
 def _defines(name: str, file: Path) -> bool:
-    """Whether a file defines a function, or a macro that is called like one."""
-    macro = rf"#[ \t]*define[ \t]+{name}\("
+    """Whether a file defines a function, a macro or a type."""
+    macro = rf"#[ \t]*define[ \t]+{name}\b"
     function = rf"\b{name}\s*\((?:[^;{{}}()]|\([^;{{}}()]*\))*\)\s*\{{"
-    return re.search(f"{macro}|{function}", bare_code(file.read_text(errors="replace"))) is not None
+    kind = (
+        rf"\btypedef\b[^;{{}}]*\b{name}\s*;|\}}\s*{name}\s*;|\b(?:struct|union|class)\s+{name}\b[^;{{}}]*\{{"
+    )
+    return re.search(f"{macro}|{function}|{kind}", bare_code(file.read_text(errors="replace"))) is not None

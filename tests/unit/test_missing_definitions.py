@@ -43,3 +43,25 @@ def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
 )
 def test_what_the_device_lacks_is_named(source, complaint, extension):
     assert f"it needs a device with {extension}" in what_helps(complaint, source)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "typedef float4 point;",
+        "struct point { int x; };",
+        "typedef struct { int x; } point;",
+        "#define point int",
+    ],
+)
+def test_the_file_that_defines_a_type_is_named(source, text):
+    (source.parent / "types.cl").write_text(text)
+    complaint = "error: member reference base type 'float' is not a structure"
+    said = what_helps(complaint, source, ["point"])
+    assert said == '; types.cl defines point: write #include "types.cl" at the top of k.cl'
+    assert "no file beside k.cl defines pint" in what_helps(complaint, source, ["pint"])
+
+
+def test_the_first_error_says_which_extension_is_needed(source):
+    complaint = "error: half requires cl_khr_fp16\nerror: implicit declaration of function 'get_sub_group_id'"
+    assert "cl_khr_fp16" in what_helps(complaint, source)
