@@ -24,7 +24,8 @@ _HOST_TYPE = re.compile(
     r"[io]?f?stream)\b|\bcuda(?:Event|Stream|Graph|Array)_t\b|\bFILE\b|\bthrust::(?:device|host)_vector\b"
 )
 _HOST_VARIABLE = re.compile(
-    r"\s*(?:static\s+|unsigned\s+|signed\s+)*(?:int|long|float|double|char|bool|size_t)[\s*]+\w+(?:\s*\[\w*\])*"
+    r"\s*(?:static\s+|unsigned\s+|signed\s+)*(?:(?:int|long|short|float|double|char|bool|size_t|u?int\d+_t|"
+    r"uint|ulong|ushort|uchar)[\s*]+|\w+\s*\*[\s*]*)\w+(?:\s*\[\w*\])*"
     r"(?:\s*,\s*\**\s*\w+(?:\s*\[\w*\])*)*(?:\s*=[^;{}]*)?"
 )
 _PROTOTYPE = re.compile(

@@ -37,13 +37,15 @@ class _NarrowType(NamedTuple):
 _NARROW = (
     _NarrowType(
         "half",
-        re.compile(r"\bhalf\s*[*)]|\bhalf\s+\w+\s*[=;,)\[]"),  # the type, not a word in a comment
+        re.compile(r"\bhalf2?\s*[*)]|\bhalf2?\s+\w+\s*[=;,)\[]"),  # the type, not a word in a comment
         "half.h",
         "cuda_fp16.h",
     ),
     _NarrowType("__nv_bfloat16", re.compile(r"\b__nv_bfloat16\b"), "bfloat16.h", "cuda_bf16.h"),
 )
-_HAS_NARROW = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
+_HAS_NARROW = re.compile(  # uses the toolkit's headers, or what only these have
+    r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)|\bhalf2\s*[*&)]|\bhalf2\s+\w"
+)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*$', re.MULTILINE)
 _KEEPS_ORDER = re.compile(r"cluster|sub_group|grid_group")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)

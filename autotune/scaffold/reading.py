@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autotune.core.brackets import closing, split_arguments
-from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS
+from autotune.core.c_types import C_TYPES, LOCAL_QUALIFIERS, QUALIFIERS, SCALARS
 from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.scaffold.assumptions import Assumptions
@@ -163,6 +163,7 @@ def read_kernels(
     capitals -= definitions.keys() | templates | provided
     declared = [word for word in (*assumed.undefined, *sorted(capitals)) if types.is_unknown(word)]
     stand_ins = {word: types.stand_in(word) for word in declared}
+    stand_ins |= {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
     stand_ins |= dict.fromkeys(qualifiers(plain, {*assumed.undefined, *capitals} - stand_ins.keys()), "")
     kernels = tuple(
         replace(kernel, types={**kernel.types, **stand_ins}, place=_place(kernel.name, code))

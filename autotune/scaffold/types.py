@@ -120,7 +120,7 @@ class KnownTypes:
         Whole numbers if they are shifted, masked or stand in an index.
         """
         width = re.search(r"[234]$", name)
-        variables = "|".join(re.findall(rf"\b{name}\s+\**\s*(?:(?:__)?restrict(?:__)?\s+)?(\w+)", self.code))
+        variables = "|".join(re.findall(rf"\b{name}\b[\s*]+(?:(?:__)?restrict(?:__)?\s+)?(\w+)", self.code))
         index = rf"\[[^\[\]]*\b(?:{variables})\b"
         bits = rf"\b(?:{variables})\b\s*(?:\[[^\[\]]*\]\s*)?(?:<<|>>|%|\^|&(?!&)|\|(?!\|))"
         elements = width[0] if width else self._elements(variables)

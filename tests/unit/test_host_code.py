@@ -1,5 +1,7 @@
 """What of a source is for the host, and what is left of it."""
 
+import pytest
+
 from autotune.compilers.host_code import device_part
 
 SOURCE = """
@@ -59,3 +61,18 @@ def test_functions_and_types_for_the_host_are_gone_and_lines_stay():
 def test_a_source_without_host_code_stays_as_it_is():
     text = SOURCE[SOURCE.index("__constant__") : SOURCE.index("static const")]
     assert device_part(text) == text
+
+
+@pytest.mark.parametrize(
+    ("declared", "is_left"),
+    [
+        ("static uint *buffer;", False),
+        ("uint32_t seed = 3;", False),
+        ("Node *nodes;", False),
+        ("const uint limit = 64;", True),
+        ("typedef float *place;", True),
+        ("__device__ uint counter;", True),
+    ],
+)
+def test_variables_of_the_host_are_gone_whatever_their_type(declared, is_left):
+    assert (declared in device_part(f"{declared}\n__global__ void f(int *x) {{ x[0] = 1; }}")) is is_left

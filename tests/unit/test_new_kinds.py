@@ -265,7 +265,7 @@ def test_an_undefined_word_before_the_type_of_a_function_stands_for_nothing():
 
 
 def test_an_undefined_type_that_indexes_is_whole():
-    text = "__kernel void gather(__global REAL *y, __global PLACE *at) { y[0] = y[at[get_global_id(0)]]; }"
+    text = "__kernel void gather(__global REAL *y, __global PLACE* at) { y[0] = y[at[get_global_id(0)]]; }"
     assert made(text).kernel.types == {"REAL": "float", "PLACE": "unsigned"}
 
 
@@ -357,3 +357,20 @@ def test_what_a_template_language_fills_in_is_asked_for_as_a_macro(place):
 def test_images_of_all_kinds_are_refused(kind):
     with pytest.raises(InputError, match="picture is an image; take a pointer"):
         made(f"__kernel void draw(read_only {kind} picture) {{ }}")
+
+
+def test_a_type_that_only_some_compilers_know_gets_its_meaning():
+    """nvcc knows `uint` from the headers of the host's C library, NVRTC does not."""
+    text = "__global__ void fill(uint *y, uint n) { if (threadIdx.x < n) y[threadIdx.x] = n; }"
+    found = made(text, undefined=("uint",))
+    assert found.kernel.types == {"uint": "unsigned int"}
+    assert [item.dtype for item in found.kernel.arguments] == ["uint32", "uint32"]
+    assert made(text).kernel.types == {}
+
+
+def test_pairs_of_halves_need_the_header_of_the_toolkit_whatever_the_source_includes(tmp_path):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    body = "y[threadIdx.x] = __hadd2(y[threadIdx.x], y[threadIdx.x]);"
+    (tmp_path / "twice.cu").write_text(f"__global__ void twice(half2 *y) {{ {body} }}")
+    draft = compiled_scaffold(KernelFile(tmp_path / "twice.cu", "twice"))
+    assert (draft.complaint, draft.made.kernel.types) == ("", {})
