@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.core.expressions import parse
-from autotune.core.records import Config, DeviceInfo, LaunchSpec
+from autotune.core.records import Config, DeviceInfo, LaunchSpec, Sizes
 from autotune.errors import ExpressionError, InputError
 from autotune.hardware.architectures import extent_limits
 from autotune.serving.validity import KernelOnDevice
@@ -79,6 +79,29 @@ def _conditions_on_sizes(
     if device is not None:
         for step in record.launch:
             yield _launch_condition(step, device, registers, translator)
+
+
+def same_launches(kernel: KernelOnDevice, config: Config, at: Sizes) -> str:
+    """The C condition on sizes for a run to have the launches that it has at the sizes `at`.
+
+    Raises InputError where C cannot express the condition of a launch.
+    """
+    launched = kernel.launched(config, at)
+    values = kernel.values(config, None)
+    translator = Translator(values, {name: f"size_{name}" for name in at})
+    parts: dict[str, None] = {}
+    try:
+        for name, text in kernel.record.derived.items():
+            if name not in values and parse(text).names <= values.keys() | translator.terms.keys():
+                translator.terms[name] = translator.number(tree(text))
+        for step, is_there in zip(kernel.record.launch, launched, strict=False):
+            if parse(step.when).names <= values.keys() | translator.terms.keys():
+                found = translator.truth(tree(step.when))
+                parts[found if is_there else f"(!{found})"] = None
+    except ExpressionError as error:
+        raise InputError(f"{kernel.record.kernel}: {error}") from None
+    constant = {ALWAYS, f"(!{NEVER})"}
+    return " && ".join(part for part in parts if part not in constant) or ALWAYS
 
 
 def _launch_condition(

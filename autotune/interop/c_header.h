@@ -41,7 +41,8 @@ AUTOTUNE_FUNCTION int autotune_same(const char *a, const char *b) {
 }
 #endif
 $declarations
-typedef struct { int config, source, condition; double cost; } ${name}_row; /* source -1: none; cost: log of the slowdown */
+/* source -1: none; cost: log of the slowdown, which counts for sizes for which the condition `alike` holds */
+typedef struct { int config, source, condition; double cost; int alike; } ${name}_row;
 typedef struct { double log2_sizes[$count]; long long sizes[$count]; int first, count; } ${name}_point; /* rows */
 typedef struct { int device, dtype, tier, first, count; } ${name}_run; /* points, of a device or of a tier */
 typedef struct { ${name}_config config; int tier; autotune_text source; } ${name}_best_t;
@@ -112,14 +113,20 @@ AUTOTUNE_FUNCTION int ${name}_variant(
     int found = -1;
     double least = 0;
     for (int k = 0; k < ${name}_points[run->first].count; ++k) {
-        double cost = 0, total = 0;
+        double cost = 0, total = 0, alike_cost = 0, alike_total = 0;
         int row = ${name}_points[run->first].first + k;
         for (int i = run->first; i < run->first + run->count; ++i) {
+            const ${name}_row *at = &${name}_rows[${name}_points[i].first + k];
             double weight = ${name}_weight(run, &${name}_points[i], sizes, log2_sizes);
-            cost += weight * ${name}_rows[${name}_points[i].first + k].cost;
+            cost += weight * at->cost;
             total += weight;
+            if (weight == 0 || !${name}_holds(at->alike, $sizes)) continue;
+            alike_cost += weight * at->cost;
+            alike_total += weight;
         }
-        if (total == 0 || (found >= 0 && cost >= least)) continue;
+        if (total == 0) continue;
+        cost = alike_total > 0 ? alike_cost / alike_total : cost / total;
+        if (found >= 0 && cost >= least) continue;
         if (${name}_holds(${name}_rows[row].condition, $sizes)) { found = row; least = cost; }
     }
     return found;

@@ -19,7 +19,7 @@ from autotune.core.launch_plan import macro_name
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes, Tier, Value, VariantTable
 from autotune.errors import InputError
 from autotune.hardware.names import Traits, traits_of
-from autotune.interop.c_condition import ALWAYS, NEVER, condition
+from autotune.interop.c_condition import ALWAYS, NEVER, condition, same_launches
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import DeviceRecord, latest, no_results, walk
@@ -55,11 +55,15 @@ class _Choice(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A configuration that may run under a condition in C; `cost` is that of a variant."""
+    """A configuration that may run under a condition in C.
+
+    `cost` is that of a variant, and counts for sizes for which the condition `alike` holds.
+    """
 
     choice: _Choice
     condition: str
     cost: float = 0.0
+    alike: str = ALWAYS
 
 
 class _Point(NamedTuple):
@@ -268,7 +272,12 @@ class _Answers:
         for entry in swept if timed else ():
             row = Row(entry.sizes, entry.relative_times)
             rows = [
-                _Candidate(_Choice(config, number, None), NEVER if text is None else text, row.cost(config))
+                _Candidate(
+                    _Choice(config, number, None),
+                    NEVER if text is None else text,
+                    row.cost(config),
+                    same_launches(kernel, config, entry.sizes),
+                )
                 for config, text in zip(timed, conditions, strict=True)
             ]
             points.append(_Point(entry.sizes, rows))
@@ -312,13 +321,13 @@ class _Tables:
             self.tables["point"].append(f"{{{logs}}}, {{{exact}}}, {first}, {len(point.rows)}")
             self.tables["row"] += [self._row(*row) for row in point.rows]
 
-    def _row(self, choice: _Choice, text: str, cost: float) -> str:
+    def _row(self, choice: _Choice, text: str, cost: float, alike: str) -> str:
         if choice.config not in self.configs:
             self.configs[choice.config] = len(self.configs)
             values = (_c_value(choice.config[name], domain) for name, domain in self.domains.items())
             self.tables["config"].append(", ".join(values))
-        case = self.conditions.setdefault(text, len(self.conditions))
-        return f"{self.configs[choice.config]}, {choice.source}, {case}, {cost!r}"
+        cases = [self.conditions.setdefault(one, len(self.conditions)) for one in (text, alike)]
+        return f"{self.configs[choice.config]}, {choice.source}, {cases[0]}, {cost!r}, {cases[1]}"
 
     def lines(self, name: str) -> Iterator[str]:
         """The tables in C, which has no empty arrays: a table without rows gets a row of zeros."""

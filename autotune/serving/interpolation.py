@@ -1,13 +1,14 @@
 """The tier INTERPOLATED: which variant of a sweep to serve between the sizes that were swept.
 
 Logarithms of relative times are interpolated linearly over the logarithms of the sizes, in each dimension.
-The variant with the lowest one is served.
+The variant with the lowest one is served. The time of a variant does not count at a size where it has other
+launches than at the one that is asked for: a reduction by one block, for example, is a single launch.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import log, log2, prod
 from typing import NamedTuple
@@ -49,7 +50,8 @@ def match_variants(
         if table.dtype != kernel.dtype:
             continue
         swept = [entry for entry in entries if entry.sizes in table.sizes and entry.data == table.data]
-        for config in in_order([Row(one.sizes, one.relative_times) for one in swept], table.configs, sizes):
+        rows = [Row(one.sizes, one.relative_times) for one in swept]
+        for config in in_order(rows, table.configs, sizes, kernel.launched):
             entry = next((one for one in swept if config in one.relative_times), None)
             if entry is None or kernel.check(config, sizes).violations:
                 continue
@@ -64,13 +66,19 @@ def match_variants(
     return None
 
 
-def in_order(rows: Sequence[Row], configs: Sequence[Config], sizes: Sizes) -> list[Config]:
+def in_order(
+    rows: Sequence[Row],
+    configs: Sequence[Config],
+    sizes: Sizes,
+    launched: Callable[[Config, Sizes], object],
+) -> list[Config]:
     """The configurations by their interpolated time at these sizes, the fastest first.
 
     Args:
         rows: The swept sizes.
         configs: The variants.
         sizes: Where to interpolate.
+        launched: What tells whether a configuration has the same launches at two sizes.
 
     Returns:
         An empty list if the sizes are not between the swept ones.
@@ -80,7 +88,14 @@ def in_order(rows: Sequence[Row], configs: Sequence[Config], sizes: Sizes) -> li
     near = [(row, weight) for row, weight in zip(rows, weights, strict=True) if weight > 0]
     if not near:
         return []
-    return sorted(configs, key=lambda config: sum(weight * row.cost(config) for row, weight in near))
+
+    def cost(config: Config) -> float:
+        here = launched(config, sizes)
+        alike = [(row, weight) for row, weight in near if launched(config, row.sizes) == here]
+        used = alike or near
+        return sum(weight * row.cost(config) for row, weight in used) / sum(weight for _, weight in used)
+
+    return sorted(configs, key=cost)
 
 
 def _weight(axis: Sequence[int], at: int, size: int) -> float:

@@ -45,6 +45,14 @@ class KernelOnDevice:
         """
         return known_values(self.device, sizes, self.dtype, config, self.record.derived)
 
+    def launched(self, config: Config, sizes: Sizes) -> tuple[bool, ...]:
+        """Which launches of the plan a run at these sizes has; empty where that cannot be evaluated."""
+        try:
+            values = self.values(config, sizes)
+            return tuple(bool(parse(step.when)(values)) for step in self.record.launch)
+        except ExpressionError:
+            return ()
+
     def check(self, config: Config, sizes: Sizes | None, registers: int | None = None) -> Check:
         """Check a configuration against the parameters, the constraints and the limits of the device.
 

@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 from pathlib import Path
 
-from autotune.core.records import ADOPTION, Config, Sizes, VariantTable, distance
+from autotune.core.records import ADOPTION, Config, KernelRecord, Sizes, VariantTable, distance
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.errors import InputError
@@ -21,6 +21,7 @@ from autotune.searchers import make_searcher
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.serving.cache import check_writable, store, writable_root
 from autotune.serving.interpolation import Row
+from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
 from autotune.tuning.conclusion import conclude
@@ -162,9 +163,9 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             rows += measured
             if len(own) > 1:
                 left_out = [one.task.space.problem.sizes for one in own if one in searched]
-                tables.append(_table(own, measured, left_out, max_variants))
-    record = kernel_record(results[-1], (), options.seed, POLICY)
-    store(root, first.device, replace(record, entries=(), variants=tuple(tables)))
+                kernel = KernelOnDevice(_record(results, options), first.device, dtype)
+                tables.append(_table(own, measured, left_out, max_variants, kernel))
+    store(root, first.device, replace(_record(results, options), entries=(), variants=tuple(tables)))
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
 
 
@@ -340,8 +341,16 @@ def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) ->
     return Row(task.space.problem.sizes, {config: times[config] for config in candidates if config in times})
 
 
+def _record(results: Sequence[Result], options: Options) -> KernelRecord:
+    return kernel_record(results[-1], (), options.seed, POLICY)
+
+
 def _table(
-    problems: Sequence[_Problem], rows: Sequence[Row], left_out: Sequence[Sizes], max_variants: int
+    problems: Sequence[_Problem],
+    rows: Sequence[Row],
+    left_out: Sequence[Sizes],
+    max_variants: int,
+    kernel: KernelOnDevice,
 ) -> VariantTable:
     """Choose the variants of an element type.
 
@@ -350,6 +359,7 @@ def _table(
         rows: For each, the times of the candidates.
         left_out: The sizes that were searched.
         max_variants: The most variants.
+        kernel: Tells which launches configurations have.
     """
     found_at: dict[Config, list[Sizes]] = {}
     for problem in problems:
@@ -360,7 +370,7 @@ def _table(
         dtype=first.dtype,
         sizes=tuple(row.sizes for row in rows),
         configs=tuple(cover(rows, max_variants)),
-        left_out=left_out_slowdowns(rows, found_at, left_out, max_variants),
+        left_out=left_out_slowdowns(rows, found_at, left_out, max_variants, kernel.launched),
         data=first.data,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import exp, log
 
 from autotune.core.records import Config, Sizes
@@ -36,7 +36,11 @@ def cover(rows: Sequence[Row], limit: int) -> list[Config]:
 
 
 def left_out_slowdowns(
-    rows: Sequence[Row], found_at: Mapping[Config, Sequence[Sizes]], searched: Sequence[Sizes], limit: int
+    rows: Sequence[Row],
+    found_at: Mapping[Config, Sequence[Sizes]],
+    searched: Sequence[Sizes],
+    limit: int,
+    launched: Callable[[Config, Sizes], object],
 ) -> tuple[float, ...]:
     """Leave each searched size out in turn: the slowdown there of the variants that the others would give.
 
@@ -49,6 +53,7 @@ def left_out_slowdowns(
             not take part.
         searched: The sizes that were searched.
         limit: The most variants.
+        launched: As for `in_order`.
     """
     slowdowns = []
     for row in (row for row in rows if row.sizes in searched):
@@ -57,7 +62,7 @@ def left_out_slowdowns(
             for other in rows
             if other is not row
         ]
-        served = in_order(others, cover(others, limit), row.sizes)
+        served = in_order(others, cover(others, limit), row.sizes, launched)
         if served:
             slowdowns.append(exp(row.cost(served[0])))
     return tuple(slowdowns)

@@ -20,7 +20,6 @@ pytest.importorskip("cuda.bindings.nvrtc")
 
 FOLDER = Path(__file__).parents[1] / "golden" / "strange"
 REFUSED = {
-    "function_argument": "transform: f is a function, and autotune passes arrays and numbers only",
     "pointer_to_pointers": "float **rows: autotune passes plain arrays and numbers only",
     "texture": "image is a texture",
 }
