@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -26,6 +27,7 @@ from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, TuningContext, open_context, scoring_of
+from autotune.tuning.fewer_launches import FewerLaunchesFirst
 from autotune.tuning.finalists import finalists
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
 from autotune.tuning.last_round import Searched, mark_failed
@@ -46,6 +48,7 @@ MIN_TRIALS = 6  # of each problem
 # other and are tried quickly; large ones, which the memory limits, are alike.
 PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 4, 8
 MAX_NEIGHBOURS = 4  # whose results a search starts from
+MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 # Of a problem's arrays in device memory, from which it takes long to draw inputs. Then the last round has one
 # fresh set of them, as a further one says little beside so many elements.
@@ -146,7 +149,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 task, is_searched = problem.task, problem in searched
                 share = _share(options, _parts(problem, done, len(own)) if is_searched else len(own))
                 sources = _sources(task, problems, done, options)
-                searcher = _searcher(task, share, sources, is_searched)
+                make = partial(_searcher, task, share, sources, is_searched)
+                searcher = FewerLaunchesFirst(_known(problem, done), make)
                 note = f"sweep: {_text(task)}, {len(done) + 1} of {len(tasks)}"
                 with open_context(task, share, observer, POLICY, processes) as context:
                     explore(context, searcher, share, note, None if done else cpu_times())
@@ -237,10 +241,29 @@ def _sources(
     return tuple(source for source in known if source.source not in own)
 
 
+def _known(problem: _Problem, done: Sequence[_Problem]) -> list[Config]:
+    """The best few of the nearest problem, if that is larger."""
+    if not done:
+        return []
+    nearest = min(done, key=lambda one: _distance(one.task, problem.task))
+    if _elements(nearest) <= _elements(problem):
+        return []
+    best = (trial.config for trial in finalists(nearest.searched, MAX_KNOWN))
+    return [config for config in best if config in problem.task.space]
+
+
 def _searcher(
-    task: TuningTask, options: Options, sources: tuple[SourceResults, ...], is_searched: bool
+    task: TuningTask,
+    options: Options,
+    sources: tuple[SourceResults, ...],
+    is_searched: bool,
+    tried: tuple[SourceResults, ...] = (),
 ) -> Searcher:
-    """The searcher that the options name; else one for few trials for a problem that is not searched."""
+    """The searcher that the options name; else one for few trials for a problem that is not searched.
+
+    It starts from the results of other problems, and from what was tried for its own.
+    """
+    sources = (*tried, *sources)
     engine, strategy = choose_engine(options, len(task.space))
     if options.engine is None and engine == "surrogate" and not is_searched:
         engine, strategy = ADOPTION, None

@@ -1,0 +1,70 @@
+"""Try configurations with fewer launches than known ones have: they may win where a launch takes longest.
+
+A configuration that is the best for large arrays often adds up the results of its blocks in a second launch.
+For small arrays another choice saves that launch, and no time of a larger array tells so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from autotune.core.records import Config
+from autotune.errors import ExpressionError
+from autotune.hardware.names import traits_of
+from autotune.searchers.base import Evaluate, Searcher, SourceResults
+from autotune.space import Space
+
+MAX_CHANGES = 2  # of parameters
+
+Plan = tuple[tuple[str, tuple[str, ...]], ...]  # the kernel and the arguments of each launch
+
+
+@dataclass(frozen=True)
+class FewerLaunchesFirst:
+    """Tries what `with_fewer_launches` finds, then lets a searcher search that is made with the results."""
+
+    known: Sequence[Config]
+    make: Callable[[tuple[SourceResults, ...]], Searcher]
+
+    def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
+        """Propose as a searcher does; BudgetSpent passes through."""
+        configs = with_fewer_launches(space, self.known)
+        results = tuple((trial.config, trial.time_ms) for trial in evaluate(configs)) if configs else ()
+        here = SourceResults("fewer launches", results, traits_of(space.device))
+        self.make((here,) if results else ()).search(space, evaluate, seed=seed)
+
+
+def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
+    """For each plan with fewer launches than the first known configuration has, a valid one close to them.
+
+    It differs from one of them in MAX_CHANGES parameters at most.
+    """
+    most = max((len(_plan(space, config)) for config in known[:1]), default=0)
+    found: dict[Plan, Config] = {}
+    for one in known if most > 1 else ():
+        for count in range(1, MAX_CHANGES + 1):
+            for config in _changed(space, one, count):
+                plan = _plan(space, config)
+                if 0 < len(plan) < most:
+                    found.setdefault(plan, config)
+    return list(found.values())
+
+
+def _changed(space: Space, known: Config, count: int) -> Iterator[Config]:
+    """The valid configurations that differ in so many parameters."""
+    for parameters in combinations(space.spec.parameters, count):
+        for values in product(*(parameter.values for parameter in parameters)):
+            changes = {one.name: value for one, value in zip(parameters, values, strict=True)}
+            config = Config({**known, **changes})
+            if all(known[name] != value for name, value in changes.items()) and config in space:
+                yield config
+
+
+def _plan(space: Space, config: Config) -> Plan:
+    """The launches of a configuration; none where they cannot be evaluated."""
+    with suppress(ExpressionError):
+        return tuple((launch.entry, launch.arguments) for launch in space.launches(config))
+    return ()
