@@ -386,7 +386,7 @@ def _argument(place: str, text: str, types: KnownTypes) -> KernelArgument:
     if dtype == STRUCT or (width > 1 and not is_pointer and not fields):
         raise InputError(
             f"{place}: {name} is a structure of unknown layout, or one with pointers or many numbers that is "
-            "passed by value; pass its fields as arguments of their own, or a pointer to it"
+            "passed by value; pass its fields as arguments of their own, or a pointer to one without pointers"
         )
     is_const = re.search(r"\bconst\b", declared.partition("*")[0]) is not None
     return KernelArgument(
