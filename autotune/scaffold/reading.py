@@ -49,7 +49,9 @@ _CONSTANT = re.compile(
     r"\b__constant__\s+((?:(?:static|const|unsigned|signed|long)\s+)*\w+)\s+(\w+)((?:\s*\[[^\]]*\])*)\s*;"
 )
 _IMAGE = re.compile(r"^image\dd_\w*t$")
-_PLACEHOLDER = re.compile(r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|\{\{\s*[\w.]+\s*\}\}")
+_PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C
+    r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|(?<!=)(?<!= )\{\{\s*[A-Za-z_][\w.]*\s*\}\}"
+)
 _TEXTURE = re.compile(r"^[ \t]*(?:static[ \t]+)?texture\s*<[^;()]*>\s*\w+\s*;", re.MULTILINE)
 _EXPANDED = re.compile("|".join((*(item.pattern for item in _INTRODUCERS.values()), "__launch_bounds__")))
 _QUALIFIERS = re.compile(rf"\b(?:{'|'.join((QUALIFIERS | LOCAL_QUALIFIERS) - {'const'})})\b")

@@ -353,6 +353,12 @@ def test_what_a_template_language_fills_in_is_asked_for_as_a_macro(place):
         made(f"__kernel void fill(__global {place} *y) {{ y[0] = 1; }}")
 
 
+@pytest.mark.parametrize("value", ["{{0}}", "{{ 1.f }}", "{{x}}"])
+def test_braces_in_braces_after_an_equals_sign_are_of_c(value):
+    text = f"__kernel void fill(__global float *y, int x) {{ int a[1][1] = {value}; y[0] = x; }}"
+    assert made(text).kernel.name == "fill"
+
+
 @pytest.mark.parametrize("kind", ["image1d_buffer_t", "image2d_array_t", "image3d_t"])
 def test_images_of_all_kinds_are_refused(kind):
     with pytest.raises(InputError, match="picture is an image; take a pointer"):
