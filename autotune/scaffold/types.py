@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from autotune.core.brackets import closing
 from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
@@ -26,7 +27,7 @@ _ATTRIBUTES = (
 )
 _STRUCTURE = re.compile(rf"\b(struct|class|union)\b{_ATTRIBUTES}(\w*)\s*\{{")
 _ALIAS = re.compile(rf"{_ATTRIBUTES}(\w*)\s*;")
-_ALIGNED = re.compile(r"(?:align\w*)\s*\(\s*(\d+)")
+_ALIGNED = re.compile(r"align\w*\s*\(\s*(\d+)")
 _ACCESS = re.compile(r"\b(?:public|private|protected)\s*:")
 _ENUMERATION = re.compile(
     r"\benum\s+(?:(?:class|struct)\s+)?(\w*)\s*(?::\s*([\w\s:]+?)\s*)?\{[^{}]*\}\s*(\w*)\s*;"
@@ -42,6 +43,17 @@ _COMPLEX = {
 }
 
 
+class Structure(NamedTuple):
+    """A structure as so many elements of one type; STRUCT if its layout is not known."""
+
+    dtype: str
+    width: int
+    alignment_bytes: int
+
+
+_NO_LAYOUT = Structure(STRUCT, 1, 1)
+
+
 @dataclass(frozen=True)
 class KnownTypes:
     """Aliases and structures of a source, and the numbers that its macros define.
@@ -52,7 +64,7 @@ class KnownTypes:
     """
 
     aliases: Mapping[str, str]
-    structures: Mapping[str, tuple[str, int]]
+    structures: Mapping[str, Structure]
     definitions: Mapping[str, str]
     fields: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     code: str = ""
@@ -74,16 +86,19 @@ class KnownTypes:
         if kind in _COMPLEX:
             return _COMPLEX[kind]
         if kind in self.structures:
-            return self.structures[kind]
+            return self.structures[kind][:2]
         vector = _VECTOR.fullmatch(kind)
         if vector is not None and vector[1] in SCALARS:
             return SCALARS[vector[1]], self.of_three if vector[2] == "3" else int(vector[2])
         return UNKNOWN, 1
 
     def alignment_bytes(self, kind: str) -> int:
-        """What addresses of a type are multiples of; those of a structure, of its elements at least."""
+        """What addresses of a type are multiples of."""
+        kind = self._resolved(kind)
+        if kind in self.structures:
+            return self.structures[kind].alignment_bytes
         dtype, width = self.layout(kind)
-        is_vector = self._resolved(kind) not in self.structures and (width % 2 == 0 or self.of_three == 4)
+        is_vector = width % 2 == 0 or self.of_three == 4
         aligned = assumed_bytes(dtype) * (width if is_vector else 1)
         return aligned if self.of_three == 4 else min(aligned, _MAX_ALIGNED)
 
@@ -161,7 +176,7 @@ def known_types(plain: str, definitions: Mapping[str, str], *, is_opencl: bool) 
     known = KnownTypes(
         aliases, {}, definitions, code=plain, declared=declared, of_three=4 if is_opencl else 3
     )
-    structures: dict[str, tuple[str, int]] = {}
+    structures: dict[str, Structure] = {}
     fields: dict[str, Sequence[tuple[str, str]]] = {}
     for match in _STRUCTURE.finditer(plain):
         end = closing(plain, match.end() - 1)
@@ -197,7 +212,7 @@ def widest_meaning(meanings: Sequence[str]) -> str:
 def _fields(inside: str, types: KnownTypes) -> list[tuple[str, str]]:
     """Names and types of the numbers in a structure, also those of its arrays and vectors: `w_0`, `w_1`.
 
-    None if a field holds anything else, or does not lie where the numbers alone would.
+    Empty if a field holds anything else, or does not lie where the numbers alone would.
     """
     found: list[tuple[str, str]] = []
     place = 0
@@ -214,10 +229,8 @@ def _fields(inside: str, types: KnownTypes) -> list[tuple[str, str]]:
             if count == 0 or place % types.alignment_bytes(kind):
                 return []
             place += count * width * assumed_bytes(dtype)
-            numbers = range(count * width)
-            found += (
-                [(f"{name}_{number}", dtype) for number in numbers] if len(numbers) > 1 else [(name, dtype)]
-            )
+            names = [name] if count * width == 1 else [f"{name}_{number}" for number in range(count * width)]
+            found += [(one, dtype) for one in names]
     is_alike = _round_up(place, widest) == _round_up(place, own_widest)
     return found if is_alike and len(found) <= _MAX_FIELDS else []
 
@@ -234,8 +247,8 @@ def _round_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def _structure(fields: str, types: KnownTypes, attributes: str, *, is_union: bool) -> tuple[str, int]:
-    """A structure as so many elements of one type, of bytes where its fields differ."""
+def _structure(fields: str, types: KnownTypes, attributes: str, *, is_union: bool) -> Structure:
+    """Read a structure: its elements are bytes where the types of its fields differ."""
     dtypes: set[str] = set()
     is_packed = "packed" in attributes
     size_bytes = 0
@@ -248,21 +261,21 @@ def _structure(fields: str, types: KnownTypes, attributes: str, *, is_union: boo
             kind = types.stand_in(kind) if kind.isidentifier() else ""
             dtype, width = types.layout(kind) if kind else (STRUCT, 1)
         if match is None or dtype == STRUCT:
-            return STRUCT, 1
+            return _NO_LAYOUT
         dtypes.add(dtype)
         aligned = 1 if is_packed else types.alignment_bytes(kind)
         widest = max(widest, aligned)
         for _, count in _declared(match[2], types):
             if count == 0:
-                return STRUCT, 1
+                return _NO_LAYOUT
             total_bytes = count * width * assumed_bytes(dtype)
             before = 0 if is_union else _round_up(size_bytes, aligned)
             size_bytes = max(size_bytes, before + total_bytes)
     if not dtypes:
-        return ("uint8", widest) if not fields.strip() else (STRUCT, 1)
+        return _NO_LAYOUT if fields.strip() else Structure("uint8", widest, widest)
     size_bytes = _round_up(size_bytes, widest)
     dtype = dtypes.pop() if len(dtypes) == 1 else "uint8"
-    return dtype, size_bytes // assumed_bytes(dtype)
+    return Structure(dtype, size_bytes // assumed_bytes(dtype), widest)
 
 
 def assumed_bytes(dtype: str) -> int:

@@ -223,6 +223,25 @@ def test_arrays_and_vectors_in_a_structure_that_is_passed_by_value_are_numbers(f
             made(text)
 
 
+NESTED = "struct Inner { int n; float w; }; struct Outer { char kind; Inner inner; };"
+
+
+def test_a_structure_in_another_one_begins_at_a_multiple_of_its_widest_field():
+    text = f"{NESTED} __global__ void fill(Outer *y) {{ y[threadIdx.x].kind = 1; }}"
+    argument = made(text).kernel.arguments[0]
+    assert (argument.dtype, argument.width) == ("uint8", 12)
+    aligned = text.replace("struct Inner", "struct __align__(16) Inner")
+    assert made(aligned).kernel.arguments[0].width == 32
+    packed = text.replace("struct Inner", "struct __attribute__((packed)) Inner")
+    assert made(packed).kernel.arguments[0].width == 9
+
+
+def test_a_structure_with_a_gap_before_another_one_is_not_passed_by_value():
+    text = f"{NESTED} __global__ void fill(float *y, Outer p) {{ y[threadIdx.x] = 1; }}"
+    with pytest.raises(InputError, match="p is a structure of unknown layout, or one with pointers or"):
+        made(text)
+
+
 def test_an_enumeration_is_a_whole_number_whether_or_not_the_source_declares_it():
     text = """
         enum class Side : unsigned char { LEFT, RIGHT };
