@@ -102,7 +102,7 @@ def _first_space(path: Path, entry: str | None, observer: Observer) -> FirstSpac
     if draft.complaint:
         what = f"the default does not compile yet: {first_error(draft.complaint)}"
         open_types = [name for name, meaning in made.kernel.types.items() if meaning]
-        tried = Note(False, what + what_helps(draft.complaint, path, open_types))
+        tried = Note(False, what + what_helps(draft.complaint, path, dialect, open_types))
     else:
         tried = _tried(files.space, observer, can_run=can_run)
         if can_run and not tried.is_good:

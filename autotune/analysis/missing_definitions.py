@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
+from autotune.core.c_types import SCALARS
 from autotune.core.text import bare_code, first_error
 
 _SOURCES = frozenset((".c", ".cl", ".clh", ".cu", ".cuh", ".h", ".hpp", ".inc", ".opencl"))
@@ -14,25 +15,31 @@ _MAX_BYTES = 1_000_000  # of a file that is searched
 _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
     (re.compile(r"\b(?:get_)?(?:intel_)?sub_group_|\bget_\w*sub_group|cl_\w+_subgroups"), "cl_khr_subgroups"),
     (re.compile(r"cl_khr_fp16"), "cl_khr_fp16"),
-    (re.compile(r"cl_khr_int64_base_atomics|\batom_\w+"), "cl_khr_int64_base_atomics"),
+    (
+        re.compile(r"cl_khr_int64_base_atomics|\batom_(?:add|sub|xchg|inc|dec|cmpxchg)\b"),
+        "cl_khr_int64_base_atomics",
+    ),
+    (
+        re.compile(r"cl_khr_int64_extended_atomics|\batom_(?:min|max|and|or|xor)\b"),
+        "cl_khr_int64_extended_atomics",
+    ),
 )
 
 
-def what_helps(complaint: str, source: Path, types: Sequence[str] = ()) -> str:
+def what_helps(complaint: str, source: Path, dialect: str, types: Sequence[str] = ()) -> str:
     """What to do about a compiler's complaint, as the end of a sentence; empty if that is not known.
 
     Args:
         complaint: The compiler's log.
         source: The file that it compiled.
+        dialect: The file's language.
         types: Names of types that the source does not define, and for which others stood in.
     """
-    for line in (first_error(complaint), complaint):
-        for words, extension in _EXTENSIONS:
-            if words.search(line):
-                return f"; it needs a device with {extension}, which --device of autotune search names"
+    if dialect == "opencl" and (extension := _extension(complaint)):
+        return f"; it needs a device with {extension}: name one with --device of autotune search"
     text = bare_code(source.read_text())
     called = [word for word in undefined_names(complaint) if re.search(rf"\b{word}\s*\(", text)]
-    missing = next(iter((*called, *types)), "")
+    missing = next((word for word in (*called, *types) if word not in SCALARS), "")
     if not missing:
         return ""
     place = f"at the top of {source.name}"
@@ -42,6 +49,15 @@ def what_helps(complaint: str, source: Path, types: Sequence[str] = ()) -> str:
             return f'; {name} defines {missing}: write #include "{name}" {place}'
     nowhere = f"; no file beside {source.name} defines {missing}"
     return f"{nowhere}: write it, or #include the file that does, {place}"
+
+
+def _extension(complaint: str) -> str:
+    """The extension that a device lacks, by the first error or, if it names none, by any; empty without."""
+    for text in (first_error(complaint), complaint):
+        for words, extension in _EXTENSIONS:
+            if words.search(text):
+                return extension
+    return ""
 
 
 def _neighbours(source: Path) -> list[Path]:
@@ -55,10 +71,16 @@ def _neighbours(source: Path) -> list[Path]:
 
 
 def _defines(name: str, file: Path) -> bool:
-    """Whether a file defines a function, a macro or a type."""
+    """Whether a file defines a function, a macro or a type; one that cannot be read defines none."""
+    try:
+        text = file.read_text(errors="replace")
+    except OSError:
+        return False
+    if name not in text:  # most files: to remove comments takes longer
+        return False
     macro = rf"#[ \t]*define[ \t]+{name}\b"
     function = rf"\b{name}\s*\((?:[^;{{}}()]|\([^;{{}}()]*\))*\)\s*\{{"
     kind = (
         rf"\btypedef\b[^;{{}}]*\b{name}\s*;|\}}\s*{name}\s*;|\b(?:struct|union|class)\s+{name}\b[^;{{}}]*\{{"
     )
-    return re.search(f"{macro}|{function}|{kind}", bare_code(file.read_text(errors="replace"))) is not None
+    return re.search(f"{macro}|{function}|{kind}", bare_code(text)) is not None

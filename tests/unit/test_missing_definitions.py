@@ -1,5 +1,7 @@
 """What `autotune new` says of a function that the compiler does not find."""
 
+from pathlib import Path
+
 import pytest
 
 from autotune.analysis.missing_definitions import what_helps
@@ -20,7 +22,7 @@ def test_the_file_that_defines_a_function_is_named(source, text):
     (source.parent / "common").mkdir()
     (source.parent / "common" / "a.h").write_text("int twice(int x); // twice(x) {")
     (source.parent / "common" / "b.opencl").write_text(text)
-    said = what_helps(UNKNOWN, source)
+    said = what_helps(UNKNOWN, source, "opencl")
     assert said == '; common/b.opencl defines twice: write #include "common/b.opencl" at the top of k.cl'
 
 
@@ -28,9 +30,9 @@ def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
     expected = (
         "; no file beside k.cl defines twice: write it, or #include the file that does, at the top of k.cl"
     )
-    assert what_helps(UNKNOWN, source) == expected
-    assert what_helps("error: use of undeclared identifier 'other'", source) == ""
-    assert what_helps("error: expected ')'", source) == ""
+    assert what_helps(UNKNOWN, source, "opencl") == expected
+    assert what_helps("error: use of undeclared identifier 'other'", source, "opencl") == ""
+    assert what_helps("error: expected ')'", source, "opencl") == ""
 
 
 @pytest.mark.parametrize(
@@ -39,10 +41,12 @@ def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
         ("error: implicit declaration of function 'sub_group_reduce_add' is invalid", "cl_khr_subgroups"),
         ("error: implicit declaration of function 'get_sub_group_id' is invalid", "cl_khr_subgroups"),
         ("error: declaring variable of type 'half' requires cl_khr_fp16", "cl_khr_fp16"),
+        ("error: implicit declaration of function 'atom_inc' is invalid", "cl_khr_int64_base_atomics"),
+        ("error: implicit declaration of function 'atom_max' is invalid", "cl_khr_int64_extended_atomics"),
     ],
 )
 def test_what_the_device_lacks_is_named(source, complaint, extension):
-    assert f"it needs a device with {extension}" in what_helps(complaint, source)
+    assert f"it needs a device with {extension}" in what_helps(complaint, source, "opencl")
 
 
 @pytest.mark.parametrize(
@@ -57,11 +61,37 @@ def test_what_the_device_lacks_is_named(source, complaint, extension):
 def test_the_file_that_defines_a_type_is_named(source, text):
     (source.parent / "types.cl").write_text(text)
     complaint = "error: member reference base type 'float' is not a structure"
-    said = what_helps(complaint, source, ["point"])
+    said = what_helps(complaint, source, "opencl", ["point"])
     assert said == '; types.cl defines point: write #include "types.cl" at the top of k.cl'
-    assert "no file beside k.cl defines pint" in what_helps(complaint, source, ["pint"])
+    assert "no file beside k.cl defines pint" in what_helps(complaint, source, "opencl", ["pint"])
 
 
 def test_the_first_error_says_which_extension_is_needed(source):
     complaint = "error: half requires cl_khr_fp16\nerror: implicit declaration of function 'get_sub_group_id'"
-    assert "cl_khr_fp16" in what_helps(complaint, source)
+    assert "cl_khr_fp16" in what_helps(complaint, source, "opencl")
+
+
+@pytest.mark.parametrize(("name", "dialect"), [("atom_add", "cuda"), ("atom_charge", "opencl")])
+def test_no_extension_is_named_for_another_language_or_for_what_only_begins_like_its_functions(
+    source, name, dialect
+):
+    source.write_text(f"void f(int *x) {{ x[0] = {name}(x); }}")
+    said = what_helps(f'error: identifier "{name}" is undefined', source, dialect)
+    assert f"no file beside k.cl defines {name}" in said
+
+
+def test_a_type_of_opencl_that_stands_in_for_itself_is_not_missed(source):
+    assert what_helps('error: expected a ";"', source, "cuda", ["uint"]) == ""
+
+
+def test_a_file_that_cannot_be_read_defines_nothing(source, monkeypatch):
+    (source.parent / "a.h").write_text("#define twice(x) (2 * (x))")
+    read_text = Path.read_text
+
+    def refused(path, *arguments, **options):
+        if path.name == "a.h":
+            raise PermissionError
+        return read_text(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert "no file beside k.cl defines twice" in what_helps(UNKNOWN, source, "opencl")
