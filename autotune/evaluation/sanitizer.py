@@ -28,7 +28,7 @@ from autotune.processes.child import Child, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 60.0  # for each process: under the sanitizer a kernel runs up to a hundred times slower
-RUNS_OF_PROCESS = 6
+RUNS_OF_PROCESS = 6  # at most: more are divided among processes that run at the same time
 _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 _FIRST_ERROR = re.compile(
@@ -63,7 +63,7 @@ class Sanitizer:
 
         Args:
             runs: What to run.
-            tools: The tools, which run at the same time.
+            tools: The tools; as many processes run at the same time as there are cores, or tools.
             until_s: When they should end, on the clock of `time.perf_counter`.
             on_late: Is told the tools that did not end in time.
         """
@@ -74,7 +74,8 @@ class Sanitizer:
             found = self._check(tool, runs[start : start + RUNS_OF_PROCESS], until_s, on_late)
             return {start + place: failure for place, failure in found.items()}
 
-        with ThreadPoolExecutor(max(1, len(parts))) as threads:
+        at_once = max(len(TOOLS), len(os.sched_getaffinity(0)))  # each has a context on the GPU
+        with ThreadPoolExecutor(at_once) as threads:
             found = list(threads.map(check, parts))
         failures: dict[int, Failure] = {}
         for failures_of_part in reversed(found):
@@ -84,7 +85,7 @@ class Sanitizer:
     def _check(
         self, tool: str, runs: Sequence[Run], until_s: float, on_late: Callable[[str], None]
     ) -> dict[int, Failure]:
-        """What one tool finds: in one process for all, then in one for each where it finds something."""
+        """What one tool finds in one process for these runs, then in one for each if it finds something."""
         try:
             code, output = self._run(tool, runs, until_s)
             if was_killed(code):

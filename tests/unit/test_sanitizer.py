@@ -7,7 +7,7 @@ from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
 from autotune.errors import ChildTimeout
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
-from autotune.evaluation.sanitizer import RUNS_OF_PROCESS, Sanitizer, find_sanitizer
+from autotune.evaluation.sanitizer import RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
 from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
 from tests.conftest import LIMIT_S
@@ -78,6 +78,22 @@ def test_a_finding_is_of_the_configuration_that_shows_it(tmp_path, reference, bi
     runs = [(broken if number == place else binary, (PROBLEM,)) for number in range(count)]
     failures = Sanitizer(str(program), FAKE, reference, {}).check(runs, ["memcheck"])
     assert {number: failure.status for number, failure in failures.items()} == {place: Status.OUT_OF_BOUNDS}
+
+
+def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, binary, monkeypatch):
+    """Each has a context on the GPU, and what does not fit there is not checked."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
+    program, running, counts = (tmp_path / name for name in ("compute-sanitizer", "running", "counts"))
+    running.mkdir()
+    program.write_text(
+        f'#!/bin/sh\n{SKIP_OPTIONS}\nmkdir "{running}/$$"\nls "{running}" | wc -l >> "{counts}"\n'
+        f'"$@"\nrmdir "{running}/$$"\n'
+    )
+    program.chmod(0o755)
+    runs = [(binary, (PROBLEM,))] * (RUNS_OF_PROCESS + 1)
+    assert Sanitizer(str(program), FAKE, reference, {}).check(runs) == {}
+    found = [int(count) for count in counts.read_text().split()]
+    assert len(found) == 2 * len(TOOLS) and max(found) <= len(TOOLS)
 
 
 @pytest.mark.parametrize(
