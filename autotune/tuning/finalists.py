@@ -15,6 +15,7 @@ from autotune.tuning.turns import Series, Turns, compiled
 
 MAX_FINALISTS = 8
 MAX_SLOWER = 1.5  # times the fastest trial's time
+MAX_BEHIND = 1.25  # the same for those that only a sweep needs
 # on an unsteady machine, a few turns of more trials decide which take part in the last round
 MAX_CANDIDATES = 24
 MAX_FEW = 12  # candidates that all take part: choosing among them would take longer
@@ -42,6 +43,12 @@ def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial
     is_time = all(trial.objective is Objective.TIME for trial in best)
     far = MAX_SLOWER * min((trial.score or 0.0 for trial in best), default=0.0) if is_time else math.inf
     return [trial for trial in best if _steady_score(trial) <= far]
+
+
+def nearly_as_fast(fastest: Trial, trials: Iterable[Trial]) -> list[Trial]:
+    """The trials that a sweep times again beside the fastest; a time of a slow machine is scaled back."""
+    far = MAX_BEHIND * _steady_score(fastest)
+    return [trial for trial in by_score(trials) if _steady_score(trial) <= far]
 
 
 def measured_binary(trial: Trial) -> tuple[str, tuple[float, ...]]:

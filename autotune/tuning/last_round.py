@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import SourceResults
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import affordable, choose_finalists, finalists
+from autotune.tuning.finalists import affordable, choose_finalists, finalists, nearly_as_fast
 from autotune.tuning.finals import remeasure
 from autotune.tuning.groups import leaders
 from autotune.tuning.limits import NO_LIMITS, Limits
@@ -23,7 +23,6 @@ from autotune.tuning.stored_checks import Gaps, StoredChecks, late_text
 from autotune.tuning.ties import winner_and_ties
 
 MAX_BESIDE = 1  # finalists beside those that are needed
-MAX_BEHIND = 1.25  # times the shortest time, up to which those that are needed are timed again
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def last_round(
             best = finalists(trials.values(), MAX_BESIDE)
         else:
             best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
-        others = _near(best[0], [trials[config] for config in searched.needed])
+        others = nearly_as_fast(best[0], [trials[config] for config in searched.needed])
         named = (best[0], *leaders(context.task.space, trials.values()), default, *others)
         needed = list({trial.config: trial for trial in named}.values())
         chosen = affordable(best, needed, until_s - now_s if is_strict else math.inf)
@@ -97,12 +96,6 @@ def last_round(
         for trial in chosen:
             if trial.config in found:
                 trials[trial.config] = mark_failed(context, trial, found[trial.config])
-
-
-def _near(fastest: Trial, trials: Iterable[Trial]) -> Iterator[Trial]:
-    """The trials that are nearly as fast."""
-    far = MAX_BEHIND * (fastest.score or math.inf)
-    yield from (trial for trial in trials if trial.score is not None and trial.score <= far)
 
 
 def decide(

@@ -20,7 +20,7 @@ from autotune.evaluation.work_item import Array, MeasurementPolicy, ProblemInsta
 from autotune.serving.cache import read_record
 from autotune.tuning import limits
 from autotune.tuning.context import open_context
-from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady
+from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady, nearly_as_fast
 from autotune.tuning.finals import ROUNDS, remeasure
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
@@ -91,6 +91,12 @@ def test_one_that_was_timed_while_all_was_slow_takes_part():
 def test_one_far_slower_than_the_fastest_takes_no_part():
     trials = [timed("f", 1.0), timed("s", 1.6), timed("c", 1.6, control=1.3)]
     assert [trial.key for trial in finalists(trials)] == ["f", "c"]
+
+
+def test_what_is_nearly_as_fast_on_a_steady_machine_is_timed_again():
+    trials = [timed("n", 1.2), timed("c", 1.6, control=1.3), timed("s", 1.3)]
+    assert [trial.key for trial in nearly_as_fast(timed("f", 1.0), trials)] == ["n", "c"]
+    assert [trial.key for trial in nearly_as_fast(timed("f", 1.3, control=1.3), trials)] == ["n", "c"]
 
 
 def raced(times_ms, objective=Objective.TIME):
