@@ -68,11 +68,11 @@ class Sweep:
 
 @dataclass(eq=False)
 class _Problem:
-    """One of the problems, the trials of its search once that has ended, and then those of the candidates."""
+    """One of the problems, and its trials: of its search, and of all that was tried at it so far."""
 
     task: TuningTask
     searched: tuple[Trial, ...] = ()
-    tried: tuple[Trial, ...] = ()  # in the search, or as a candidate
+    tried: tuple[Trial, ...] = ()  # also as candidates
 
 
 def bind_sweep(
@@ -110,8 +110,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
 
     Every second size and both ends are searched, from the middle of the range outwards: the first one with
     the whole budget, the others with a part of it. The sizes between try only what their neighbours' results
-    suggest. Then the best of all sizes are measured at every size in turns. Results and tables are stored in
-    the cache.
+    suggest. Then the best of all sizes are measured at every size, and what is nearly as fast there again,
+    in turns. Results and tables are stored in the cache.
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
@@ -201,6 +201,7 @@ def _parts(problem: _Problem, done: Sequence[_Problem], count: int) -> int:
 
 
 def _elements(problem: _Problem) -> int:
+    """The product of a problem's sizes, which tells the larger of two."""
     return prod(problem.task.space.problem.sizes.values())
 
 
@@ -274,21 +275,14 @@ def _row(problem: _Problem) -> Row:
     """The relative times of all that was tried at a size."""
     times_ms = {trial.config: trial.time_ms for trial in problem.tried if trial.time_ms}
     best_ms = min(times_ms.values())
-    return Row(
-        problem.task.space.problem.sizes, {config: time / best_ms for config, time in times_ms.items()}
-    )
+    times = {config: time_ms / best_ms for config, time_ms in times_ms.items()}
+    return Row(problem.task.space.problem.sizes, times)
 
 
 class _Candidates:
     """The best configurations of one element type, and how they are measured at all its sizes."""
 
-    def __init__(
-        self,
-        options: Options,
-        observer: Observer,
-        processes: Processes,
-        root: Path,
-    ) -> None:
+    def __init__(self, options: Options, observer: Observer, processes: Processes, root: Path) -> None:
         self.configs: list[Config] = []
         self._seed, self._limit_s = options.seed, options.budget.seconds
         self._options = replace(options, budget=Budget(), fresh=False)
@@ -336,7 +330,7 @@ class _Candidates:
         needed = tuple(config for config in self.configs if config in task.space)
         self._checks.forget_late()  # there may be time now for what had none at an earlier size
         with self._context(task) as context:
-            context.evaluator(self._configs_at(problem))  # known from the journal
+            context.evaluator(self._configs_at(problem))  # nearly all known from the journal
             wrong = [one for one in self._failures if one in task.space and one != task.spec.default]
             for trial in context.evaluator(wrong):  # a race may not show at this size
                 marked = mark_failed(context, trial, self._failures[trial.config])

@@ -14,7 +14,7 @@ from autotune.evaluation.work_item import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep
 from autotune.tuning.observer import Unobserved
-from autotune.tuning.sweep import _Problem, _searched, bind_sweep
+from autotune.tuning.sweep import _in_order, _parts, _Problem, _searched, bind_sweep
 from autotune.tuning.task import Target
 from tests.conftest import KERNEL
 
@@ -148,14 +148,38 @@ def test_what_a_sweep_cannot_do_is_said_at_once(folder, arguments, reason):
     assert done.returncode == 2 and reason in done.stderr and not (folder.path / "runs").exists()
 
 
+def problems_of(folder, count):
+    """So many sizes, the smallest first."""
+    folder.write(MODEL)
+    sizes = [1000 * 4**place for place in range(count)]
+    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Unobserved())
+    return [_Problem(task) for task in tasks]
+
+
 @pytest.mark.parametrize(
     ("count", "first", "searched"),
     [(1, 0, [0]), (2, 1, [0, 1]), (6, 3, [0, 1, 3, 5]), (11, 5, [0, 1, 3, 5, 7, 9, 10])],
 )
 def test_every_second_size_and_both_ends_are_searched_the_middle_first(folder, count, first, searched):
-    folder.write(MODEL)
-    sizes = [1000 * 4**place for place in range(count)]
-    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Unobserved())
-    problems = [_Problem(task) for task in tasks]
+    problems = problems_of(folder, count)
     found = [problems.index(one) for one in _searched(problems)]
     assert found[0] == first and sorted(found) == searched
+
+
+@pytest.mark.parametrize(
+    ("count", "parts"),
+    [
+        (1, {0: 1}),
+        (2, {0: 1, 1: 2}),
+        (6, {3: 1, 1: 4, 0: 4, 5: 6}),
+        (11, {5: 1, 3: 4, 1: 4, 0: 4, 7: 8, 9: 8, 10: 8}),
+    ],
+)
+def test_the_largest_size_is_last_and_larger_ones_than_the_first_get_the_smallest_parts(folder, count, parts):
+    problems = problems_of(folder, count)
+    searched = _searched(problems)
+    found = _in_order(problems, searched)
+    assert found[-1] is problems[-1] and len(found) == count
+    assert set(found[: len(searched) - 1]) == {*searched} - {problems[-1]}
+    places = {problems.index(one): found[:at] for at, one in enumerate(found) if one in searched}
+    assert {place: _parts(problems[place], done, count) for place, done in places.items()} == parts
