@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -65,10 +66,8 @@ def scaffold(
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:
-        refused = (
-            text for text in source.refusals if text.startswith((f"{file}: {entry}:", f"{file}: {entry} "))
-        )
-        if (refusal := next(refused, None)) is not None:
+        begins = re.compile(rf"{re.escape(f'{file}: {entry}')}\b")
+        if refusal := next(filter(begins.match, source.refusals), ""):
             raise InputError(refusal)
         known = ", ".join(kernel.entry for kernel in source.kernels)
         raise InputError(f"{file}: no kernel is called {entry!r}; it has {known}")
