@@ -184,7 +184,7 @@ def known_types(plain: str, definitions: Mapping[str, str], *, is_opencl: bool) 
         attributes = match[2] + (alias[1] if alias else "")
         inside = _without_methods(plain[match.end() : end])
         for name in filter(None, (match[3], alias and alias[2])):
-            known = replace(known, structures=structures)
+            known = replace(known, structures=structures, fields=fields)
             structures[name] = _structure(inside, known, attributes, is_union=match[1] == "union")
             fields[name] = _fields(inside, known) if match[1] != "union" and not attributes else []
     return replace(known, structures=structures, fields=fields)
@@ -221,6 +221,8 @@ def _fields(inside: str, types: KnownTypes) -> list[tuple[str, str]]:
         kind = " ".join(match[1].split()) if match else ""
         dtype, width = types.layout(kind) if match else (STRUCT, 1)
         if match is None or dtype in (UNKNOWN, STRUCT):
+            return []
+        if width > 1 and {one for _, one in types.fields_of(kind)} != {dtype}:  # bytes of several types
             return []
         widest = max(widest, types.alignment_bytes(kind))
         own_widest = max(own_widest, assumed_bytes(dtype))
