@@ -37,15 +37,20 @@ class _NarrowType(NamedTuple):
 _NARROW = (
     _NarrowType(
         "half",
-        re.compile(r"\bhalf2?\s*[*)]|\bhalf2?\s+\w+\s*[=;,)\[]"),  # the type, not a word in a comment
+        re.compile(r"\bhalf\s*[*)]|\bhalf\s+\w+\s*[=;,)\[]"),  # the type, not a word in a comment
         "half.h",
         "cuda_fp16.h",
     ),
     _NarrowType("__nv_bfloat16", re.compile(r"\b__nv_bfloat16\b"), "bfloat16.h", "cuda_bf16.h"),
 )
-_HAS_NARROW = re.compile(  # uses the toolkit's headers, or what only these have
-    r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)|\bhalf2\s*[*&)]|\bhalf2\s+\w"
+_HAS_NARROW = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
+# Pairs of halves, which OpenCL has and CUDA's toolkit defines; a source may define its own.
+_PAIRS = re.compile(r"\bhalf2\s*[*&)]|\bhalf2\s+\w+\s*[=;,()\[]")
+_OWN_PAIRS = re.compile(
+    r"\b(?:struct|union|class|using)\s+half2\b|\}\s*half2\s*;|\btypedef\b[^;{}]*\bhalf2\s*;|"
+    r"#[ \t]*define[ \t]+half2\b"
 )
+_PAIRS_HEADER = "#ifndef __OPENCL_VERSION__\n#include <cuda_fp16.h>\n#endif\n"
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*$', re.MULTILINE)
 _KEEPS_ORDER = re.compile(r"cluster|sub_group|grid_group")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
@@ -74,12 +79,19 @@ class SourceText:
         """What defines each narrow type for this source, by the type's name."""
         if _HAS_NARROW.search(self.text):
             return {one.name: f"#include <{one.toolkit_header}>\n" for one in _NARROW}
-        return {one.name: _own_header(one.own_header) for one in _NARROW}
+        own = {one.name: _own_header(one.own_header) for one in _NARROW}
+        return {**own, "half": _PAIRS_HEADER + own["half"]} if self._has_pairs else own
 
     @cached_property
     def used_narrow_types(self) -> frozenset[str]:
         """The names of the narrow types that it uses."""
-        return frozenset(one.name for one in _NARROW if one.use.search(self.text))
+        used = {one.name for one in _NARROW if one.use.search(self.text)}
+        return frozenset(used | {"half"} if self._has_pairs else used)
+
+    @property
+    def _has_pairs(self) -> bool:
+        """Whether it uses the pairs of halves of its language."""
+        return _PAIRS.search(self.text) is not None and not _OWN_PAIRS.search(self.text)
 
     @cached_property
     def is_triton(self) -> bool:

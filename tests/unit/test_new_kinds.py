@@ -3,6 +3,7 @@
 import pytest
 
 from autotune.analysis.compiled_scaffold import KernelFile, compiled_scaffold
+from autotune.compilers.kernel_source import read_source, render
 from autotune.errors import InputError
 from autotune.scaffold import Assumptions, scaffold
 
@@ -204,6 +205,9 @@ def test_structures_with_attributes_unions_and_classes_have_their_size(declared,
     assert (argument.dtype, argument.width) == layout
 
 
+KERNEL_OF_P = "__global__ void fill(float *y, P p) { y[threadIdx.x] = 1; }"
+
+
 @pytest.mark.parametrize(
     ("fields", "found"),
     [
@@ -211,11 +215,12 @@ def test_structures_with_attributes_unions_and_classes_have_their_size(declared,
         ("float2 at; float mass;", ""),  # padded at its end
         ("float3 at; float mass;", "fields: {at_0: float32, at_1: float32, at_2: float32, mass: float32}"),
         ("float mass; float2 at;", ""),
+        ("Pair at; float mass;", "fields: {at_0: float32, at_1: float32, mass: float32}"),
         ("float w[N];", ""),
     ],
 )
 def test_arrays_and_vectors_in_a_structure_that_is_passed_by_value_are_numbers(fields, found):
-    text = f"struct P {{ {fields} }}; __global__ void fill(float *y, P p) {{ y[threadIdx.x] = 1; }}"
+    text = f"struct Pair {{ float x, y; }}; struct P {{ {fields} }}; " + KERNEL_OF_P
     if found:
         assert found in made(text).space
     else:
@@ -236,8 +241,10 @@ def test_a_structure_in_another_one_begins_at_a_multiple_of_its_widest_field():
     assert made(packed).kernel.arguments[0].width == 9
 
 
-def test_a_structure_with_a_gap_before_another_one_is_not_passed_by_value():
-    text = f"{NESTED} __global__ void fill(float *y, Outer p) {{ y[threadIdx.x] = 1; }}"
+@pytest.mark.parametrize("before", ["char kind;", ""], ids=["with a gap", "without"])
+def test_a_structure_of_several_types_in_another_one_is_not_passed_by_value(before):
+    nested = NESTED.replace("char kind;", before)
+    text = f"{nested} __global__ void fill(float *y, Outer p) {{ y[threadIdx.x] = 1; }}"
     with pytest.raises(InputError, match="p is a structure of unknown layout, or one with pointers or"):
         made(text)
 
@@ -399,3 +406,27 @@ def test_pairs_of_halves_need_the_header_of_the_toolkit_whatever_the_source_incl
     (tmp_path / "twice.cu").write_text(f"__global__ void twice(half2 *y) {{ {body} }}")
     draft = compiled_scaffold(KernelFile(tmp_path / "twice.cu", "twice"))
     assert (draft.complaint, draft.made.kernel.types) == ("", {})
+
+
+@pytest.mark.parametrize(
+    "kind", ["struct half2 { short x, y; };", "typedef short2 half2;", "#define half2 short2"]
+)
+def test_a_half2_of_the_source_is_its_own(tmp_path, kind):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    body = "half2 one = y[0]; y[threadIdx.x] = one;"
+    (tmp_path / "copy.cu").write_text(f"{kind}\n__global__ void copy(half2 *y) {{ {body} }}")
+    assert compiled_scaffold(KernelFile(tmp_path / "copy.cu", "copy")).complaint == ""
+
+
+def test_pairs_of_halves_need_no_header_in_opencl(tmp_path):
+    (tmp_path / "copy.cl").write_text(
+        "__kernel void copy(__global half2 *y) { half2 one = y[0]; y[1] = one; }"
+    )
+    text = render(read_source(tmp_path / "copy.cl"), {})
+    assert text.index("#ifndef __OPENCL_VERSION__") < text.index("cuda_fp16.h") < text.index("#endif")
+    assert "cuda_fp16.h" not in compiled_scaffold(KernelFile(tmp_path / "copy.cl", "copy")).complaint
+
+
+def test_a_comment_on_pairs_of_halves_needs_no_header_of_the_toolkit(tmp_path):
+    (tmp_path / "copy.cu").write_text("// half2 loads\n__global__ void copy(half *y) { y[1] = y[0]; }")
+    assert "#include <cuda_fp16.h>" not in render(read_source(tmp_path / "copy.cu"), {})
