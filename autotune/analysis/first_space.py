@@ -107,7 +107,7 @@ def _first_space(path: Path, entry: str | None, observer: Observer) -> FirstSpac
         tried = _tried(files.space, observer, can_run=can_run)
         if can_run and not tried.is_good:
             made, tried = _tried_with_room(kernel, made, tried, files, observer)
-    notes = [Note(False, refusal) for refusal in made.source.refusals[:1]]
+    notes = [Note(False, refusal) for refusal in made.source.refusals[:1] if entry is None]
     if dialect == "cuda" and has_host_code(path):
         text = "main() and other code for the host stays: it is left out where the kernels are compiled"
         notes.append(Note(False, text))

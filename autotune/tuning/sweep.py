@@ -20,6 +20,7 @@ from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import make_searcher
 from autotune.searchers.base import Searcher, SourceResults
+from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.serving.cache import check_writable, store, writable_root
 from autotune.serving.interpolation import Row
 from autotune.serving.validity import KernelOnDevice
@@ -150,7 +151,9 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 share = _share(options, _parts(problem, done, len(own)) if is_searched else len(own))
                 sources = _sources(task, problems, done, options)
                 make = partial(_searcher, task, share, sources, is_searched)
-                searcher = FewerLaunchesFirst(_known(problem, done), make)
+                searcher, known = make(), _known(problem, done)
+                if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
+                    searcher = FewerLaunchesFirst(known, make)
                 note = f"sweep: {_text(task)}, {len(done) + 1} of {len(tasks)}"
                 with open_context(task, share, observer, POLICY, processes) as context:
                     explore(context, searcher, share, note, None if done else cpu_times())

@@ -16,10 +16,18 @@ def test_a_listing_answers_again_and_after_it_was_abandoned():
 
 def test_without_a_name_only_cuda_is_asked_first_where_its_driver_is(tmp_path, monkeypatch):
     monkeypatch.setattr("autotune.devices.listing._NVIDIA_GPUS", tmp_path)
-    listing = listing_for(None)
+    listing, asked = listing_for(None), []
     assert not listing.is_complete
-    address, info = find_device(None, listing=listing)  # that finds none here
-    assert address.backend in ("cuda", "pycuda") or (address.backend, info.kind) == ("opencl", "cpu")
+
+    def find_all():
+        asked.append(1)
+        return Listing(("fake", "opencl")).devices()
+
+    monkeypatch.setattr("autotune.devices.listing.find_devices", find_all)
+    address, _ = find_device(None, listing=listing)
+    has_gpu = bool(listing.devices())
+    assert len(asked) == (not has_gpu)
+    assert (address.backend in ("cuda", "pycuda")) == has_gpu and address.backend != "fake"
 
 
 def test_without_a_driver_of_nvidia_all_backends_are_asked_at_once(tmp_path, monkeypatch):
