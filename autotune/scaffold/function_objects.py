@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from autotune.core.brackets import closing, split_arguments
 from autotune.scaffold.macros import WORD
@@ -30,13 +30,21 @@ def called_member(parameter: str, arguments: Sequence[str], body: str) -> str:
     return member[1] if member else ""
 
 
-def function_object(member: str, types: KnownTypes) -> str:
-    """The first structure of a source that has a member function, as an instance takes it; empty without."""
+def function_object(member: str, types: KnownTypes, named: Collection[str]) -> str:
+    """A structure of a source that has a member function, as an instance takes it; empty without one.
+
+    The first that the host names in its launches, `named`, else the first.
+    """
+    found = dict(_structures_with(member, types))
+    return next((text for name, text in found.items() if name in named), next(iter(found.values()), ""))
+
+
+def _structures_with(member: str, types: KnownTypes) -> Iterator[tuple[str, str]]:
+    """The structures that have a member function: their names, and as an instance takes them."""
     name = r"operator\s*\(\s*\)" if member == "operator()" else rf"\b{member}"
     for match in _STRUCTURE.finditer(types.code):
         inside = types.code[match.end() : closing(types.code, match.end() - 1)]
         parameters = [WORD.findall(part) for part in split_arguments(match[1] or "")]
         if re.search(rf"{name}\s*\(", inside) and all(words[0] in _TYPE_WORDS for words in parameters):
             given = ", ".join(types.generic for _ in parameters)
-            return f"{match[2]}<{given}>" if given else match[2]
-    return ""
+            yield match[2], f"{match[2]}<{given}>" if given else match[2]

@@ -230,7 +230,7 @@ def _kernel(
     inside = _expanded_lists(signature[opening + 1 : closing(signature, opening)], types)
     listed = _alternatives_removed(text for text in split_arguments(inside) if text != "void")
     body = plain[end.end() : closing(plain, end.start())]
-    template = with_function_objects(f"{name}: {called}", template, listed, body, types)
+    template = with_function_objects(f"{name}: {called}", template, listed, body, launches, types)
     types = types.with_parameters(
         {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}
     )

@@ -87,16 +87,23 @@ def _type_given(name: str, value: str, generic: str) -> str:
 
 
 def with_function_objects(
-    place: str, template: Sequence[TemplateParameter], arguments: Sequence[str], body: str, types: KnownTypes
+    place: str,
+    template: Sequence[TemplateParameter],
+    arguments: Sequence[str],
+    body: str,
+    launches: Sequence[HostLaunch],
+    types: KnownTypes,
 ) -> tuple[TemplateParameter, ...]:
     """The same parameters with a structure of the source for each type whose values the kernel calls.
 
     Raises InputError where the source has none for an argument.
     """
     found = []
+    texts = [text for launch in launches for text in (*launch.template, *launch.arguments)]
+    named = {word for text in texts for word in WORD.findall(text)}
     for item in template:
         member = called_member(item.name, arguments, body) if item.kind == "type" else ""
-        given = function_object(member, types) if member else ""
+        given = function_object(member, types, named) if member else ""
         values = [words[-1] for words in map(WORD.findall, arguments) if item.name in words[:-1]]
         if member == "operator()" and values and not given:
             raise InputError(

@@ -8,8 +8,8 @@ from autotune.errors import InputError
 from autotune.scaffold import Assumptions, scaffold
 
 
-def made(text, **options):
-    return scaffold("kernel.cu", "kernel", text, "", None, Assumptions(**options))
+def made(text, host="", **options):
+    return scaffold("kernel.cu", "kernel", text, "", None, Assumptions(**options), host=host)
 
 
 def chosen(text, **options):
@@ -333,6 +333,13 @@ def test_a_type_whose_values_are_called_is_a_structure_of_the_source(arguments, 
     found = made(APPLY + kernel)
     assert found.kernel.entry == entry
     assert passed in found.space and not found.guess.reference
+
+
+@pytest.mark.parametrize("launched", ["apply<float, Half><<<1, 32>>>(y, h)", "apply<<<1, 32>>>(y, Half{2})"])
+def test_the_structure_is_the_one_that_the_host_launches(launched):
+    kernel = "template <typename T, class Op> __global__ void apply(T *y, Op op) { y[0] = op(y[0]); }"
+    found = made(APPLY + kernel, host=f"void go(float *y, Half h) {{ {launched}; }}")
+    assert found.kernel.entry == "apply<DTYPE, Half>"
 
 
 def test_a_barrier_of_the_grid_needs_all_blocks_at_once():
