@@ -9,11 +9,13 @@ import pytest
 
 from autotune.compilers.kernel_source import render, source_of_text
 from autotune.core.records import Config, Launch
-from autotune.core.trials import Problem, Status
+from autotune.core.trials import Failure, Problem, Status
 from autotune.evaluation import host_sanitizer
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, Unchecked, find_host_sanitizer
 from autotune.evaluation.work_item import Array, ArrayView, LocalArray, ProblemInstance, Scalar
-from autotune.tuning.stored_checks import Deadline, on_host
+from autotune.tuning import stored_checks
+from autotune.tuning.observer import Unobserved
+from autotune.tuning.stored_checks import Deadline, on_host, under_sanitizers
 
 N = 96
 KERNEL = """\
@@ -318,3 +320,15 @@ def test_templates_and_shared_memory_of_a_launch_are_watched(old, new, shared_by
     found = host.check(render(source_of_text(CUDA.replace(old, new), "turn.cu"), {}), [problem])
     assert (found and found.status) == status, found
     assert status is None or re.match(f"run on the CPU: {words}", found.detail), found
+
+
+def test_both_sanitizers_count_and_a_finding_on_the_device_before_a_doubt_on_the_cpu(monkeypatch):
+    wrong, racing, doubtful = (Config({"A": number}) for number in range(3))
+    outside, race = Failure(Status.OUT_OF_BOUNDS, "on the device"), Failure(Status.WRONG_RESULT, "on the CPU")
+    doubt = Unchecked("too many threads")
+    on_cpu = {wrong: doubt, racing: race, doubtful: doubt}
+    monkeypatch.setattr(stored_checks, "on_host", lambda *_: on_cpu)
+    monkeypatch.setattr(stored_checks, "sanitized", lambda *_: {wrong: outside})
+    context = SimpleNamespace(observer=Unobserved())
+    found = under_sanitizers(context, {}, Deadline())
+    assert found == {wrong: outside, racing: race, doubtful: doubt}
