@@ -82,11 +82,11 @@ def is_scattered(array: str, body: str) -> bool:
 def steers(array: str, body: str) -> bool:
     """Whether what an array holds chooses a place in memory, or how often a loop runs.
 
-    An index that a mask or a remainder keeps small does not count.
+    An index that a mask or a remainder keeps small does not count. The `x` of `threadIdx.x` is no variable.
     """
     names = {array}
     for _ in range(_DEPTH):
-        read = re.compile(rf"\b(?:{array}\s*\[|(?:{'|'.join(names - {array}) or '_'})\b)")
+        read = re.compile(rf"(?<![\w.])(?:{array}\s*\[|(?:{'|'.join(names - {array}) or '_'})\b)")
         found = {
             match[1]
             for match in re.finditer(r"(?<![\w.])(\w+)(?:\.\w+)?\s*[-+*]?=(?!=)\s*([^;]*)", body)

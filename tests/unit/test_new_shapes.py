@@ -522,3 +522,50 @@ def test_a_kernel_gets_the_same_shapes_in_every_language():
     in_cuda, *others = [arguments(IN_THREE_LANGUAGES.format(**words)) for words in WORDS.values()]
     assert "round_up(n, BLOCK_SIZE)" in in_cuda["sums"]
     assert others == [in_cuda, in_cuda]
+
+
+@pytest.mark.parametrize("variable", ["x", "y"])
+def test_a_variable_that_is_called_like_an_axis_steers_nothing(variable):
+    text = f"""
+        __global__ void advance(float *pos, const float *vel, float dt, int n)
+        {{
+            int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y;
+            if (i < n) {{
+                float {variable} = pos[j * n + i] + dt * vel[j * n + i];
+                pos[j * n + i] = {variable};
+            }}
+        }}
+        """
+    found = arguments(text, "kernel.cu")
+    assert all("fill: {uniform: [-1, 1]}" in found[name] for name in ("pos", "vel"))
+
+
+TILED = """
+    #define RADIUS 3
+    __kernel void blur(__global const float *in, __global float *out, const int n)
+    {
+        __local float tile[TILE + 2 * RADIUS];
+        int i = get_global_id(0), lid = get_local_id(0), first = get_group_id(0) * TILE - RADIUS;
+        for (int k = lid; k < TILE + 2 * RADIUS; k += get_local_size(0))
+            tile[k] = first + k >= 0 && first + k < n ? in[first + k] : 0.0f;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (i < n)
+            out[i] = tile[lid] + tile[lid + 2 * RADIUS];
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "instead", "block"),
+    [
+        ("out[i]", "out[i]", "block: [TILE]"),
+        ("get_global_id(0)", "get_group_id(0) * get_local_size(0) + get_local_id(0)", "block: [TILE]"),
+        ("out[i] =", "if (lid < TILE) out[first + RADIUS + lid] =", "block: [BLOCK_SIZE]"),
+        ("* TILE -", "* (TILE / 2) -", "block: [BLOCK_SIZE]"),
+    ],
+    ids=["by the index in the grid", "by its sum", "by the tile", "by something else"],
+)
+def test_a_block_is_as_long_as_a_tile_whose_elements_threads_store_by_their_index_in_the_grid(
+    said, instead, block
+):
+    assert block in scaffold("blur.cl", "blur", TILED.replace(said, instead), "").space
