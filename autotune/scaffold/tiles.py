@@ -42,11 +42,12 @@ def threads_along(axis: str, body: str) -> str:
 
     It is what a block's index is multiplied by before the thread's is added, or the stride of a loop that
     begins at the thread's index, else the extent of a shared array with an element for each thread; 1
-    where only the index along other axes is read. A kernel that asks for the extent of its block takes any.
+    where only the index along other axes is read. A kernel that asks for the extent of its block takes any,
+    unless its blocks are as long as a tile.
     """
     plain = without_aliases(body)
-    if re.search(BLOCK_EXTENT[axis], plain):
-        return ""
+    if (tile := _tile_of_threads(axis, plain)) or re.search(BLOCK_EXTENT[axis], plain):
+        return tile
     if not re.search(f"{THREAD_INDEX[axis]}|{GLOBAL_INDEX[axis]}", plain):
         return "1" if re.search("|".join(THREAD_INDEX.values()), plain) else ""
     block, thread = f"(?:{'|'.join(BLOCK_INDEX.values())})", THREAD_INDEX[axis]
@@ -56,6 +57,22 @@ def threads_along(axis: str, body: str) -> str:
         *re.findall(rf"for\s*\([^;]*?\b(?:\w+)\s*=\s*{thread}\s*;[^;]*;[^;)]*\+=\s*(\w+)\s*\)", plain),
     } or _room_for_threads(thread, plain)
     return found.pop() if len(found) == 1 else ""
+
+
+def _tile_of_threads(axis: str, plain: str) -> str:
+    """The macro that the block's index is multiplied by where each thread stores at its index in the grid.
+
+    It is `TILE` for `i = get_global_id(0); out[i] = tile[k]` beside `get_group_id(0) * TILE - RADIUS`: both
+    are right only with as many threads as the tile has elements.
+    """
+    block, thread = BLOCK_INDEX[axis], THREAD_INDEX[axis]
+    offset = rf"{block}\s*\*\s*{BLOCK_EXTENT[axis]}"
+    linear = rf"(?:{GLOBAL_INDEX[axis]}|{offset}\s*\+\s*{thread}|{thread}\s*\+\s*{offset})"
+    names = re.findall(rf"\b(\w+)\s*=\s*{linear}\s*[;,]", plain)
+    if not any(re.search(rf"\[\s*{name}\s*\]\s*=(?!=)", plain) for name in names):
+        return ""
+    others = re.findall(rf"{block}\s*\*\s*(\w+)\b(?!\s*[*/(.])", plain)
+    return others[0] if len({*others}) == 1 else ""
 
 
 def _room_for_threads(thread: str, plain: str) -> set[str]:
