@@ -261,7 +261,7 @@ def _warnings(result: Result) -> list[str]:
         *_governors(result),
         *_conditions(result.final.conditions),
         *(shifted([(searched_ms.get(config), final) for config, final in finals]) or _unrepeated(result)),
-        *_uncompared(result),
+        *uncompared(result),
     ]
 
 
@@ -325,7 +325,8 @@ def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
     ]
 
 
-def _uncompared(result: Result) -> list[str]:
+def uncompared(result: Result) -> list[str]:
+    """Warn of outputs that the reference does not return."""
     if not result.compares:
         return ["warning no output was compared: the reference returns none, so a wrong kernel can win"]
     names = ", ".join(result.uncompared)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
-from autotune.cli.search_summary import late_checks, result_json
+from autotune.cli.search_summary import late_checks, result_json, uncompared
 from autotune.cli.tables import UNKNOWN, cell, ratio_cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.records import Config, Tier, VariantTable
@@ -24,7 +24,7 @@ def sweep_text(found: Sweep) -> Group:
         f"{first.task.spec.kernel} on {first.task.device.name} ({first.task.address}): "
         f"{count_text(len(found.results), 'problem')}, {count_text(tried, 'trial')} in {found.seconds:.0f} s"
     )
-    last = (*late_checks(found.results), f"kept in {first.cache_file}")
+    last = (*uncompared(first), *late_checks(found.results), f"kept in {first.cache_file}")
     return Group(head, _results(found), *map(_variants, found.tables), *last)
 
 

@@ -59,6 +59,20 @@ def test_a_sweep_tells_one_variant_and_one_size_in_the_singular(folder):
     assert ": 1 problem, " in alone.stdout
 
 
+@pytest.mark.parametrize(("returned", "is_warned"), [("{}", True), ("{'w': inputs['w']}", False)])
+def test_a_sweep_warns_if_no_output_was_compared(folder, returned, is_warned):
+    (folder.path / "reference.py").write_text(f"def reference(inputs, sizes):\n    return {returned}\n")
+    folder.edit(
+        "name: y, dtype: int32, shape: [n], role: out",
+        "name: w, dtype: int32, shape: [n], role: inout, fill: {copy: x}",
+    )
+    folder.edit("[x, y, n]", "[x, w, n]")
+    folder.write("def double(grid, block, x, w, n):\n    return A + B\n")
+    done = folder.run("search", "double.yaml", "--device", "fake", "--sweep", "n=500:2000:x2")
+    assert done.returncode == 0, done.stderr
+    assert ("warning no output was compared" in done.stdout) is is_warned
+
+
 def test_a_sweep_says_what_no_time_was_left_for_in_its_last_rounds(folder, monkeypatch):
     monkeypatch.setattr(limits, "MIN_CHECKS_S", 60.0)  # enough for the checks of candidates
     done = folder.run(
