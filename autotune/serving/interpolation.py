@@ -55,9 +55,11 @@ def match_variants(
             entry = next((one for one in swept if config in one.relative_times), None)
             if entry is None or kernel.check(config, sizes).violations:
                 continue
-            among = f"one of {len(table.configs)} variants for {len(table.sizes)} sizes"
+            variants = len(table.configs)
+            among = f"one of {variants} variants" if variants > 1 else "the only variant"
+            chosen = f"{among} for {len(table.sizes)} sizes, {entry.provenance.origin} on {folder}"
             near = f"{size_text(sizes)} lies between them, the nearest is {size_text(entry.sizes)}"
-            detail = f"{among}, {entry.provenance.origin} on {folder}; {near}{entry.caveat}"
+            detail = f"{chosen}; {near}{entry.caveat}"
             away = distance(entry.sizes, sizes)
             match = Match(Tier.INTERPOLATED, folder, entry.sizes, away, detail)
             stale = stale_reasons(entry, kernel.record, query.given)

@@ -141,6 +141,14 @@ def test_a_variant_that_is_not_valid_for_the_size_gives_way_to_the_next(swept):
     assert 1.2 < even.expected_slowdown < 3
 
 
+def test_the_only_variant_of_a_sweep_is_called_so(swept):
+    known = cache.read_record(cache.record_path(str(swept), DEVICE.slug, "reduce"))
+    (table,) = known.variants
+    write(swept, DEVICE, replace(known, variants=(replace(table, configs=table.configs[1:]),)))
+    found = best_config("reduce", DEVICE, n=100, cache=swept)
+    assert found.match.detail.startswith("the only variant for 2 sizes, tuned on example-gpu-100; n=100 lies")
+
+
 @pytest.mark.parametrize(("n", "tier"), [(64, Tier.EXACT), (60, Tier.NEAREST_SIZE), (260, Tier.NEAREST_SIZE)])
 def test_sizes_that_were_swept_and_those_beyond_have_other_tiers(swept, n, tier):
     assert best_config("reduce", DEVICE, n=n, cache=swept).match.tier is tier
