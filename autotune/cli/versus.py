@@ -17,7 +17,7 @@ from rich.table import Table
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import cell, console, ratio_cell, table
-from autotune.core.text import ratio_text, table_sizes
+from autotune.core.text import ratio_text, table_sizes, volume_text
 from autotune.core.trials import Budget
 from autotune.report.figures import Line, over_size, save
 
@@ -80,7 +80,8 @@ def run(parsed: argparse.Namespace) -> None:
         out.print(_where_it_pays(found))
     if parsed.plot is not None:
         title = f"{parsed.space}: times with what else does the work"
-        save(over_size(title, _lines(found), rates=(), ceilings={}), parsed.plot)
+        size = volume_text(one.sizes for one in found)
+        save(over_size(title, _lines(found), rates=(), ceilings={}, size=size), parsed.plot)
 
 
 def versus_table(one: Versus) -> Table:

@@ -22,6 +22,12 @@ def table_sizes(sizes: Mapping[str, int]) -> str:
     return " ".join(f"{name}={size:,}" for name, size in sizes.items())
 
 
+def volume_text(problems: Iterable[Mapping[str, int]]) -> str:
+    """What an axis shows that has a point for each problem: its only size, else the product of its sizes."""
+    names = {name for sizes in problems for name in sizes}
+    return names.pop() if len(names) == 1 else "product of the sizes"
+
+
 def problem_text(sizes: Mapping[str, int], dtype: str | None = None, data: str = "") -> str:
     """A problem for a table or a title, as far as it is known: `n=1,000 m=2,000, float32, sorted data`."""
     return ", ".join(filter(None, (table_sizes(sizes), dtype, f"{data} data" if data else "")))

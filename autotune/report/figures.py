@@ -233,7 +233,7 @@ def roofline(
 
 
 def over_size(
-    title: str, times: Sequence[Line], rates: Sequence[Line], ceilings: Mapping[str, float]
+    title: str, times: Sequence[Line], rates: Sequence[Line], ceilings: Mapping[str, float], *, size: str
 ) -> Figure:
     """Draw times and rates over size, one above the other, on logarithmic axes.
 
@@ -242,6 +242,7 @@ def over_size(
         times: Sizes and times in ms; at least one line.
         rates: Sizes and rates in bytes per second; without any, only times are drawn.
         ceilings: The bandwidths of memories in bytes per second, by device.
+        size: What the horizontal axis shows.
     """
     panels = [("ms", times), ("rate", rates)][: 2 if rates else 1]
     figure, _ = _axes(title, 5.4, 3.2 * len(panels) + 0.4, len(panels))
@@ -265,7 +266,7 @@ def over_size(
         axes.set_ylabel(unit)
         _grid(axes, "both")
     _legend(*reversed(figure.axes))
-    figure.axes[-1].set_xlabel("product of the sizes")
+    figure.axes[-1].set_xlabel(size)
     return figure
 
 

@@ -12,7 +12,7 @@ from autotune.analysis.compare import KernelComparison
 from autotune.analysis.importance import importance
 from autotune.core import json_values as values
 from autotune.core.records import Sizes
-from autotune.core.text import hint, nearest, ratio_text, size_text
+from autotune.core.text import hint, nearest, ratio_text, size_text, volume_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
 from autotune.interop.files import read_text
@@ -258,10 +258,12 @@ def _sweep(plot: Plot) -> Figure:
     times: dict[str, list[tuple[float, float]]] = {}
     rates: dict[str, list[tuple[float, float]]] = {}
     ceilings: dict[str, tuple[str, float]] = {}
+    problems: list[Sizes] = []
     for view in _views(plot):
         time_ms = view.best_ms
         if time_ms is None:
             continue
+        problems.append(view.search.sizes)
         name = ", ".join(filter(None, (view.search.kernel, view.search.dtype, view.search.device_name)))
         size = float(prod(view.search.sizes.values()))
         times.setdefault(name, []).append((size, time_ms))
@@ -274,7 +276,8 @@ def _sweep(plot: Plot) -> Figure:
     if not all_lines:
         raise InputError("a sweep needs results of one kernel and device for several sizes")
     memories = dict(ceilings[line.label] for line in rate_lines if line.label in ceilings)
-    return figures.over_size(plot.title or "best over size", all_lines, rate_lines, memories)
+    title = plot.title or "best over size"
+    return figures.over_size(title, all_lines, rate_lines, memories, size=volume_text(problems))
 
 
 def _lines(groups: Mapping[str, Sequence[tuple[float, float]]]) -> list[Line]:

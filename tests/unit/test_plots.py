@@ -130,7 +130,7 @@ def test_a_sweep_has_a_line_for_each_device(tmp_path, searched):
     large = journal(tmp_path / "large.jsonl", [trial(1, time_ms=9.0)], device="GPU A", n=8000)
     done = plot("sweep", *searched, large, "-o", tmp_path / "a.svg")
     assert done.returncode == 0, done.stderr
-    assert "double, int32, GPU A" in texts(tmp_path / "a.svg")
+    assert {"double, int32, GPU A", "n"} <= {*texts(tmp_path / "a.svg")}
 
 
 def test_a_sweep_of_the_cache_has_rates_beside_the_memorys_ceiling(tmp_path):
@@ -145,6 +145,7 @@ def test_a_sweep_has_the_memory_of_the_devices_with_a_line_only(tmp_path):
     done = plot("sweep", "bicgk", "--cache", "cache", "-o", tmp_path / "a.svg")  # the H200 has one size
     assert done.returncode == 0, done.stderr
     assert not [text for text in texts(tmp_path / "a.svg") if "H200" in text]
+    assert "product of the sizes" in texts(tmp_path / "a.svg")  # rows and columns
 
 
 def test_a_printed_ladder_is_drawn(tmp_path):
@@ -178,7 +179,7 @@ def test_no_line_runs_through_a_label():
     for figure in (
         progress("trials", [3.0, None, 1.0]),
         roofline("rates", [1.0, 2.0], [1e9, 2e9], 1e10, {"float32": 6.6908e13}),
-        over_size("sizes", lines, lines[1:], {"GPU": 1e12}),
+        over_size("sizes", lines, lines[1:], {"GPU": 1e12}, size="n"),
     ):
         figure.canvas.draw()
         (legend,) = [one.get_legend() for one in figure.axes if one.get_legend()]

@@ -59,16 +59,18 @@ function addSweep(grid) {
     groups.set(key, [...(groups.get(key) || []), { volume, time, rate: bytes ? bytes / time * 1e-6 : null, problem: search.problem }]);
     if (bytes && search.bandwidth) ceilings.set(search.device, search.bandwidth.gb_per_s);
   });
+  const names = new Set(data.searches.flatMap((search) => Object.keys(search.sizes)));
+  const size = names.size === 1 ? [...names][0] : "product of the sizes";
   const lines = (value) => [...groups].map(([name, points]) => [name, points.filter((point) => point[value]).sort((a, b) => a.volume - b.volume)])
     .filter(([, points]) => new Set(points.map((point) => point.volume)).size > 1);
   if (!lines("time").length) return;
-  addOverSize(grid, { id: "sweep", title: "Best time over size", unit: "ms", value: "time", lines: lines("time"), ceilings: [] });
+  addOverSize(grid, { id: "sweep", title: "Best time over size", unit: "ms", value: "time", lines: lines("time"), ceilings: [], size });
   if (!lines("rate").length) return;
-  addOverSize(grid, { id: "sweep-rate", title: "Best rate over size", unit: "GB/s", value: "rate", lines: lines("rate"), ceilings: [...ceilings] });
+  addOverSize(grid, { id: "sweep-rate", title: "Best rate over size", unit: "GB/s", value: "rate", lines: lines("rate"), ceilings: [...ceilings], size });
 }
 
 /** A line for each kernel and device, and a level line for each ceiling; both axes are logarithmic. */
-function addOverSize(grid, { id, title, unit, value, lines, ceilings }) {
+function addOverSize(grid, { id, title, unit, value, lines, ceilings, size }) {
   const all = lines.flatMap(([, points]) => points);
   const volumes = all.map((one) => one.volume);
   const values = [...all.map((one) => one[value]), ...ceilings.map(([, height]) => height)];
@@ -78,7 +80,7 @@ function addOverSize(grid, { id, title, unit, value, lines, ceilings }) {
       const box = { left: 58, right: width - 14, top: 28, bottom: height - 40 };
       const sx = numberScale(Math.min(...volumes) / 1.2, Math.max(...volumes) * 1.2, box.left, box.right, true);
       const sy = numberScale(Math.min(...values) / 1.2, Math.max(...values) * 1.2, box.bottom, box.top, true);
-      frame(context, colours, box, sx, sy, "product of the sizes", `${unit}, logarithmic`);
+      frame(context, colours, box, sx, sy, size, `${unit}, logarithmic`);
       const marks = [];
       context.strokeStyle = colours.soft;
       context.lineWidth = 1.5;
