@@ -16,9 +16,11 @@ from kernel_tuner import util
 from autotune.api.progress import CallbackProgress, NotebookProgress, is_notebook
 from autotune.api.space import with_default
 from autotune.core.runs_folder import RUNS
-from autotune.core.trials import Failure, Objective
+from autotune.core.stages import Stage
+from autotune.core.trials import Failure, Objective, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
+from autotune.evaluation.journal import Journal
 from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.goal import Goal, read_goal
 from autotune.kernel_tuner.request import Request, read_request
@@ -207,15 +209,49 @@ def _progress(quiet: bool) -> Iterator[Observer]:
         yield progress
 
 
+class _Tries:
+    """Passes on the events of several tries of one search, and what they have in common once."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._is_started = False
+        self._warnings: set[str] = set()
+
+    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
+        """Tell of the first try only: the others write to its journal."""
+        if not self._is_started:
+            self._is_started = True
+            self._observer.started(task, total, journal, note)
+
+    def warn(self, text: str) -> None:
+        """Tell each warning once."""
+        if text not in self._warnings:
+            self._warnings.add(text)
+            self._observer.warn(text)
+
+    def tried(self, trial: Trial) -> None:
+        """Pass it on."""
+        self._observer.tried(trial)
+
+    def stage(self, stage: Stage) -> None:
+        """Pass it on."""
+        self._observer.stage(stage)
+
+    def last_round(self, count: int) -> None:
+        """Pass it on."""
+        self._observer.last_round(count)
+
+
 def _search(task: TuningTask, options: Options, progress: Observer) -> Result:
     """Search from the first configuration that works; raises SetupError when several in a row do not."""
     rows = len(task.space)
+    observer = _Tries(progress)
     tried = sorted({place * (rows - 1) // (MAX_DEFAULTS - 1) for place in range(MAX_DEFAULTS)})
-    with open_processes(task, options, progress) as processes:
+    with open_processes(task, options, observer) as processes:
         for row in tried[:-1]:
             with suppress(SetupError):
-                return search(with_default(task, row), options, progress, processes=processes)
-        return search(with_default(task, tried[-1]), options, progress, processes=processes)
+                return search(with_default(task, row), options, observer, processes=processes)
+        return search(with_default(task, tried[-1]), options, observer, processes=processes)
 
 
 def _simulated(given: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -105,6 +105,16 @@ def test_a_kernel_that_never_works_is_told():
         tuned("#error no\n" + ADD)
 
 
+def test_several_configurations_are_tried_as_the_default_without_a_word_of_each(capsys):
+    broken = "#if block_size_x < 128\n#error no\n#endif\n" + ADD
+    tune_kernel("vector_add", broken, SIZE, arguments(), {"block_size_x": [32, 64, 128], "A": [1]})
+    said = capsys.readouterr().err
+    assert said.count("trials go to") == 1 and "started over" not in said
+    with pytest.raises(SetupError):
+        tune_kernel("vector_ad", ADD, SIZE, arguments(), {"block_size_x": [32, 64]})
+    assert capsys.readouterr().err.count("the source has no kernel vector_ad") == 1
+
+
 def test_a_kernel_that_is_always_wrong_is_told_apart_from_the_answer_of_the_script():
     given = arguments()
     with pytest.raises(SetupError) as caught:
