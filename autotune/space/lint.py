@@ -14,7 +14,7 @@ import numpy as np
 from autotune.core.expressions import integer, names_behind, parse
 from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
-from autotune.core.records import Parameter
+from autotune.core.records import Config, Parameter
 from autotune.core.text import bare_code, bare_lines, nearest
 from autotune.errors import ExpressionError
 from autotune.space.misspelt import misspelt_constants
@@ -156,20 +156,42 @@ def _unlisted_values(space: Space) -> Iterator[Finding]:
 
 def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
     """Parameters that nothing but constraints reads."""
+    if space.spec.functions.source:  # it defines every parameter
+        code = _DEFINITION.sub("", code)
     used = set(_WORD.findall(code)).union(
         *(parse(text).names for text in _expressions(space.spec)),
         *(_WORD.findall(step.entry) for step in space.spec.launch),  # template arguments
     )
     for parameter in space.parameters:
-        if parameter.name not in used:
+        if parameter.name not in used and not _is_read_by_functions(space, parameter):
             places = "the source, the launch plan, an argument, an option or a derived name"
             mend = (
                 f"use it in {space.spec.source.name}{_test_of(parameter)}, or remove it from `parameters`"
                 f"{_also_named(space.spec, parameter.name)}"
             )
+            if space.spec.functions.source:  # there is no file to name
+                mend = f"use it, or remove it{nearest(parameter.name, _WORD.findall(code))}"
             detail = f"declared, but not used in {places}; {mend}"
             place = located(space.spec.path, f"parameters.{parameter.name}")
             yield Finding("unused_parameter", parameter.name, detail, place)
+
+
+def _is_read_by_functions(space: Space, parameter: Parameter) -> bool:
+    """Whether the functions of a space may read a parameter: what they compute differs by its value."""
+    functions = space.spec.functions
+    if not functions.source and not functions.values:
+        return False
+    changed = (Config({**space.spec.default, parameter.name: value}) for value in parameter.values)
+    configs = [config for config in changed if config in space]
+    own = re.compile(rf"#define {parameter.name} .*|constexpr int {parameter.name} = .*")
+    computed = {
+        (
+            own.sub("", functions.source(config)) if functions.source else "",
+            *(function(config) for function in functions.values.values()),
+        )
+        for config in configs
+    }
+    return len(configs) < 2 or len(computed) > 1
 
 
 def _redefined_parameters(space: Space, source: str, code: str) -> Iterator[Finding]:

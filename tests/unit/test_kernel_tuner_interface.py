@@ -80,6 +80,36 @@ def test_what_is_defined_for_each_configuration_is_no_finding(capsys):
     assert "#define" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("params", "unused"),
+    [
+        ({"block_size": [32, 64]}, [("block_size", "; did you mean block_size_x?")]),
+        ({"block_size_x": [32, 64], "per_block": [32, 64]}, [("per_block", "")]),
+        ({"block_size_x": [32, 64]}, []),
+    ],
+)
+def test_a_parameter_that_only_its_definition_names_is_a_finding(params, unused, capsys):
+    tune_kernel("vector_add", ADD, SIZE, arguments(), params)
+    said = capsys.readouterr().err
+    assert re.findall(r"warning: .*: (\w+): declared, but not used .* or remove it(.*)", said) == unused
+
+
+def test_a_parameter_that_a_function_of_the_script_reads_is_used(capsys):
+    source = ADD.replace("block_size_x", "BLOCK")
+    params = {"size": [32, 64], "rows": [1, 2], "words": ["a", "b"]}
+    tune_kernel(
+        "vector_add",
+        lambda p: f"/* {p['words']} */{source}",
+        SIZE,
+        arguments(),
+        params,
+        lang="OpenCL",
+        grid_div_x=[lambda p: p["size"] / p["rows"]],
+        defines={"BLOCK": lambda p: p["size"], "block_size_x": 64},
+    )
+    assert "not used" not in capsys.readouterr().err
+
+
 def test_a_wrong_result_is_an_error_of_its_configuration():
     wrong = ADD.replace("a[i] +", "a[i] + (block_size_x == 64) +")
     given = arguments()
