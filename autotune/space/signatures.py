@@ -161,8 +161,9 @@ def _wrong_count(
     if len(parameters) == len(passed):
         return None
     names, given = [item.name for item in parameters], [item.name for item in passed]
-    missing = ", ".join(name for name in names if name not in given)
-    unknown = ", ".join(name for name in given if name not in names)
+    has_names = bool({*names} & {*given})  # else the places count: arguments may be called something else
+    missing = ", ".join([name for name in names if name not in given] if has_names else names[len(given) :])
+    unknown = ", ".join([name for name in given if name not in names] if has_names else given[len(names) :])
     parts = [f"{missing} is missing" if missing else "", f"{unknown} is too much" if unknown else ""]
     counts = f"{count_text(len(names), 'parameter')} and {count_text(len(given), 'argument')}"
     mend = f"; write [{', '.join(names)}]" if {*names} <= {*declared} else ""

@@ -14,6 +14,14 @@ WRONG = {
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial",
         "plan passes (x, partial, n): 2 parameters and 3 arguments, n is too much",
     ),
+    "one too few with other names": (
+        "GLOBAL DTYPE *a, GLOBAL DTYPE *b",
+        "plan passes (x, partial, n): 2 parameters and 3 arguments, n is too much",
+    ),
+    "one too many with other names": (
+        "GLOBAL DTYPE *a, GLOBAL DTYPE *b, int c, int d",
+        "plan passes (x, partial, n): 4 parameters and 3 arguments, d is missing",
+    ),
     "the name of a parameter of the space": (
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial, int BLOCK_SIZE",
         "parameter 3 of reduce; give this parameter another name, such as n",
