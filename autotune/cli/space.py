@@ -88,7 +88,6 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
         for item in space.parameters
     ]
     out.print(table(("parameter", "values", ""), domains))
-    out.print()
     effects = [
         (
             str(item.line),
@@ -99,6 +98,7 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
         for item in constraints
     ]
     if effects:
+        out.print()
         out.print(table(("line", "removes alone", "valid without it", "constraint"), effects))
     out.print("\nno findings" if not findings else "")
     if findings:

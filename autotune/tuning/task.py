@@ -22,6 +22,7 @@ from autotune.devices.listing import Listing, find_device, listing_for
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.evaluation.get_ready import get_ready
+from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.processes.fork_server import preload
 from autotune.serving.cache import read_entry
@@ -190,7 +191,8 @@ def count_space(target: Target) -> tuple[Space, SourceText]:
         _require_dialect(spec, address)
     except InputError as error:
         if known is None:
-            advice = "; to count a space, name any GPU, such as --device sm_90"
+            known_here = ", ".join(ARCHITECTURES)
+            advice = f"; to count a space, name a GPU, such as NVIDIA H200, or its architecture: {known_here}"
             raise InputError(f"{error}{advice}") from None
         device = replace(known, backend="opencl") if spec.dialect == "opencl" else known
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)

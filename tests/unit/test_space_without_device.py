@@ -40,10 +40,18 @@ def test_a_space_for_nvidia_gpus_needs_no_name_where_none_is_here(folder, monkey
     assert done.returncode == 0 and "counted with the known limits of sm_90" in done.stdout
 
 
+def test_a_space_without_constraints_has_no_empty_table(folder):
+    folder.write("def double(grid, block, x, y, n):\n    return A + B\n")
+    folder.edit("constraints:\n  - A + B <= 7\n", "")
+    said = folder.run("space", "double.yaml", "--device", "fake").stdout
+    assert "no findings" in said and "\n\n\n" not in said
+
+
 def test_without_a_device_the_error_says_that_a_name_is_enough(folder):
     cuda_space(folder)
-    done = folder.run("space", "double.yaml", "--device", "fake")
-    assert done.returncode == 2 and "to count a space, name any GPU, such as --device sm_90" in done.stderr
+    for device in ("fake", "sm_99", "NVIDIA H999"):
+        done = folder.run("space", "double.yaml", "--device", device)
+        assert done.returncode == 2 and "its architecture: sm_75, sm_80, sm_86, " in done.stderr
 
 
 def test_only_the_count_takes_a_gpu_that_is_not_here(folder):
