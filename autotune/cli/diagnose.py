@@ -15,7 +15,7 @@ from autotune.cli import options as opt
 from autotune.cli.choice import add_choice, chosen_config
 from autotune.cli.output import emit, wrapped
 from autotune.core.records import Config
-from autotune.core.text import size_text
+from autotune.core.text import problem_text
 from autotune.core.trials import Budget
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def diagnosis_text(found: Diagnosis) -> str:
 
     return "\n".join(
         [
-            f"{found.kernel} on {found.device}, {size_text(found.sizes)}, {found.dtype}, {found.origin}:",
+            f"{found.kernel} on {found.device}, {problem_text(found.sizes, found.dtype)}, {found.origin}:",
             f"  {found.config}",
             f"verdict    {found.bound}: {found.reason}",
             f"time       {found.time_ms:.4g} ms",
