@@ -1,4 +1,5 @@
-/* Tuned configurations of the kernel $kernel, written by autotune $version. Do not edit. */
+/* Tuned configurations of the kernel $kernel, written by autotune $version. Do not edit.
+   In C, link with the mathematics library: -lm. */
 #ifndef ${guard}_H
 #define ${guard}_H
 #ifndef AUTOTUNE_TUNED_H
