@@ -178,5 +178,6 @@ class Best(Mapping[str, Value]):
         try:
             return evaluate(self.kernel.values(self.config, sizes))
         except ExpressionError as error:
-            unknown = "" if self.device else "; the device is not known: give best_config its DeviceInfo"
+            mend = "name one that `autotune list` shows, or give best_config its DeviceInfo"
+            unknown = "" if self.device else f"; the device is not known: {mend}"
             raise InputError(f"{self.record.kernel}: launch plan: {error}{unknown}") from None

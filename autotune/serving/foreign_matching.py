@@ -157,4 +157,6 @@ def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes:
 def _unchecked(verdict: Check) -> str:
     if not verdict.unchecked:
         return ""
-    return f"; device or sizes not known, so not checked: {' and '.join(verdict.unchecked)}"
+    count = len(verdict.unchecked)
+    listed = " and ".join(verdict.unchecked) if count < 3 else f"{count} constraints"
+    return f"; device or sizes not known, so not checked: {listed}"

@@ -296,8 +296,18 @@ def test_launch_refuses_sizes_it_cannot_serve(filled, sizes, complaint):
         best_config("reduce", NAME, n=1024).launch(**sizes)
 
 
+def test_many_constraints_that_were_not_checked_are_counted(filled):
+    path = cache.record_path(str(filled), DEVICE.slug, "reduce")
+    known = cache.read_record(path)
+    more = tuple(f"BLOCK <= device.compute_units * {factor}" for factor in (64, 128))
+    Path(path).write_text(cache.record_text(replace(known, constraints=(*known.constraints, *more))))
+    detail = best_config("reduce", "cpu-unknown", n=64).match.detail
+    assert detail.endswith("; device or sizes not known, so not checked: 3 constraints")
+
+
 def test_launch_of_an_unknown_device_says_what_is_missing(filled):
-    with pytest.raises(InputError, match=r"no value for 'device\.compute_units'; the device is not known"):
+    complaint = r"no value for 'device\.compute_units'; the device is not known: name one that"
+    with pytest.raises(InputError, match=complaint):
         best_config("reduce", "Unknown GPU", n=64).launch(n=64)
 
 
