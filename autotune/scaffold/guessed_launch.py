@@ -13,6 +13,7 @@ from autotune.scaffold.guessed_parameters import (
     TILE,
     WORK,
     GuessedParameter,
+    as_threads,
     asked_if_misspelt,
     axis_of,
     choice_of_constants,
@@ -148,6 +149,7 @@ def _parameters_and_block(
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
         block = _invented_block(axes, known | set(WORD.findall(source.code)))
         parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
+    parameters = [as_threads(item, axes) if item.name in block else item for item in parameters]
     parameters = [within_a_block(item) if item.name in block else item for item in parameters]
     return parameters or [_placeholder(kernel, source)], block
 

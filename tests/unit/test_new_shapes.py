@@ -569,3 +569,17 @@ def test_a_block_is_as_long_as_a_tile_whose_elements_threads_store_by_their_inde
     said, instead, block
 ):
     assert block in scaffold("blur.cl", "blur", TILED.replace(said, instead), "").space
+
+
+@pytest.mark.parametrize(
+    ("defined", "values", "default"),
+    [
+        ("", "[16, 32, 64, 128, 256, 512]", 16),
+        ("#ifndef TILE\n#define TILE 64\n#endif\n", "[32, 64, 128, 256, 512]", 64),
+        ("#ifndef TILE\n#define TILE 96 // 96, 192\n#endif\n", "[96, 192]", 96),
+    ],
+    ids=["undefined", "with a default", "with a list"],
+)
+def test_a_tile_that_is_all_of_a_block_has_as_many_threads_as_blocks_have(defined, values, default):
+    found = scaffold("blur.cl", "blur", defined + TILED, "").space
+    assert f"TILE: {values}" in found and f"TILE: {default}" in found
