@@ -8,6 +8,7 @@ from autotune.core.text import per_second, ratio_text
 from autotune.core.trials import Objective, Status
 from autotune.report.shortened import cut
 from autotune.report.view import SearchView
+from autotune.serving.matching import is_compared
 from autotune.tuning.ties import indistinguishable
 
 
@@ -104,11 +105,10 @@ def _verified(view: SearchView) -> dict[str, str]:
     wrong = sum(trial.status is Status.WRONG_RESULT for trial in view.trials)
     note = f"{wrong:,} gave a wrong result" if wrong else "outputs compared with the reference"
     uncompared = ", ".join(search.entry.uncompared) if search.entry else ""
-    return _item(
-        "Verified",
-        "in part" if uncompared else "yes",
-        f"not compared: {uncompared}" if uncompared else note,
-    )
+    if not search.entry or not search.record or not uncompared:
+        return _item("Verified", "yes", note)
+    is_part = is_compared(search.entry, search.record)
+    return _item("Verified", "in part" if is_part else "no", f"not compared: {uncompared}")
 
 
 def _item(title: str, value: str, note: str) -> dict[str, str]:

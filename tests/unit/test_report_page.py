@@ -20,6 +20,7 @@ from autotune.report.source_figures import source_figures
 from autotune.serving import cache
 from autotune.serving.ceilings import BYTES, FILE, OPERATIONS, Ceiling, ceilings_text
 from tests.cache_example import DEFAULT, DEVICE, entry, record
+from tests.cache_files import write
 from tests.conftest import ROOT, run_in_process
 from tests.recorded_files import EXCERPT, T4
 
@@ -215,6 +216,15 @@ def test_ten_thousand_trials_stay_small(tmp_path, no_cache):
     ]
     html = report_html(gather([journal(tmp_path / "a.jsonl", trials)]))
     assert len(html) < 6e6
+
+
+@pytest.mark.parametrize(
+    ("uncompared", "said"), [((), "yes"), (("other",), "in part"), (("out",), "no")], ids=str
+)
+def test_a_report_says_whether_any_output_was_compared(tmp_path, uncompared, said):
+    write(tmp_path, DEVICE, record(replace(entry(64), uncompared=uncompared)))
+    (search,) = data_of(report_html(gather(["reduce"], tmp_path)))["searches"]
+    assert headline(search)["Verified"]["value"] == said
 
 
 def test_the_page_loads_nothing(tmp_path, no_cache):
