@@ -23,6 +23,7 @@ ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature dri
 ENERGY_BATCH_MS = 20.0  # of runs queued at once, so that the device is never idle in between
 MAX_SAMPLES_TAKEN = 2  # for one sample, where the clock jumps
 MAX_CONTROL_AGE_S = 0.05  # a machine that slows down does so for longer
+CLOCK_JUMP = 1000.0  # times as long as the incumbent: the clock may have jumped, so a second run decides
 
 
 class Stopwatch:
@@ -204,7 +205,10 @@ class Control:
             stopwatch = self._open()
             if stopwatch is not None:
                 stopwatch.batch = batch
-                self._latest, self._latest_s = stopwatch.sample_ms() / earlier_ms, time.perf_counter()
+                time_ms = stopwatch.sample_ms()
+                if time_ms > CLOCK_JUMP * earlier_ms:
+                    time_ms = stopwatch.sample_ms()
+                self._latest, self._latest_s = time_ms / earlier_ms, time.perf_counter()
             self.is_running = False
             if stopwatch is None:
                 return earlier_ms
@@ -270,7 +274,7 @@ def _hopeless(
     fastest_ms, runs = verified_ms - stopwatch.first_run_ms, [verified_ms]
     noise_ms = 0.0 if stopwatch.on_gpu else policy.cpu_noise_ms
     one_run_limit_ms = max(policy.noise_factor * alone_ms, noise_ms)
-    if limit_ms < fastest_ms <= one_run_limit_ms:
+    if limit_ms < fastest_ms <= one_run_limit_ms or fastest_ms > CLOCK_JUMP * alone_ms:
         limit_ms = policy.hopeless_factor * control.slower_ms(alone_ms, 1)
         while fastest_ms > limit_ms and len(runs) < policy.hopeless_runs:
             runs.append(stopwatch.sample_ms())

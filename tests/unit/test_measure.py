@@ -109,6 +109,19 @@ def test_a_time_of_the_best_counts_for_those_that_follow_at_once(monkeypatch):
     assert control.slower_ms(2.0, 1) == 3.0 and len(opened) == 2
 
 
+HOUR_MS = 3.6e6
+
+
+@pytest.mark.parametrize("kind", [Readings, OnCpu])
+def test_a_clock_that_jumps_while_it_is_verified_makes_nobody_hopeless(kind):
+    assert timed(kind(1.0), POLICY, 1.0, verified_ms=HOUR_MS).rule == "steady"
+
+
+def test_a_clock_that_jumps_while_the_best_is_timed_excuses_nobody():
+    found = timed(Readings(2.0), POLICY, 1.0, 2.0, beside=Readings(HOUR_MS, 1.0))
+    assert found.rule == "screened" and found.control == 1.0
+
+
 @pytest.mark.parametrize(
     ("kind", "launches", "rule"), [(OnCpu, 2, "steady"), (OnCpu, 1, "hopeless"), (Readings, 2, "hopeless")]
 )
