@@ -25,7 +25,7 @@ C_TYPES = {
 }
 # Of inputs of Triton kernels; C has no type for it without the headers of CUDA's toolkit.
 FLOAT8 = "float8_e4m3fn"
-_FIELD = re.compile(r"([A-Za-z_]\w{0,63}):([a-z0-9]{1,10})(?:\[([1-9]\d{0,3})\])?")
+_FIELD = r"([A-Za-z_]\w{0,63}):([a-z0-9]{1,10})(?:\[([1-9]\d{0,3})\])?"  # compiled at its first use
 SCALARS = {
     "bool": "uint8",
     "char": "int8",
@@ -88,7 +88,7 @@ def struct_fields(dtype: str) -> tuple[Field, ...]:
     """The fields of a structure; none for any other type, and for a text that is no type."""
     if not (dtype.startswith("struct(") and dtype.endswith(")")):
         return ()
-    found = [_FIELD.fullmatch(text) for text in dtype[7:-1].split(",")]
+    found = [re.fullmatch(_FIELD, text) for text in dtype[7:-1].split(",")]
     fields = tuple((match[1], match[2], int(match[3] or 0)) for match in found if match)
     names = {name for name, kind, _ in fields if kind in C_TYPES}
     return fields if len(names) == len(found) else ()

@@ -32,10 +32,9 @@ from autotune.errors import ExpressionError
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo) if item.compare)
 # Parameters of best_config, which takes sizes as keywords too: no size may have one of these names.
 RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "min_match", "on_miss", "cache", "data")
-_ENTRY = re.compile(
-    r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[\w\s:<>,*&()\[\].+-]*>)?(?:\s*\([\w\s:<>,*&\[\]]*\))?"
-)
-_WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)")
+# patterns are compiled at their first use: most look-ups of a configuration need none
+_ENTRY = r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[\w\s:<>,*&()\[\].+-]*>)?(?:\s*\([\w\s:<>,*&\[\]]*\))?"
+_WORD = r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)"
 _OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # signs that a compiler option may contain
 CUDA_COMPILERS = ("nvrtc", "nvcc")
 DEVICE_SETTINGS = ("sm_clock_mhz", "power_limit_w")
@@ -215,7 +214,9 @@ def needs_cuda(launch: Launch) -> str:
 
 def is_entry(text: str) -> bool:
     """Whether a text can name a kernel in C++, such as `sum`, `ns::sum<float, 4>` or `sum(float *, int)`."""
-    match = _ENTRY.fullmatch(text)
+    if text.isidentifier() and text.isascii():
+        return True
+    match = re.fullmatch(_ENTRY, text)
     return match is not None and all(text.count(one) == text.count(other) for one, other in ("<>", "()"))
 
 
@@ -224,6 +225,8 @@ def entry_name(text: str, values: Mapping[str, Any]) -> str:
 
     `sum<T, BLOCK>` becomes `sum<float, 256>`: a parameter's named value may be a type. Unknown names stay.
     """
+    if text.isidentifier():
+        return text
     start = min((text.find(mark) for mark in "<(" if mark in text), default=len(text))
 
     def value_of(match: re.Match[str]) -> str:
@@ -232,7 +235,7 @@ def entry_name(text: str, values: Mapping[str, Any]) -> str:
             return C_TYPES[str(value)]
         return str(value).lower() if isinstance(value, bool) else str(value)
 
-    return text[:start] + _WORD.sub(value_of, text[start:])
+    return text[:start] + re.sub(_WORD, value_of, text[start:])
 
 
 def symbol_names(launches: Iterable[Launch], arguments: Iterable[ArgumentSpec | Argument]) -> tuple[str, ...]:

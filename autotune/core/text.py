@@ -1,15 +1,10 @@
-"""Shared text functions: sizes, rates, ratios, suggestions for misspelt names, source without comments."""
+"""Shared text functions: sizes, rates, ratios, suggestions for misspelt names."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
-_STRING = r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
-_CPP_ATTRIBUTES = re.compile(r"\[\[\s*[a-z_][^\[\]]*\]\]")  # [[maybe_unused]]
-_C_COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?\*/" + _STRING, re.DOTALL)
-_PYTHON_COMMENT_OR_STRING = re.compile(r'#[^\n]*|""".*?"""' + _STRING, re.DOTALL)
 
 
 def size_text(sizes: Mapping[str, int]) -> str:
@@ -76,17 +71,3 @@ def first_error(log: str) -> str:
     """The first line of a compiler's log that has an error, else the first line."""
     lines = log.splitlines() or [""]
     return next((line for line in lines if "error" in line), lines[0]).strip()
-
-
-def bare_code(text: str, *, is_python: bool = False) -> str:
-    """A source with continued lines joined, without comments, strings and attributes of C++."""
-    joined = text.replace("\\\n", " ")
-    if is_python:
-        return _PYTHON_COMMENT_OR_STRING.sub(" ", joined)
-    return _CPP_ATTRIBUTES.sub(" ", _C_COMMENT_OR_STRING.sub(" ", joined))
-
-
-def bare_lines(text: str, *, is_python: bool = False) -> list[str]:
-    """The lines of a source without comments and strings, each at its number."""
-    ignored = _PYTHON_COMMENT_OR_STRING if is_python else _C_COMMENT_OR_STRING
-    return ignored.sub(lambda match: " " + "\n" * match[0].count("\n"), text).split("\n")

@@ -13,8 +13,8 @@ import numpy as np
 from kernel_tuner.accuracy import Tunable
 from numpy.typing import NDArray
 
+from autotune.core.bare_code import bare_code
 from autotune.core.c_types import C_TYPES
-from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.kernel_tuner.parameters import Parameters, Params
 from autotune.space.arguments import INPUTS, Fill, FilledArgument

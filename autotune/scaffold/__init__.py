@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from autotune.core.text import bare_code
+from autotune.core.bare_code import bare_code
 from autotune.errors import InputError
 from autotune.scaffold.assumptions import USUAL, Assumptions
 from autotune.scaffold.guesses import Guess, guess

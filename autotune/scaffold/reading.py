@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from autotune.core.bare_code import bare_code
 from autotune.core.brackets import closing, split_arguments
 from autotune.core.c_types import C_TYPES, LOCAL_QUALIFIERS, QUALIFIERS, SCALARS
-from autotune.core.text import bare_code
 from autotune.errors import InputError
 from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.host_launches import HostLaunch, host_launches

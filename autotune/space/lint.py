@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from autotune.core.bare_code import bare_code, bare_lines
 from autotune.core.expressions import integer, names_behind, parse
 from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
 from autotune.core.records import Config, Parameter
-from autotune.core.text import bare_code, bare_lines, nearest
+from autotune.core.text import nearest
 from autotune.errors import ExpressionError
 from autotune.space.misspelt import misspelt_constants
 from autotune.space.parameters import unlisted_value

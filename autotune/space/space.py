@@ -143,10 +143,7 @@ class Space:
 
     def nearest(self, config: Config) -> Config:
         """The valid configuration that differs from one in the fewest parameters, and by the fewest steps."""
-        wanted = [
-            positions[_typed(config[name])]
-            for name, positions in zip(self._names, self._positions, strict=True)
-        ]
+        wanted = self._row(config)
         farthest = sum(len(parameter.values) for parameter in self.parameters)
         found = []
         for start in range(0, len(self.rows), _ROWS_PER_BATCH):  # wide copies of all rows take gigabytes
@@ -155,6 +152,16 @@ class Space:
             row = int(distances.argmin())
             found.append((int(distances[row]), start + row))
         return self.config(min(found)[1])
+
+    def changed(self, config: Config, most: int) -> list[Config]:
+        """The valid configurations that differ from one in at most so many parameters, the nearest first."""
+        wanted = self._row(config)
+        found = []
+        for start in range(0, len(self.rows), _ROWS_PER_BATCH):
+            changes = np.count_nonzero(self.rows[start : start + _ROWS_PER_BATCH] != wanted, axis=1)
+            near = np.flatnonzero((changes > 0) & (changes <= most))
+            found += [(int(changes[row]), start + int(row)) for row in near]
+        return [self.config(row) for _, row in sorted(found)]
 
     def why_invalid(self, config: Mapping[str, Value]) -> tuple[str, ...]:
         """The reasons why a configuration is invalid, one sentence each; none for a valid one.
@@ -231,6 +238,11 @@ class Space:
     def options(self, config: Mapping[str, Value], dialect: str) -> tuple[str, ...]:
         """The compiler options of a dialect: True gives the flag, False nothing, a value `flag=value`."""
         return plan.compiler_options(self.spec.compiler_options.get(dialect, {}), self.values(config))
+
+    def _row(self, config: Config) -> list[int]:
+        """The positions of a configuration's values, each of which is one of its parameter's."""
+        columns = zip(self._names, self._positions, strict=True)
+        return [positions[_typed(config[name])] for name, positions in columns]
 
     def _config(self, row: list[int]) -> Config:
         columns = zip(self.parameters, row, strict=True)

@@ -11,8 +11,9 @@ from pathlib import Path
 from autotune.compilers.base import undefined_names
 from autotune.compilers.portable_words import portable_for, portable_names
 from autotune.core.argument_values import arguments
+from autotune.core.bare_code import bare_code
 from autotune.core.expressions import integer, names_behind, parse
-from autotune.core.text import bare_code, nearest, size_text
+from autotune.core.text import nearest, size_text
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
 from autotune.space import lint_source, located, placed_lines, source_place

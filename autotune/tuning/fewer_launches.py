@@ -6,10 +6,9 @@ For small arrays another choice saves that launch, and no time of a larger array
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations, product
 
 from autotune.core.records import Config
 from autotune.errors import ExpressionError
@@ -45,22 +44,11 @@ def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
     most = max((len(_plan(space, config)) for config in known[:1]), default=0)
     found: dict[Plan, Config] = {}
     for one in known if most > 1 else ():
-        for count in range(1, MAX_CHANGES + 1):
-            for config in _changed(space, one, count):
-                plan = _plan(space, config)
-                if 0 < len(plan) < most:
-                    found.setdefault(plan, config)
+        for config in space.changed(one, MAX_CHANGES):
+            plan = _plan(space, config)
+            if 0 < len(plan) < most:
+                found.setdefault(plan, config)
     return list(found.values())
-
-
-def _changed(space: Space, known: Config, count: int) -> Iterator[Config]:
-    """The valid configurations that differ in so many parameters."""
-    for parameters in combinations(space.spec.parameters, count):
-        for values in product(*(parameter.values for parameter in parameters)):
-            changes = {one.name: value for one, value in zip(parameters, values, strict=True)}
-            config = Config({**known, **changes})
-            if all(known[name] != value for name, value in changes.items()) and config in space:
-                yield config
 
 
 def _plan(space: Space, config: Config) -> Plan:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from statistics import median
 
 from autotune.core.records import Config
@@ -33,11 +34,13 @@ def by_score(trials: Iterable[Trial]) -> list[Trial]:
 def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial]:
     """The fastest trials, one for those that share a binary and its measurement.
 
-    A time that was taken while the machine was slow, as its control shows, is scaled back by that factor.
-    Trials far slower than the fastest are left out.
+    A time that was taken while the machine was slow, as its control shows, is scaled back by that factor. But
+    a control may be slow by chance, so the fastest as they were measured take every second place. Trials far
+    slower than the fastest are left out.
     """
+    measured = by_score(trials)
     distinct: dict[object, Trial] = {}
-    for trial in sorted(by_score(trials), key=_steady_score):
+    for trial in chain.from_iterable(zip(sorted(measured, key=_steady_score), measured, strict=True)):
         distinct.setdefault(measured_binary(trial), trial)
     best = list(distinct.values())[:count]
     is_time = all(trial.objective is Objective.TIME for trial in best)

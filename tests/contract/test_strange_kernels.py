@@ -10,7 +10,7 @@ from autotune.compilers.base import cuda_compiler
 from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.resource_usage import read_resources
-from autotune.core.text import bare_code
+from autotune.core.bare_code import bare_code
 from autotune.errors import InputError
 from autotune.hardware.architectures import architecture
 from autotune.space import bind, load_space, problem_of

@@ -88,6 +88,11 @@ def test_one_that_was_timed_while_all_was_slow_takes_part():
     assert finalists([*fast, timed("s", 1.2, control=1.3)])[0].key == "s"
 
 
+def test_many_that_were_timed_beside_one_slow_run_of_the_best_do_not_crowd_out_the_fastest():
+    excused = [timed(f"e{number}", 1.2, control=1.5) for number in range(MAX_FINALISTS)]
+    assert "f" in {trial.key for trial in finalists([*excused, timed("f", 1.0)])}
+
+
 def test_one_far_slower_than_the_fastest_takes_no_part():
     trials = [timed("f", 1.0), timed("s", 1.6), timed("c", 1.6, control=1.3)]
     assert [trial.key for trial in finalists(trials)] == ["f", "c"]
