@@ -141,7 +141,7 @@ def chaos(grid, block, x, y, n):
         bytearray(2**60)
     if fault != "write_nothing":
         target[:n] = 2 * x.view("int32")[:n]
-    if fault == "wrong_element" or (fault == "sometimes_wrong" and random.random() < 0.7):
+    if fault == "wrong_element" or (fault == "sometimes_wrong" and random.random() < 0.9):
         target[n // 2] += 1
     if fault == "out_of_bounds":
         y.base[-8:] = 7

@@ -3,8 +3,8 @@
     python benchmarks/size_sweep.py [reduce] [--device cuda:0] [--budget 100] [--left-out 19]
 
 Runs `autotune search --sweep` for both element types and, with the same budget, one search of the space's
-own size: both from empty caches. Then it takes odd sizes in between that were never tuned, of the types in
-turn. At each of these a search of its own runs, and the served variant takes part in its last round.
+own size for each: all from empty caches. Then it takes odd sizes in between that were never tuned, of the
+types in turn. At each of these a search of its own runs, and the served variant takes part in its last round.
 
 With PyTorch and CuPy on an NVIDIA GPU, the kernel that `load_kernel` serves is timed at every swept size,
 beside torch.sum and CuPy's CUB sum: each in a CUDA graph of many calls, in turns. That is how the sweep
@@ -93,8 +93,8 @@ def run_sweep(target: Target, parsed: argparse.Namespace, folder: Path) -> Sweep
         return replace(found, seconds=time.perf_counter() - began_s)
 
 
-def run_one(target: Target, parsed: argparse.Namespace, folder: Path) -> tuple[Sizes, float]:
-    """One search with the same budget: its sizes, and seconds."""
+def run_one(target: Target, dtype: str, parsed: argparse.Namespace, folder: Path) -> tuple[Sizes, float]:
+    """One search of an element type with the same budget: its sizes, and seconds."""
     options = Options(
         budget=Budget(trials=parsed.budget),
         cache=folder / "cache",
@@ -103,7 +103,7 @@ def run_one(target: Target, parsed: argparse.Namespace, folder: Path) -> tuple[S
     )
     with empty_caches(folder), SearchProgress(Verbosity.QUIET) as progress:
         began_s = time.perf_counter()
-        task = bind_target(replace(target, dtype=parsed.dtypes[0]), progress.stage)
+        task = bind_target(replace(target, dtype=dtype), progress.stage)
         search(task, options, progress)
         return task.space.problem.sizes, time.perf_counter() - began_s
 
@@ -257,7 +257,7 @@ def main() -> None:
     parser.add_argument("--variants", type=int, default=8)
     parser.add_argument("--measure", type=conditions, help="default: warm,graph with CUDA")
     parser.add_argument("--sanitizer", action="store_true", help="check winners with compute-sanitizer")
-    parser.add_argument("--skip-one", action="store_true", help="do not time one size's search")
+    parser.add_argument("--skip-one", action="store_true", help="do not time searches of one size")
     parser.add_argument(
         "--until",
         type=float,
@@ -293,12 +293,14 @@ def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
         say(began_s, beside_libraries(found["libraries"]))
         save(parsed, found)
     if not parsed.skip_one:
-        where, found["one_s"] = run_one(target, parsed, folder / "one")
+        ones = [run_one(target, dtype, parsed, folder / "one" / dtype) for dtype in parsed.dtypes]
+        found["one_s"] = statistics.mean(seconds for _, seconds in ones)
+        each = ", ".join(f"{seconds:.1f} s" for _, seconds in ones)
         ratio = swept.seconds / found["one_s"]
         say(
             began_s,
-            f"one search ({size_text(where)}) took {found['one_s']:.1f} s: the sweep took {ratio:.2f} times "
-            f"that, {ratio / len(parsed.dtypes):.2f} for each element type",
+            f"searches of one size ({size_text(ones[0][0])}) took {each}: the sweep took {ratio:.2f} times "
+            f"their mean, {ratio / len(parsed.dtypes):.2f} for each element type",
         )
         save(parsed, found)
     if parsed.left_out:

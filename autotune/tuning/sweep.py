@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -12,10 +11,8 @@ from math import prod
 from pathlib import Path
 
 from autotune.core.records import ADOPTION, Config, KernelRecord, Sizes, VariantTable, distance
-from autotune.core.text import size_text
-from autotune.core.trials import Budget, Failure, Objective, Trial
+from autotune.core.trials import Budget, Objective
 from autotune.errors import InputError
-from autotune.evaluation.buffers import device_bytes
 from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import make_searcher
@@ -26,20 +23,17 @@ from autotune.serving.interpolation import Row
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
-from autotune.tuning.conclusion import conclude
-from autotune.tuning.context import POLICY, TuningContext, open_context, scoring_of
+from autotune.tuning.context import POLICY, open_context, scoring_of
 from autotune.tuning.fewer_launches import FewerLaunchesFirst
 from autotune.tuning.finalists import finalists
-from autotune.tuning.fresh_inputs import FRESH_SEEDS
-from autotune.tuning.last_round import Searched, mark_failed
-from autotune.tuning.limits import checks_time_s, strict, unlimited
+from autotune.tuning.limits import checks_time_s
 from autotune.tuning.namesakes import namesake
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.result import Result
-from autotune.tuning.shared_processes import Processes, open_processes
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.source_results import gather, source_name
-from autotune.tuning.stored_checks import StoredChecks
+from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
@@ -50,11 +44,11 @@ MIN_TRIALS = 6  # of each problem
 PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 4, 8
 MAX_NEIGHBOURS = 4  # whose results a search starts from
 MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
+TRIED_PER_VARIANT, TRIED_OF_EACH = (
+    2,
+    2,
+)  # candidates at all sizes: for each variant, and the best of each size
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
-# Of a problem's arrays in device memory, from which it takes long to draw inputs. Then the last round has one
-# fresh set of them, as a further one says little beside so many elements.
-LARGE_BYTES = 2**29
-LABEL = "sweep"  # the engine of results, as the cache says it
 
 
 @dataclass(frozen=True)
@@ -65,15 +59,6 @@ class Sweep:
     rows: tuple[Row, ...]  # for each result, the relative times of the candidates
     tables: tuple[VariantTable, ...]
     seconds: float
-
-
-@dataclass(eq=False)
-class _Problem:
-    """One of the problems, and its trials: of its search, and of all that was tried at it so far."""
-
-    task: TuningTask
-    searched: tuple[Trial, ...] = ()
-    tried: tuple[Trial, ...] = ()  # also as candidates
 
 
 def bind_sweep(
@@ -136,8 +121,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     check_writable(root, first.device, first.spec.kernel)
     if warning := namesake(first, root):
         observer.warn(warning)
-    problems = [_Problem(task) for task in tasks]
-    done: list[_Problem] = []
+    problems = [SweepProblem(task) for task in tasks]
+    done: list[SweepProblem] = []
     results: list[Result] = []
     rows: list[Row] = []
     tables = []
@@ -154,13 +139,13 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 searcher, known = make(), _known(problem, done)
                 if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
                     searcher = FewerLaunchesFirst(known, make)
-                note = f"sweep: {_text(task)}, {len(done) + 1} of {len(tasks)}"
+                note = f"sweep: {problem.label}, {len(done) + 1} of {len(tasks)}"
                 with open_context(task, share, observer, POLICY, processes) as context:
                     explore(context, searcher, share, note, None if done else cpu_times())
                     problem.searched = problem.tried = tuple(context.evaluator.trials.values())
                 done.append(problem)
-            candidates = _Candidates(_share(options, len(own)), observer, processes, root)
-            candidates.choose(own, 2 * max_variants, 2)
+            candidates = Candidates(_share(options, len(own)), observer, processes, root)
+            candidates.choose(own, TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
             for problem in reversed(order):  # the device still has the arrays of the last one
                 candidates.try_at(problem)
             candidates.choose(own, max_variants, 1)
@@ -176,7 +161,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
 
 
-def _searched(problems: Sequence[_Problem]) -> list[_Problem]:
+def _searched(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
     """Of the problems of an element type, those that are searched: every second, from the middle outwards.
 
     The ends are among them: they have neighbours on one side only, and small sizes are like no others.
@@ -186,7 +171,7 @@ def _searched(problems: Sequence[_Problem]) -> list[_Problem]:
     return sorted(searched, key=lambda one: _distance(middle.task, one.task))
 
 
-def _in_order(problems: Sequence[_Problem], searched: Sequence[_Problem]) -> list[_Problem]:
+def _in_order(problems: Sequence[SweepProblem], searched: Sequence[SweepProblem]) -> list[SweepProblem]:
     """The problems of an element type in the order in which they are tried: those to be searched come first.
 
     But the largest is last, because its inputs take longest to draw, and the last one's are used again.
@@ -195,7 +180,7 @@ def _in_order(problems: Sequence[_Problem], searched: Sequence[_Problem]) -> lis
     return [*(one for one in dict.fromkeys([*searched, *problems]) if one is not largest), largest]
 
 
-def _parts(problem: _Problem, done: Sequence[_Problem], count: int) -> int:
+def _parts(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> int:
     """Into how many parts the budget is divided for a problem that is searched after those that are done."""
     if not done:
         return 1
@@ -203,7 +188,7 @@ def _parts(problem: _Problem, done: Sequence[_Problem], count: int) -> int:
     return min(count, PARTS_FOR_LARGER) if is_larger else PARTS_FOR_SMALLER
 
 
-def _elements(problem: _Problem) -> int:
+def _elements(problem: SweepProblem) -> int:
     """The product of a problem's sizes, which tells the larger of two."""
     return prod(problem.task.space.problem.sizes.values())
 
@@ -224,7 +209,7 @@ def _share(options: Options, count: int) -> Options:
 
 
 def _sources(
-    task: TuningTask, problems: Sequence[_Problem], done: Sequence[_Problem], options: Options
+    task: TuningTask, problems: Sequence[SweepProblem], done: Sequence[SweepProblem], options: Options
 ) -> tuple[SourceResults, ...]:
     """The results of the nearest problems of the sweep; for its first one, those of earlier searches."""
     if done:
@@ -245,7 +230,7 @@ def _sources(
     return tuple(source for source in known if source.source not in own)
 
 
-def _known(problem: _Problem, done: Sequence[_Problem]) -> list[Config]:
+def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
     """The best few of the nearest problem, if that is larger."""
     if not done:
         return []
@@ -274,86 +259,6 @@ def _searcher(
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
 
 
-def _row(problem: _Problem) -> Row:
-    """The relative times of all that was tried at a size."""
-    times_ms = {trial.config: trial.time_ms for trial in problem.tried if trial.time_ms}
-    best_ms = min(times_ms.values())
-    times = {config: time_ms / best_ms for config, time_ms in times_ms.items()}
-    return Row(problem.task.space.problem.sizes, times)
-
-
-class _Candidates:
-    """The best configurations of one element type, and how they are measured at all its sizes."""
-
-    def __init__(self, options: Options, observer: Observer, processes: Processes, root: Path) -> None:
-        self.configs: list[Config] = []
-        self._seed, self._limit_s = options.seed, options.budget.seconds
-        self._options = replace(options, budget=Budget(), fresh=False)
-        self._observer, self._processes, self._root = observer, processes, root
-        self._checks = StoredChecks()
-        self._failures: dict[Config, Failure] = {}  # found by these checks
-
-    def choose(self, problems: Sequence[_Problem], limit: int, each: int) -> None:
-        """Choose, by all trials, those that together lose least at all sizes, and the best of each size.
-
-        Args:
-            problems: Those of the element type.
-            limit: The most that together lose least.
-            each: How many of the best of each size.
-        """
-        best = (trial.config for problem in problems for trial in finalists(problem.tried, each))
-        self.configs = list(dict.fromkeys([*cover([_row(one) for one in problems], limit), *best]))
-
-    def check(self, problems: Sequence[_Problem], checks_s: float) -> None:
-        """Keep those that pass the checks before storing, which may take `checks_s`.
-
-        Each is checked once: at the first size at which it is valid.
-        """
-        until_s = time.perf_counter() + checks_s
-        left = self.configs
-        for problem in problems:
-            here = [config for config in left if config in problem.task.space]
-            if here:
-                with self._context(problem.task) as context:
-                    self._failures |= self._checks.check(context, here, until_s)
-                left = [config for config in left if config not in here]
-        self.configs = [config for config in self.configs if config in self._checks.passed]
-
-    def try_at(self, problem: _Problem) -> None:
-        """Verify and time them at one size, as far as its own search has not done that."""
-        configs = self._configs_at(problem)
-        with self._context(problem.task) as context:
-            note = f"sweep: the best of all sizes at {_text(problem.task)}"
-            self._observer.started(problem.task, len(configs), context.journal, note)
-            problem.tried = tuple(context.evaluator(configs))
-
-    def conclude(self, problem: _Problem) -> Result:
-        """The last round at one size: its own best, and those of all sizes."""
-        began, task = cpu_times(), problem.task
-        needed = tuple(config for config in self.configs if config in task.space)
-        self._checks.forget_late()  # there may be time now for what had none at an earlier size
-        with self._context(task) as context:
-            context.evaluator(self._configs_at(problem))  # nearly all known from the journal
-            wrong = [one for one in self._failures if one in task.space and one != task.spec.default]
-            for trial in context.evaluator(wrong):  # a race may not show at this size
-                marked = mark_failed(context, trial, self._failures[trial.config])
-                context.evaluator.trials[trial.config] = marked
-            is_large = device_bytes(context.maker.make(task.spec.default).problem) > LARGE_BYTES
-            seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials had those of the search
-            spent_s, limit_s = context.evaluator.spent_s, self._limit_s
-            limits = unlimited(spent_s) if limit_s is None else strict(limit_s, limit_s)
-            limits = replace(limits, seeds=seeds)
-            searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
-            return conclude(context, searched, self._checks)
-
-    def _configs_at(self, problem: _Problem) -> list[Config]:
-        known = (config for config in self.configs if config in problem.task.space)
-        return list(dict.fromkeys([*(trial.config for trial in problem.searched), *known]))
-
-    def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
-        return open_context(task, self._options, self._observer, POLICY, self._processes)
-
-
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> Row:
     """The times of the candidates at one size, as the cache now has them."""
     entry = task.cached_entry(root)
@@ -366,7 +271,7 @@ def _record(results: Sequence[Result], options: Options) -> KernelRecord:
 
 
 def _table(
-    problems: Sequence[_Problem],
+    problems: Sequence[SweepProblem],
     rows: Sequence[Row],
     left_out: Sequence[Sizes],
     max_variants: int,
@@ -393,8 +298,3 @@ def _table(
         left_out=left_out_slowdowns(rows, found_at, left_out, max_variants, kernel.launched),
         data=first.data,
     )
-
-
-def _text(task: TuningTask) -> str:
-    problem = task.space.problem
-    return f"{size_text(problem.sizes)}, {problem.dtype}"

@@ -14,7 +14,8 @@ from autotune.evaluation.work_item import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep
 from autotune.tuning.observer import Unobserved
-from autotune.tuning.sweep import _in_order, _parts, _Problem, _searched, bind_sweep
+from autotune.tuning.sweep import _in_order, _parts, _searched, bind_sweep
+from autotune.tuning.sweep_candidates import SweepProblem
 from autotune.tuning.task import Target
 from tests.conftest import KERNEL
 
@@ -167,7 +168,7 @@ def problems_of(folder, count):
     folder.write(MODEL)
     sizes = [1000 * 4**place for place in range(count)]
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Unobserved())
-    return [_Problem(task) for task in tasks]
+    return [SweepProblem(task) for task in tasks]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,129 @@
+"""The candidates of a sweep: the best configurations of all sizes, measured at every size and checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autotune.core.records import Config
+from autotune.core.text import size_text
+from autotune.core.trials import Budget, Failure, Trial
+from autotune.evaluation.buffers import device_bytes
+from autotune.processes.machine_load import cpu_times
+from autotune.serving.interpolation import Row
+from autotune.tuning.conclusion import conclude
+from autotune.tuning.context import POLICY, TuningContext, open_context
+from autotune.tuning.finalists import finalists
+from autotune.tuning.fresh_inputs import FRESH_SEEDS
+from autotune.tuning.last_round import Searched, mark_failed
+from autotune.tuning.limits import strict, unlimited
+from autotune.tuning.observer import Observer
+from autotune.tuning.options import Options
+from autotune.tuning.result import Result
+from autotune.tuning.shared_processes import Processes
+from autotune.tuning.stored_checks import StoredChecks
+from autotune.tuning.task import TuningTask
+from autotune.tuning.variants import cover
+
+# Of a problem's arrays in device memory, from which it takes long to draw inputs. Then the last round has one
+# fresh set of them, as a further one says little beside so many elements.
+LARGE_BYTES = 2**29
+LABEL = "sweep"  # the engine of results, as the cache says it
+
+
+@dataclass(eq=False)
+class SweepProblem:
+    """One of the problems, and its trials: of its search, and of all that was tried at it so far."""
+
+    task: TuningTask
+    searched: tuple[Trial, ...] = ()
+    tried: tuple[Trial, ...] = ()  # also as candidates
+
+    @property
+    def label(self) -> str:
+        """Its sizes and element type, for progress."""
+        problem = self.task.space.problem
+        return f"{size_text(problem.sizes)}, {problem.dtype}"
+
+
+class Candidates:
+    """The best configurations of one element type, and how they are measured at all its sizes."""
+
+    def __init__(self, options: Options, observer: Observer, processes: Processes, root: Path) -> None:
+        self.configs: list[Config] = []
+        self._seed, self._limit_s = options.seed, options.budget.seconds
+        self._options = replace(options, budget=Budget(), fresh=False)
+        self._observer, self._processes, self._root = observer, processes, root
+        self._checks = StoredChecks()
+        self._failures: dict[Config, Failure] = {}  # found by these checks
+
+    def choose(self, problems: Sequence[SweepProblem], limit: int, each: int) -> None:
+        """Choose, by all trials, those that together lose least at all sizes, and the best of each size.
+
+        Args:
+            problems: Those of the element type.
+            limit: The most that together lose least.
+            each: How many of the best of each size.
+        """
+        best = (trial.config for problem in problems for trial in finalists(problem.tried, each))
+        self.configs = list(dict.fromkeys([*cover([_row(one) for one in problems], limit), *best]))
+
+    def check(self, problems: Sequence[SweepProblem], checks_s: float) -> None:
+        """Keep those that pass the checks before storing, which may take `checks_s`.
+
+        Each is checked once: at the first size at which it is valid.
+        """
+        until_s = time.perf_counter() + checks_s
+        left = self.configs
+        for problem in problems:
+            here = [config for config in left if config in problem.task.space]
+            if here:
+                with self._context(problem.task) as context:
+                    self._failures |= self._checks.check(context, here, until_s)
+                left = [config for config in left if config not in here]
+        self.configs = [config for config in self.configs if config in self._checks.passed]
+
+    def try_at(self, problem: SweepProblem) -> None:
+        """Verify and time them at one size, as far as its own search has not done that."""
+        configs = self._configs_at(problem)
+        with self._context(problem.task) as context:
+            note = f"sweep: the best of all sizes at {problem.label}"
+            self._observer.started(problem.task, len(configs), context.journal, note)
+            problem.tried = tuple(context.evaluator(configs))
+
+    def conclude(self, problem: SweepProblem) -> Result:
+        """The last round at one size: its own best, and those of all sizes."""
+        began, task = cpu_times(), problem.task
+        needed = tuple(config for config in self.configs if config in task.space)
+        self._checks.forget_late()  # there may be time now for what had none at an earlier size
+        with self._context(task) as context:
+            context.evaluator(self._configs_at(problem))  # nearly all known from the journal
+            wrong = [one for one in self._failures if one in task.space and one != task.spec.default]
+            for trial in context.evaluator(wrong):  # a race may not show at this size
+                marked = mark_failed(context, trial, self._failures[trial.config])
+                context.evaluator.trials[trial.config] = marked
+            is_large = device_bytes(context.maker.make(task.spec.default).problem) > LARGE_BYTES
+            seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials had those of the search
+            spent_s, limit_s = context.evaluator.spent_s, self._limit_s
+            limits = unlimited(spent_s) if limit_s is None else strict(limit_s, limit_s)
+            limits = replace(limits, seeds=seeds)
+            searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
+            return conclude(context, searched, self._checks)
+
+    def _configs_at(self, problem: SweepProblem) -> list[Config]:
+        known = (config for config in self.configs if config in problem.task.space)
+        return list(dict.fromkeys([*(trial.config for trial in problem.searched), *known]))
+
+    def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
+        return open_context(task, self._options, self._observer, POLICY, self._processes)
+
+
+def _row(problem: SweepProblem) -> Row:
+    """The relative times of all that was tried at a size."""
+    times_ms = {trial.config: trial.time_ms for trial in problem.tried if trial.time_ms}
+    best_ms = min(times_ms.values())
+    times = {config: time_ms / best_ms for config, time_ms in times_ms.items()}
+    return Row(problem.task.space.problem.sizes, times)
