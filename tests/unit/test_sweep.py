@@ -12,7 +12,7 @@ from autotune.errors import InputError
 from autotune.evaluation.inputs import draw_inputs
 from autotune.evaluation.work_item import Array
 from autotune.serving.cache import read_record
-from autotune.tuning import limits, sweep
+from autotune.tuning import limits, sweep, sweep_candidates
 from autotune.tuning.observer import Unobserved
 from autotune.tuning.sweep import _in_order, _parts, _searched, bind_sweep
 from autotune.tuning.sweep_candidates import SweepProblem
@@ -86,7 +86,7 @@ def test_a_sweep_says_what_no_time_was_left_for_in_its_last_rounds(folder, monke
 
 
 def test_large_sizes_are_verified_on_fresh_inputs_too(folder, monkeypatch):
-    monkeypatch.setattr(sweep, "LARGE_BYTES", 0)
+    monkeypatch.setattr(sweep_candidates, "LARGE_BYTES", 0)
     x = Array("x", "int32", (500,), "in", ("integers", -100, 100))
     known = draw_inputs(Problem({"n": 500}, "int32"), (x,))["x"][0]
     wrong = (
