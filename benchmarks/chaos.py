@@ -141,7 +141,7 @@ def chaos(grid, block, x, y, n):
         bytearray(2**60)
     if fault != "write_nothing":
         target[:n] = 2 * x.view("int32")[:n]
-    if fault == "wrong_element" or (fault == "sometimes_wrong" and random.random() < 0.9):
+    if fault == "wrong_element" or (fault == "sometimes_wrong" and random.random() < OFTEN):
         target[n // 2] += 1
     if fault == "out_of_bounds":
         y.base[-8:] = 7
@@ -157,6 +157,7 @@ def chaos(grid, block, x, y, n):
     return honest_ms(A, B) * slow * noise + jump_ms
 
 HOUR_MS = 3.6e6
+OFTEN = 0.9  # a kernel that is wrong less often may be right in all runs of a trial, and then no fault is met
 """
 ALL = [(a, b) for a in range(40) for b in range(12)]
 

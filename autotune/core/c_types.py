@@ -25,7 +25,8 @@ C_TYPES = {
 }
 # Of inputs of Triton kernels; C has no type for it without the headers of CUDA's toolkit.
 FLOAT8 = "float8_e4m3fn"
-_FIELD = r"([A-Za-z_]\w{0,63}):([a-z0-9]{1,10})(?:\[([1-9]\d{0,3})\])?"  # compiled at its first use
+# Not compiled here: few look-ups need it.
+_FIELD = r"([A-Za-z_]\w{0,63}):([a-z0-9]{1,10})(?:\[([1-9]\d{0,3})\])?"
 SCALARS = {
     "bool": "uint8",
     "char": "int8",

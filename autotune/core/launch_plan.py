@@ -225,9 +225,9 @@ def entry_name(text: str, values: Mapping[str, Any]) -> str:
 
     `sum<T, BLOCK>` becomes `sum<float, 256>`: a parameter's named value may be a type. Unknown names stay.
     """
-    if text.isidentifier():
+    if "<" not in text and "(" not in text:
         return text
-    start = min((text.find(mark) for mark in "<(" if mark in text), default=len(text))
+    start = min(text.find(mark) for mark in "<(" if mark in text)
 
     def value_of(match: re.Match[str]) -> str:
         value = values.get(match[0], match[0])

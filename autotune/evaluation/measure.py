@@ -23,7 +23,7 @@ ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature dri
 ENERGY_BATCH_MS = 20.0  # of runs queued at once, so that the device is never idle in between
 MAX_SAMPLES_TAKEN = 2  # for one sample, where the clock jumps
 MAX_CONTROL_AGE_S = 0.05  # a machine that slows down does so for longer
-CLOCK_JUMP = 1000.0  # times as long as the incumbent: the clock may have jumped, so a second run decides
+CLOCK_JUMP = 1000.0  # times as long as expected: the clock may have jumped, so a second run decides
 
 
 class Stopwatch:
@@ -241,6 +241,8 @@ def measure(
     if hopeless:
         return hopeless
     warmups = stopwatch.warm_up(policy.warmups)
+    if min(warmups, default=0.0) > CLOCK_JUMP * verified_ms > 0:
+        warmups = stopwatch.warm_up(policy.warmups)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
     limit_ms = control.measurement.median_ms if control else None
     is_paired = False  # whether the incumbent ran just before the latest sample
@@ -274,7 +276,8 @@ def _hopeless(
     fastest_ms, runs = verified_ms - stopwatch.first_run_ms, [verified_ms]
     noise_ms = 0.0 if stopwatch.on_gpu else policy.cpu_noise_ms
     one_run_limit_ms = max(policy.noise_factor * alone_ms, noise_ms)
-    if limit_ms < fastest_ms <= one_run_limit_ms or fastest_ms > CLOCK_JUMP * alone_ms:
+    may_be_chance = fastest_ms <= one_run_limit_ms or fastest_ms > CLOCK_JUMP * alone_ms
+    if limit_ms < fastest_ms and may_be_chance:
         limit_ms = policy.hopeless_factor * control.slower_ms(alone_ms, 1)
         while fastest_ms > limit_ms and len(runs) < policy.hopeless_runs:
             runs.append(stopwatch.sample_ms())

@@ -134,12 +134,11 @@ class Space:
         """The row of a configuration; None for an invalid one. True, 1 and 1.0 are different values."""
         if set(config) != set(self._names):
             return None
-        row = [
-            positions.get(_typed(config[name]))
-            for name, positions in zip(self._names, self._positions, strict=True)
-        ]
-        found = [position for position in row if position is not None]
-        return find_row(self.rows, found) if len(found) == len(row) else None
+        try:
+            row = self._row(config)
+        except KeyError:  # another value
+            return None
+        return find_row(self.rows, row)
 
     def nearest(self, config: Config) -> Config:
         """The valid configuration that differs from one in the fewest parameters, and by the fewest steps."""
@@ -153,13 +152,13 @@ class Space:
             found.append((int(distances[row]), start + row))
         return self.config(min(found)[1])
 
-    def changed(self, config: Config, most: int) -> list[Config]:
-        """The valid configurations that differ from one in at most so many parameters, the nearest first."""
+    def neighbours(self, config: Config, max_changes: int) -> list[Config]:
+        """The valid configurations that differ from one in 1 to `max_changes` parameters, fewest first."""
         wanted = self._row(config)
         found = []
         for start in range(0, len(self.rows), _ROWS_PER_BATCH):
             changes = np.count_nonzero(self.rows[start : start + _ROWS_PER_BATCH] != wanted, axis=1)
-            near = np.flatnonzero((changes > 0) & (changes <= most))
+            near = np.flatnonzero((changes > 0) & (changes <= max_changes))
             found += [(int(changes[row]), start + int(row)) for row in near]
         return [self.config(row) for _, row in sorted(found)]
 
@@ -239,8 +238,8 @@ class Space:
         """The compiler options of a dialect: True gives the flag, False nothing, a value `flag=value`."""
         return plan.compiler_options(self.spec.compiler_options.get(dialect, {}), self.values(config))
 
-    def _row(self, config: Config) -> list[int]:
-        """The positions of a configuration's values, each of which is one of its parameter's."""
+    def _row(self, config: Mapping[str, Value]) -> list[int]:
+        """The position of each value in its parameter's list; raises KeyError for one that is not there."""
         columns = zip(self._names, self._positions, strict=True)
         return [positions[_typed(config[name])] for name, positions in columns]
 

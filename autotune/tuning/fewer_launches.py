@@ -44,7 +44,7 @@ def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
     most = max((len(_plan(space, config)) for config in known[:1]), default=0)
     found: dict[Plan, Config] = {}
     for one in known if most > 1 else ():
-        for config in space.changed(one, MAX_CHANGES):
+        for config in space.neighbours(one, MAX_CHANGES):
             plan = _plan(space, config)
             if 0 < len(plan) < most:
                 found.setdefault(plan, config)

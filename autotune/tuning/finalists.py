@@ -35,12 +35,12 @@ def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial
     """The fastest trials, one for those that share a binary and its measurement.
 
     A time that was taken while the machine was slow, as its control shows, is scaled back by that factor. But
-    a control may be slow by chance, so the fastest as they were measured take every second place. Trials far
-    slower than the fastest are left out.
+    a control may be slow by chance, so the fastest as they were measured take every second place, from the
+    first one on. Trials far slower than the fastest are left out.
     """
     measured = by_score(trials)
     distinct: dict[object, Trial] = {}
-    for trial in chain.from_iterable(zip(sorted(measured, key=_steady_score), measured, strict=True)):
+    for trial in chain.from_iterable(zip(measured, sorted(measured, key=_steady_score), strict=True)):
         distinct.setdefault(measured_binary(trial), trial)
     best = list(distinct.values())[:count]
     is_time = all(trial.objective is Objective.TIME for trial in best)
@@ -107,7 +107,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) 
 
 
 def affordable(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
-    """The finalists for which there is time, best first, and all that are needed.
+    """The finalists for which there is time, in the order of `finalists`, and all that are needed.
 
     A finalist takes about as long as its trial did: it is verified and timed again.
 

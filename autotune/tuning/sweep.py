@@ -44,10 +44,9 @@ MIN_TRIALS = 6  # of each problem
 PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 4, 8
 MAX_NEIGHBOURS = 4  # whose results a search starts from
 MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
-TRIED_PER_VARIANT, TRIED_OF_EACH = (
-    2,
-    2,
-)  # candidates at all sizes: for each variant, and the best of each size
+# Candidates that are timed at every size: so many for each variant, and so many of the best of each size.
+TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 2
+STORED_OF_EACH = 1  # of the best of each size then, those whose times are stored
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 
 
@@ -148,7 +147,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             candidates.choose(own, TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
             for problem in reversed(order):  # the device still has the arrays of the last one
                 candidates.try_at(problem)
-            candidates.choose(own, max_variants, 1)
+            candidates.choose(own, max_variants, STORED_OF_EACH)
             candidates.check(own, checks_time_s(options.budget.seconds))
             results += [candidates.conclude(problem) for problem in own]
             measured = [_measured_row(problem.task, candidates.configs, root) for problem in own]

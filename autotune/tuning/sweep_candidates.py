@@ -28,15 +28,15 @@ from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover
 
-# Of a problem's arrays in device memory, from which it takes long to draw inputs. Then the last round has one
+# Arrays of a problem in device memory from which it takes long to draw inputs. Then the last round has one
 # fresh set of them, as a further one says little beside so many elements.
 LARGE_BYTES = 2**29
-LABEL = "sweep"  # the engine of results, as the cache says it
+LABEL = "sweep"  # what the cache names as the engine
 
 
 @dataclass(eq=False)
 class SweepProblem:
-    """One of the problems, and its trials: of its search, and of all that was tried at it so far."""
+    """One problem of a sweep, and its trials: of its search, and of all that was tried at it so far."""
 
     task: TuningTask
     searched: tuple[Trial, ...] = ()

@@ -37,7 +37,7 @@ SMALLEST = {  # the others need a GPU or a browser: asked for their help where t
     "search_efficiency": f"{RECORDED} --budget 12 --seeds 1 --searchers surrogate random",
     "side_by_side": "double.yaml --device fake --at-once 2 --searches 2 --budget 2",
     "size_sweep": "double.yaml --device fake --range n=500:1000:x2 --dtypes int32 --budget 6 --own-budget 3 "
-    "--left-out 1 --skip-one",
+    "--left-out 1",
     "space_construction": "--spaces convolution",
     "summation_order": "1000",
     "unsteady": "--searches 1 --only drift",

@@ -1,6 +1,7 @@
 """The rules that end sampling, on a stopwatch that reads out a list."""
 
 import itertools
+import math
 
 import pytest
 
@@ -46,6 +47,7 @@ def timed(readings, policy, best_ms, verified_ms, beside=None, launches=1):
     return measure(readings, item, verified_ms, best)
 
 
+HOUR_MS = 3.6e6
 POLICY = MeasurementPolicy(warmups=1, screen=3, samples=8, seconds=60)
 
 
@@ -69,7 +71,7 @@ def test_one_that_is_surely_slower_than_the_best_is_beaten_before_it_is_known_we
 
 
 def test_a_sample_during_which_the_clock_was_set_back_is_taken_again():
-    found = timed(Readings(1.0, 1.0, -3.6e6, 1.0), POLICY, 1.0, 1.0)
+    found = timed(Readings(1.0, 1.0, -HOUR_MS, 1.0), POLICY, 1.0, 1.0)
     assert found.rule == "steady" and set(found.samples_ms) == {1.0}
 
 
@@ -109,12 +111,20 @@ def test_a_time_of_the_best_counts_for_those_that_follow_at_once(monkeypatch):
     assert control.slower_ms(2.0, 1) == 3.0 and len(opened) == 2
 
 
-HOUR_MS = 3.6e6
-
-
 @pytest.mark.parametrize("kind", [Readings, OnCpu])
 def test_a_clock_that_jumps_while_it_is_verified_makes_nobody_hopeless(kind):
     assert timed(kind(1.0), POLICY, 1.0, verified_ms=HOUR_MS).rule == "steady"
+
+
+def test_a_warm_up_during_which_the_clock_jumps_is_taken_again():
+    readings = Readings(HOUR_MS, 1.0)
+    assert timed(readings, POLICY, None, 1.0).warmups_ms == (1.0,)
+    assert readings.batches == [(1.0, POLICY.batch_ms)]
+
+
+def test_where_nothing_is_hopeless_the_best_is_not_timed_beside_a_slow_run():
+    policy = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
+    assert timed(Readings(HOUR_MS), policy, 1.0, HOUR_MS, beside=Readings(1.0)).control is None
 
 
 def test_a_clock_that_jumps_while_the_best_is_timed_excuses_nobody():

@@ -270,6 +270,16 @@ def test_the_nearest_of_many_configurations_is_found_without_wide_copies_of_all(
     assert peak_bytes < rows.nbytes
 
 
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_neighbours_are_all_that_differ_in_few_parameters_the_fewest_first(space, most):
+    def changes(config):
+        return sum(space.spec.default[name] != value for name, value in config.items())
+
+    found = space.neighbours(space.spec.default, most)
+    assert sorted(map(changes, found)) == [*map(changes, found)]
+    assert set(found) == {config for config in space if 1 <= changes(config) <= most}
+
+
 def test_options_are_flags_with_and_without_values(space, spec):
     assert space.options(spec.default, "cuda") == ("--maxrregcount=32",)
     unrolled = with_changes(spec.default, UNROLL=True)
