@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import islice
 from statistics import median
 
 from autotune.core.records import Config
@@ -35,17 +35,24 @@ def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial
     """The fastest trials, one for those that share a binary and its measurement.
 
     A time that was taken while the machine was slow, as its control shows, is scaled back by that factor. But
-    a control may be slow by chance, so the fastest as they were measured take every second place, from the
+    a control may be slow by chance, so the fastest as they were measured take every third place, from the
     first one on. Trials far slower than the fastest are left out.
     """
-    measured = by_score(trials)
     distinct: dict[object, Trial] = {}
-    for trial in chain.from_iterable(zip(measured, sorted(measured, key=_steady_score), strict=True)):
+    for trial in _in_both_orders(by_score(trials)):
         distinct.setdefault(measured_binary(trial), trial)
     best = list(distinct.values())[:count]
     is_time = all(trial.objective is Objective.TIME for trial in best)
     far = MAX_SLOWER * min((trial.score or 0.0 for trial in best), default=0.0) if is_time else math.inf
     return [trial for trial in best if _steady_score(trial) <= far]
+
+
+def _in_both_orders(measured: Sequence[Trial]) -> Iterator[Trial]:
+    """Of every three trials, one in the order in which they come, and two in that of their scaled times."""
+    scaled = iter(sorted(measured, key=_steady_score))
+    for trial in measured:
+        yield trial
+        yield from islice(scaled, 2)
 
 
 def nearly_as_fast(fastest: Trial, trials: Iterable[Trial]) -> list[Trial]:

@@ -92,7 +92,7 @@ def test_many_that_were_timed_beside_one_slow_run_of_the_best_do_not_crowd_out_t
     excused = [timed(f"e{number}", 1.2, control=1.5) for number in range(MAX_FINALISTS)]
     fast = [timed("f", 1.0), timed("g", 1.01), timed("h", 1.02)]
     found = [trial.key for trial in finalists([*excused, *fast])]
-    assert found == ["f", "e0", "g", "e1", "h", "e2", "e3", "e4"]
+    assert found == ["f", "e0", "e1", "g", "e2", "e3", "h", "e4"]
     assert [trial.key for trial in finalists([*excused, *fast], 1)] == ["f"]
 
 
