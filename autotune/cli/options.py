@@ -39,15 +39,11 @@ def target(parsed: argparse.Namespace) -> Target:
 @contextmanager
 def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
     """The task that the options name; progress is shown from before it is read until this is closed."""
-    from autotune.compilers.base import TRITON_MODULE
     from autotune.devices.listing import listing_for
     from autotune.evaluation.get_ready import get_ready
-    from autotune.processes.fork_server import preload
 
     listing = listing_for(parsed.device)
-    if _is_triton(parsed.space):
-        preload((TRITON_MODULE,))
-    get_ready()
+    get_ready(listing, TRITON if _is_triton(parsed.space) else None)
     try:
         with progress(parsed) as shown:
             import autotune.tuning.tuner  # all commands need it later  # noqa: F401

@@ -69,10 +69,10 @@ class CompileAhead:
     def begin_early(self, configs: Iterable[Config]) -> None:
         """Begin to compile what will be tried first; only one where compilers would disturb its timing.
 
-        One and another for each compiler: more would take the cores from the device process, which draws
-        its inputs.
+        Two for each compiler: more would take the cores for longer from the device process, which draws its
+        inputs.
         """
-        for config in islice(dict.fromkeys(configs), 1 if self.shares_cores else self._pool.workers + 1):
+        for config in islice(dict.fromkeys(configs), 1 if self.shares_cores else 2 * self._pool.workers):
             self._early[config] = self.begin(config)
 
     def in_order(self, configs: Sequence[Config]) -> Iterator[Ready]:

@@ -23,7 +23,7 @@ from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, COLD, Address, backend
 from autotune.errors import Blame, ChildFailed, ChildRaised, ChildTimeout, CompileError, LaunchError
 from autotune.processes.child import Child, kill_all
-from autotune.processes.fork_server import preload
+from autotune.processes.fork_server import SHARED, preload
 
 if TYPE_CHECKING:  # the children need not load it
     from autotune.evaluation.instance import KernelInstance
@@ -36,7 +36,8 @@ class CompilerPool:
 
     Every process opens its compiler with `open_compiler`. `binaries` is a folder of binaries for later
     searches; without one, `scratch` is a folder of those that this search needs again in its last round.
-    `finish` is called with each binary and its configuration before the binary is handed out.
+    `finish` is called with each binary and its configuration before the binary is handed out. `server` is the
+    fork server of the processes.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class CompilerPool:
         scratch: Path | None = None,
         environment: Mapping[str, str] | None = None,
         finish: Callable[[Binary, KernelInstance], None] | None = None,
+        server: str = SHARED,
     ) -> None:
         self._open_compiler, self._finish = open_compiler, finish
         self._binaries, self._scratch = binaries, scratch
@@ -58,7 +60,8 @@ class CompilerPool:
         self._idle: SimpleQueue[Child | None] = SimpleQueue()  # None: to be started
         self._lock = Lock()  # of the set of children, which does not change during `close`
         self._closing = False
-        preload((__name__,))
+        self._server = server
+        preload((__name__,), server=server)
         self._children = {self._start() for _ in range(workers)}
         for child in self._children:
             self._idle.put(child)
@@ -82,7 +85,8 @@ class CompilerPool:
 
     def _start(self) -> Child:
         folders = (self._binaries, self._scratch)
-        return Child(_open, self._open_compiler, *folders, environment=self._environment)
+        environment, server = self._environment, self._server
+        return Child(_open, self._open_compiler, *folders, environment=environment, server=server)
 
     def _finished(self, instance: KernelInstance) -> Compilation:
         compiled = self._compile(instance.source, tuple(instance.options), tuple(instance.names))
@@ -153,10 +157,16 @@ def compiler_opener(address: Address, device: DeviceInfo, kind: str) -> Callable
     """
     if BACKENDS[address.backend].dialect == "cuda":
         compiler_name(address, device, kind)
-        preload((TRITON_MODULE if kind == TRITON else "autotune.compilers.nvrtc",))
+        module = TRITON_MODULE if kind == TRITON else "autotune.compilers.nvrtc"
+        preload((module,), server=compiler_server(kind))
         return partial(cuda_compiler, device.architecture, kind)
     preload((BACKENDS[address.backend].module,), COLD)
     return partial(device_compiler, address)
+
+
+def compiler_server(kind: str) -> str:
+    """The fork server of compilers: Triton takes long to import, while another imports what devices need."""
+    return TRITON if kind == TRITON else SHARED
 
 
 def device_compiler(address: Address) -> Compiler:

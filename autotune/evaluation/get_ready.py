@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from autotune.compilers.base import TRITON_MODULE
+from autotune.core.launch_plan import TRITON
+from autotune.devices.listing import Listing
 from autotune.processes.fork_server import preload
 
 
-def get_ready() -> None:
-    """Import in the background, once, what the processes of a search need, while files are being read."""
+def get_ready(listing: Listing, dialect: str | None) -> None:
+    """Import in the background, once, what the processes of a search need, while files are being read.
+
+    Args:
+        listing: That of the devices that the search chooses from.
+        dialect: The kernel's; None while it is not known.
+    """
+    if dialect == TRITON:
+        preload((TRITON_MODULE,), server=TRITON)
     preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_samples"))
+    listing.load_packages()

@@ -26,7 +26,7 @@ from multiprocessing.connection import Pipe
 from typing import Any, BinaryIO, TypeVar
 
 from autotune.errors import Blame, ChildDied, ChildFailed, ChildRaised, ChildTimeout
-from autotune.processes.fork_server import AnyConnection, ForkedProcess, fork, set_variables
+from autotune.processes.fork_server import SHARED, AnyConnection, ForkedProcess, fork, set_variables
 from autotune.processes.machine_load import cores
 
 _T = TypeVar("_T")
@@ -75,6 +75,7 @@ class Child:
         *arguments: Any,
         environment: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
+        server: str = SHARED,
     ) -> None:
         """Start the process, in the background.
 
@@ -83,6 +84,7 @@ class Child:
             arguments: Its arguments.
             environment: Environment variables to set in the child.
             wrapper: A command line that runs the child, such as a debugger's.
+            server: The fork server that the child is a fork of, if it has no wrapper.
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
@@ -96,9 +98,9 @@ class Child:
             self._process = _wrapped(wrapper, theirs.fileno(), self._output)
         else:
             ended, its_end = Pipe()
-            server = fork(theirs.fileno(), self._output.fileno(), its_end.fileno())
+            forked = fork(server, theirs.fileno(), self._output.fileno(), its_end.fileno())
             its_end.close()
-            changed = server.changed_variables()
+            changed = forked.changed_variables()
             self._process = ForkedProcess(self._pipe, ended)
         theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process

@@ -2,6 +2,9 @@
 
 The server only imports, forks and waits: it has one thread, and it opens no device. It runs nothing of its
 caller's program. It ends when its caller does, and its children end with it.
+
+A server imports one module after the other. A second one, with a name of its own, imports at the same time
+what other children need.
 """
 
 from __future__ import annotations
@@ -146,38 +149,44 @@ class ForkedProcess:
         self._ended.close()
 
 
-_running: ForkServer | None = None
+SHARED = "shared"  # the server of all children that name no other
+_running: dict[str, ForkServer] = {}
 _starting = threading.Lock()
 
 
-def fork_server() -> ForkServer:
-    """The server of this process; started at its first use, and again after its end."""
-    global _running
+def fork_server(name: str = SHARED) -> ForkServer:
+    """The server of this process that has a name; started at its first use, and again after its end."""
     with _starting:
-        if _running is None or not _running.is_usable:
-            _running = ForkServer()
-        return _running
+        if name not in _running or not _running[name].is_usable:
+            _running[name] = ForkServer()
+        return _running[name]
 
 
-def preload(modules: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})) -> None:
+def preload(
+    modules: Sequence[str],
+    environment: Mapping[str, str] = MappingProxyType({}),
+    *,
+    server: str = SHARED,
+) -> None:
     """Import modules in the background, once, so that the children that need them start faster.
 
     Args:
         modules: Their names; those that cannot be imported are left out. None may open a device.
         environment: Variables that hold while they are imported.
+        server: The server that imports them, for its children.
     """
     with suppress(ConnectionError):  # the next child starts another server
-        fork_server().load(modules, environment)
+        fork_server(server).load(modules, environment)
 
 
-def fork(pipe: int, output: int, ended: int) -> ForkServer:
-    """Start a child with `ForkServer.fork`; if the server has ended, with another one."""
-    server = fork_server()
+def fork(name: str, pipe: int, output: int, ended: int) -> ForkServer:
+    """Start a child with `ForkServer.fork` of a named server; if that has ended, of another one."""
+    server = fork_server(name)
     try:
         server.fork(pipe, output, ended)
     except ConnectionError:
         server.process.wait()
-        server = fork_server()
+        server = fork_server(name)
         server.fork(pipe, output, ended)
     return server
 

@@ -14,7 +14,7 @@ from autotune.compilers.binary_cache import default_folder
 from autotune.core.trials import Problem
 from autotune.devices import cold_environment
 from autotune.errors import InputError
-from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener, compiler_server
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.kept_results import KeptResults
@@ -66,6 +66,7 @@ class Processes:
             scratch=Path(self.scratch) / "binaries",
             environment=self.variables,
             finish=machine_code.make if machine_code else None,
+            server=compiler_server(task.spec.compiler),
         )
         self._opened.callback(pool.close)
         if machine_code:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from autotune.compilers.base import TRITON_MODULE
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo, Entry
@@ -24,7 +23,6 @@ from autotune.evaluation.compiler_pool import compiler_name
 from autotune.evaluation.get_ready import get_ready
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
-from autotune.processes.fork_server import preload
 from autotune.serving.cache import read_entry
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
@@ -150,12 +148,7 @@ def bind_task(
     on_stage(Stage("finding devices"))
     if found is None:
         listing = listing or listing_for(target.device)
-        if spec.dialect == TRITON:  # compilers take longest: what they import comes first
-            preload((TRITON_MODULE,))
-            get_ready()
-        else:
-            get_ready()
-            listing.load_packages()
+        get_ready(listing, spec.dialect)
     address, device = found or find_device(target.device, listing=listing)
     _require_dialect(spec, address)
     spec = _with_conditions(spec, address, target.measure)

@@ -28,6 +28,7 @@ import numpy as np
 from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
 from autotune.core.trials import Budget
+from autotune.devices.listing import listing_for
 from autotune.errors import AutotuneError
 from autotune.evaluation.get_ready import get_ready
 from autotune.tuning.options import Options
@@ -127,9 +128,10 @@ def compete(
     parsed = parser.parse_args()
     if parsed.only:
         try:
+            listing = listing_for("cuda:0")
             if parsed.only == "autotune":
-                get_ready()  # as the command line does
-            task = bind_target(Target(space, "cuda:0", sizes(parsed)))
+                get_ready(listing, None)  # as the command line does
+            task = bind_target(Target(space, "cuda:0", sizes(parsed)), listing=listing)
             print(json.dumps(tuners[parsed.only](task, parsed)))
         except AutotuneError as error:
             sys.exit(f"error: {error}")
