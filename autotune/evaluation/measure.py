@@ -23,7 +23,7 @@ ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature dri
 ENERGY_BATCH_MS = 20.0  # of runs queued at once, so that the device is never idle in between
 MAX_SAMPLES_TAKEN = 2  # for one sample, where the clock jumps
 MAX_CONTROL_AGE_S = 0.05  # a machine that slows down does so for longer
-CLOCK_JUMP = 1000.0  # times as long as expected: the clock may have jumped, so a second run decides
+CLOCK_JUMP = 1000.0  # times as long as expected: so much longer than a run takes on a busy machine
 
 
 class Stopwatch:
@@ -64,19 +64,24 @@ class Stopwatch:
         """Restore all outputs before the next run, so that what it leaves is its own work."""
         self._to_restore: Sequence[GuardedBuffer] = self._written
 
-    def sample_ms(self) -> float:
+    def sample_ms(self, expected_ms: float = math.inf) -> float:
         """Device time of one run of the plan; the mean of a batch if runs are batched.
 
-        If the clock was set back during a sample, another one is taken.
+        If the clock seems to have jumped during a sample, ahead or back, another one is taken and counts.
+
+        Args:
+            expected_ms: About how long a run takes.
 
         Raises:
-            ImpossibleTime: Its time is negative as well.
+            ImpossibleTime: The time of the other one is negative as well.
         """
         for _ in range(MAX_SAMPLES_TAKEN):
             time_ms = self._sample_ms()
-            if time_ms >= 0:
+            if 0 <= time_ms <= CLOCK_JUMP * expected_ms:
                 return time_ms
-        raise ImpossibleTime(f"the device reports a run time of {time_ms} ms")
+        if time_ms < 0:
+            raise ImpossibleTime(f"the device reports a run time of {time_ms} ms")
+        return time_ms
 
     def _sample_ms(self) -> float:
         self._put_back()
@@ -116,13 +121,16 @@ class Stopwatch:
         """Overhead of a first run in ms."""
         return LAUNCH_MS if self.on_gpu else SETTLING_MS / 10
 
-    def warm_up(self, count: int) -> tuple[float, ...]:
-        """Take at least `count` samples that do not count, on a CPU until it settles; returns them in ms."""
+    def warm_up(self, count: int, expected_ms: float = math.inf) -> tuple[float, ...]:
+        """Take at least `count` samples that do not count, on a CPU until it settles; returns them in ms.
+
+        `expected_ms` is as for `sample_ms`.
+        """
         samples: list[float] = []
         while len(samples) < count or (
             not self.on_gpu and sum(samples) < SETTLING_MS and len(samples) < MAX_WARMUPS
         ):
-            samples.append(self.sample_ms())
+            samples.append(self.sample_ms(expected_ms))
         return tuple(samples)
 
     def energy_j(self, run_ms: float, seconds: float) -> float | None:
@@ -205,10 +213,8 @@ class Control:
             stopwatch = self._open()
             if stopwatch is not None:
                 stopwatch.batch = batch
-                time_ms = stopwatch.sample_ms()
-                if time_ms > CLOCK_JUMP * earlier_ms:
-                    time_ms = stopwatch.sample_ms()
-                self._latest, self._latest_s = time_ms / earlier_ms, time.perf_counter()
+                self._latest = stopwatch.sample_ms(earlier_ms) / earlier_ms
+                self._latest_s = time.perf_counter()
             self.is_running = False
             if stopwatch is None:
                 return earlier_ms
@@ -240,9 +246,7 @@ def measure(
     hopeless = control and _hopeless(stopwatch, policy, verified_ms, control)
     if hopeless:
         return hopeless
-    warmups = stopwatch.warm_up(policy.warmups)
-    if min(warmups, default=0.0) > CLOCK_JUMP * verified_ms > 0:
-        warmups = stopwatch.warm_up(policy.warmups)
+    warmups = stopwatch.warm_up(policy.warmups, verified_ms or math.inf)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
     limit_ms = control.measurement.median_ms if control else None
     is_paired = False  # whether the incumbent ran just before the latest sample

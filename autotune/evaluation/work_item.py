@@ -195,7 +195,7 @@ class MeasurementPolicy:
     - Hopeless: verification took `hopeless_factor` times as long as one run of the incumbent, and so did each
       of `hopeless_runs` runs. One run is enough if it took more than `noise_factor` times as long, and on a
       CPU also more than `cpu_noise_ms`: another process may have held up a shorter one. It is not if it took
-      1,000 times as long, as by a clock that jumps.
+      so long that the clock seems to have jumped.
     - Screened: after `warmups` runs, the fastest of `screen` samples takes more than `screen_factor` times
       the incumbent's median.
     - Beaten: the confidence interval of the median lies above `race_factor` times the incumbent's median.

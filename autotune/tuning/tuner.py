@@ -117,7 +117,8 @@ def explore(
         searcher: What proposes configurations.
         options: The budget and the seed.
         note: What the search starts from, for the observer.
-        began: CPU times at the start, to warn of other programs; None does not warn.
+        began: CPU times at the start, to warn of other programs; None warns of nothing, as an earlier search
+            of the same space has done that.
 
     Raises:
         SetupError: The default configuration fails.
@@ -127,7 +128,7 @@ def explore(
     if isinstance(searcher, ExhaustiveSearch):  # all is known before the first result
         rows = (task.space.config(row) for row in range(len(task.space) if total is None else total))
         context.evaluator.compile_ahead.begin_early(chain([task.spec.default], rows))
-    default = start(context, options, total, note)
+    default = start(context, options, total, note, warns=began is not None)
     for doubt in doubts(default, task.device.kind, began) if began else ():
         context.observer.warn(doubt)
     if context.fleet is not None:
@@ -171,10 +172,15 @@ def require_valid_default(task: TuningTask) -> None:
         )
 
 
-def start(context: TuningContext, options: Options, total: int | None, note: str = "") -> Trial:
-    """Announce the run, and try the default: if it fails, the setup is broken."""
+def start(
+    context: TuningContext, options: Options, total: int | None, note: str = "", *, warns: bool = True
+) -> Trial:
+    """Announce the run, and try the default: if it fails, the setup is broken.
+
+    With `warns`, tell of likely mistakes in the source.
+    """
     task = context.task
-    findings = lint_source(task.space, task.source.text)
+    findings = lint_source(task.space, task.source.text) if warns else ()
     context.observer.started(task, total, context.journal, note)
     warn_of(context.observer, (one for one in findings if not one.is_about_checks))
     trial = context.evaluator.admit(task.spec.default, charged=True)

@@ -60,6 +60,13 @@ def test_a_sweep_tells_one_variant_and_one_size_in_the_singular(folder):
     assert ": 1 problem, " in alone.stdout
 
 
+def test_a_sweep_warns_once_of_what_its_source_lacks(folder):
+    folder.write(MODEL.replace("B", "0"))
+    done = folder.run("search", "double.yaml", "--device", "fake", "--sweep", "n=500:8000:x4")
+    assert done.stderr.count("warning") == 1, done.stderr
+    assert "B" in done.stderr.partition("warning")[2].partition("\n")[0]
+
+
 @pytest.mark.parametrize(("returned", "is_warned"), [("{}", True), ("{'w': inputs['w']}", False)])
 def test_a_sweep_warns_if_no_output_was_compared(folder, returned, is_warned):
     (folder.path / "reference.py").write_text(f"def reference(inputs, sizes):\n    return {returned}\n")
