@@ -159,7 +159,7 @@ def search_own(
     served: Callable[..., Best] = partial(best_config, dtype=problem.dtype, cache=folder / "cache")
     best = served(task.spec.kernel, task.device, **problem.sizes)
     with open_context(task, options, progress, POLICY, processes) as context:
-        explore(context, SurrogateSearch(), options, "")
+        explore(context, SurrogateSearch(), options, "", None)
         best_few = [trial.config for trial in finalists(context.evaluator.trials.values())]
         context.evaluator.admit(best.config, charged=False)
         # nothing is kept, so races are not looked for

@@ -72,7 +72,8 @@ class CompileAhead:
         Two for each compiler: more would take the cores for longer from the device process, which draws its
         inputs.
         """
-        for config in islice(dict.fromkeys(configs), 1 if self.shares_cores else 2 * self._pool.workers):
+        count = 1 if self.shares_cores else 2 * self._pool.workers
+        for config in dict.fromkeys(islice(configs, count)):
             self._early[config] = self.begin(config)
 
     def in_order(self, configs: Sequence[Config]) -> Iterator[Ready]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from autotune.compilers.base import TRITON_MODULE
 from autotune.core.launch_plan import TRITON
-from autotune.devices.listing import Listing
 from autotune.processes.fork_server import preload
+
+if TYPE_CHECKING:
+    from autotune.devices.listing import Listing
 
 
 def get_ready(listing: Listing, dialect: str | None) -> None:

@@ -21,9 +21,9 @@ MAX_WARMUPS = 100
 MAX_BATCH_MS = 20.0  # no batch beyond this: such a sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
 ENERGY_BATCH_MS = 20.0  # of runs queued at once, so that the device is never idle in between
-MAX_SAMPLES_TAKEN = 2  # for one sample, where the clock jumps
+MAX_SAMPLES_TAKEN = 3  # for one sample, where the clock jumps, and back at once
 MAX_CONTROL_AGE_S = 0.05  # a machine that slows down does so for longer
-CLOCK_JUMP = 1000.0  # times as long as expected: so much longer than a run takes on a busy machine
+CLOCK_JUMP = 1000.0  # times as long as expected: the clock has jumped, as no busy machine is so slow
 
 
 class Stopwatch:
@@ -67,13 +67,13 @@ class Stopwatch:
     def sample_ms(self, expected_ms: float = math.inf) -> float:
         """Device time of one run of the plan; the mean of a batch if runs are batched.
 
-        If the clock seems to have jumped during a sample, ahead or back, another one is taken and counts.
+        If the clock seems to have jumped during a sample, ahead or back, another one is taken.
 
         Args:
             expected_ms: About how long a run takes.
 
         Raises:
-            ImpossibleTime: The time of the other one is negative as well.
+            ImpossibleTime: The time of the last one is negative.
         """
         for _ in range(MAX_SAMPLES_TAKEN):
             time_ms = self._sample_ms()
@@ -246,7 +246,7 @@ def measure(
     hopeless = control and _hopeless(stopwatch, policy, verified_ms, control)
     if hopeless:
         return hopeless
-    warmups = stopwatch.warm_up(policy.warmups, verified_ms or math.inf)
+    warmups = stopwatch.warm_up(policy.warmups, verified_ms if verified_ms > 0 else math.inf)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
     limit_ms = control.measurement.median_ms if control else None
     is_paired = False  # whether the incumbent ran just before the latest sample

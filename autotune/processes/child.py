@@ -3,7 +3,7 @@
 The child leads its own process group, dies with its parent, and is replaced, never repaired. Functions are
 sent by import path, values by pickle.
 
-A child is a fork of the fork server, not of its caller, and does not import the caller's main module. So a
+A child is a fork of a fork server, not of its caller, and does not import the caller's main module. So a
 script that uses autotune needs no `__main__` guard.
 """
 
@@ -84,7 +84,7 @@ class Child:
             arguments: Its arguments.
             environment: Environment variables to set in the child.
             wrapper: A command line that runs the child, such as a debugger's.
-            server: The fork server that the child is a fork of, if it has no wrapper.
+            server: The name of the fork server that the child is a fork of, if it has no wrapper.
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
@@ -98,9 +98,9 @@ class Child:
             self._process = _wrapped(wrapper, theirs.fileno(), self._output)
         else:
             ended, its_end = Pipe()
-            forked = fork(server, theirs.fileno(), self._output.fileno(), its_end.fileno())
+            used = fork(server, theirs.fileno(), self._output.fileno(), its_end.fileno())
             its_end.close()
-            changed = forked.changed_variables()
+            changed = used.changed_variables()
             self._process = ForkedProcess(self._pipe, ended)
         theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process

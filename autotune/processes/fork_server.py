@@ -154,12 +154,12 @@ _running: dict[str, ForkServer] = {}
 _starting = threading.Lock()
 
 
-def fork_server(name: str = SHARED) -> ForkServer:
-    """The server of this process that has a name; started at its first use, and again after its end."""
+def fork_server(server: str = SHARED) -> ForkServer:
+    """The server of this process with this name; started at its first use, and again after its end."""
     with _starting:
-        if name not in _running or not _running[name].is_usable:
-            _running[name] = ForkServer()
-        return _running[name]
+        if server not in _running or not _running[server].is_usable:
+            _running[server] = ForkServer()
+        return _running[server]
 
 
 def preload(
@@ -173,22 +173,22 @@ def preload(
     Args:
         modules: Their names; those that cannot be imported are left out. None may open a device.
         environment: Variables that hold while they are imported.
-        server: The server that imports them, for its children.
+        server: The name of the server that imports them, for its children.
     """
     with suppress(ConnectionError):  # the next child starts another server
         fork_server(server).load(modules, environment)
 
 
-def fork(name: str, pipe: int, output: int, ended: int) -> ForkServer:
-    """Start a child with `ForkServer.fork` of a named server; if that has ended, of another one."""
-    server = fork_server(name)
+def fork(server: str, pipe: int, output: int, ended: int) -> ForkServer:
+    """Start a child of the server with this name as `ForkServer.fork` does; one that ended starts again."""
+    used = fork_server(server)
     try:
-        server.fork(pipe, output, ended)
+        used.fork(pipe, output, ended)
     except ConnectionError:
-        server.process.wait()
-        server = fork_server(name)
-        server.fork(pipe, output, ended)
-    return server
+        used.process.wait()
+        used = fork_server(server)
+        used.fork(pipe, output, ended)
+    return used
 
 
 def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) -> None:

@@ -140,7 +140,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                     searcher = FewerLaunchesFirst(known, make)
                 note = f"sweep: {problem.label}, {len(done) + 1} of {len(tasks)}"
                 with open_context(task, share, observer, POLICY, processes) as context:
-                    explore(context, searcher, share, note, None if done else cpu_times())
+                    explore(context, searcher, share, note, cpu_times() if problem is order[0] else None)
                     problem.searched = problem.tried = tuple(context.evaluator.trials.values())
                 done.append(problem)
             candidates = Candidates(_share(options, len(own)), observer, processes, root)

@@ -108,7 +108,7 @@ def search(
 
 
 def explore(
-    context: TuningContext, searcher: Searcher, options: Options, note: str, began: CpuTimes | None = None
+    context: TuningContext, searcher: Searcher, options: Options, note: str, began: CpuTimes | None
 ) -> None:
     """Try the default, then what a searcher proposes until the budget is spent.
 
@@ -117,8 +117,8 @@ def explore(
         searcher: What proposes configurations.
         options: The budget and the seed.
         note: What the search starts from, for the observer.
-        began: CPU times at the start, to warn of other programs; None warns of nothing, as an earlier search
-            of the same space has done that.
+        began: CPU times at the start, to warn of other programs. None warns of nothing, not even of mistakes
+            in the source: an earlier search has.
 
     Raises:
         SetupError: The default configuration fails.

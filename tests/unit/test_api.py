@@ -199,6 +199,8 @@ def test_wrong_settings_are_refused(here, settings, message):
 
 
 def test_a_strategy_names_its_engine(here):
+    usual = here.search("--budget", "8", "--seed", "3")["engine"]
+    assert tune("double.yaml", fresh=True, **SETTINGS).found.engine == usual
     assert tune("double.yaml", strategy="random", **SETTINGS).found.engine == "random"
     assert tune("double.yaml", strategy="tpe", **SETTINGS).found.engine == "optuna:tpe"
 

@@ -198,7 +198,7 @@ def test_a_task_that_no_worker_was_there_for_is_sent_again_once_one_offers_a_dev
         waiting = fleet.submit([item], 60.0)
         fleet.check()
         assert not fleet.devices and not fleet.unplaced()
-        # a worker that joins before these finds its device still held, or is sent the task in time
+        # a worker that joins before both hold finds its device still held, or is sent the task in time
         (retired,) = client.cluster.workers.values()
         wait_until(lambda: retired.status.name == "closed" and client.cluster.scheduler.tasks)
         client.cluster.scale(2)  # one more than there was

@@ -122,6 +122,16 @@ def test_a_warm_up_during_which_the_clock_jumps_is_taken_again():
     assert readings.batches == [(1.0, POLICY.batch_ms)]
 
 
+def test_a_clock_set_back_while_it_is_verified_takes_no_warm_up_again():
+    assert timed(Readings(1.0, -1.0, 1.0), POLICY, None, -HOUR_MS).warmups_ms == (1.0,)
+
+
+def test_a_sample_is_right_though_the_clock_jumps_ahead_and_back():
+    assert Readings(HOUR_MS, -HOUR_MS, 1.0).sample_ms(1.0) == 1.0
+    assert Readings(-HOUR_MS, HOUR_MS, 1.0).sample_ms(1.0) == 1.0
+    assert Readings(HOUR_MS, HOUR_MS, HOUR_MS, 1.0).sample_ms(1.0) == HOUR_MS  # it takes so long
+
+
 def test_where_nothing_is_hopeless_the_best_is_not_timed_beside_a_slow_run():
     policy = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
     assert timed(Readings(HOUR_MS), policy, 1.0, HOUR_MS, beside=Readings(1.0)).control is None

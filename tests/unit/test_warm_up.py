@@ -11,7 +11,7 @@ class Steady(Stopwatch):
     def __init__(self, run_ms: float, *, cold: bool) -> None:
         self._run_ms, self.on_gpu = run_ms, cold
 
-    def sample_ms(self) -> float:
+    def _sample_ms(self) -> float:
         return self._run_ms
 
 
