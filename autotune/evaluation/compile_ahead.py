@@ -73,7 +73,7 @@ class CompileAhead:
         inputs.
         """
         count = 1 if self.shares_cores else 2 * self._pool.workers
-        for config in dict.fromkeys(islice(configs, count)):
+        for config in islice(configs, count):
             self._early[config] = self.begin(config)
 
     def in_order(self, configs: Sequence[Config]) -> Iterator[Ready]:

@@ -127,7 +127,8 @@ def explore(
     total = None if limit is None else min(limit, len(task.space))
     if isinstance(searcher, ExhaustiveSearch):  # all is known before the first result
         rows = (task.space.config(row) for row in range(len(task.space) if total is None else total))
-        context.evaluator.compile_ahead.begin_early(chain([task.spec.default], rows))
+        others = (config for config in rows if config != task.spec.default)
+        context.evaluator.compile_ahead.begin_early(chain([task.spec.default], others))
     default = start(context, options, total, note, warns=began is not None)
     for doubt in doubts(default, task.device.kind, began) if began else ():
         context.observer.warn(doubt)
