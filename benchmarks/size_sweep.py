@@ -2,9 +2,10 @@
 
     python benchmarks/size_sweep.py [reduce] [--device cuda:0] [--budget 100] [--left-out 19]
 
-Runs `autotune search --sweep` for both element types and, with the same budget, one search of the space's
-own size for each: all from empty caches. Then it takes odd sizes in between that were never tuned, of the
-types in turn. At each of these a search of its own runs, and the served variant takes part in its last round.
+Runs `autotune search --sweep` for both element types and, with the same budget, `autotune search` of the
+space's own size for each: all from empty caches, from the start of the command to its end. Then it takes odd
+sizes in between that were never tuned, of the types in turn. At each of these a search of its own runs, and
+the served variant takes part in its last round.
 
 With PyTorch and CuPy on an NVIDIA GPU, the kernel that `load_kernel` serves is timed at every swept size,
 beside torch.sum and CuPy's CUB sum: each in a CUDA graph of many calls, in turns. That is how the sweep
@@ -20,11 +21,12 @@ import json
 import math
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,10 +35,9 @@ from typing import Any
 from autotune import best_config, load_kernel
 from autotune.cli.options import conditions, ranges
 from autotune.cli.progress import SearchProgress, Verbosity
-from autotune.cli.sweep_summary import sweep_json
 from autotune.core.records import Sizes
 from autotune.core.text import size_text
-from autotune.core.trials import USUAL, Budget, CallConditions
+from autotune.core.trials import USUAL, Budget
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
@@ -49,9 +50,9 @@ from autotune.tuning.limits import unlimited
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.stored_checks import Gaps, StoredChecks
-from autotune.tuning.sweep import Sweep, bind_sweep, sweep
-from autotune.tuning.task import Target, TuningTask, bind_target
-from autotune.tuning.tuner import explore, search
+from autotune.tuning.sweep import bind_sweep
+from autotune.tuning.task import Target, TuningTask
+from autotune.tuning.tuner import explore
 
 ROUNDS = 20
 LOSS = 1.05  # times the best of a size's own search, which a served variant should not exceed
@@ -83,29 +84,38 @@ def say(began_s: float, text: str) -> None:
     print(f"[{time.perf_counter() - began_s:6.1f} s] {text}", flush=True)
 
 
-def run_sweep(target: Target, parsed: argparse.Namespace, folder: Path) -> Sweep:
-    """The sweep of all element types; its time includes counting the spaces."""
-    options = Options(budget=Budget(trials=parsed.budget), cache=folder / "cache", sanitizer=parsed.sanitizer)
-    with empty_caches(folder), SearchProgress(Verbosity.QUIET) as progress:
+def run_command(parsed: argparse.Namespace, space: Path, folder: Path, *options: str) -> tuple[Any, float]:
+    """Run `autotune search` with empty caches; return the JSON that it prints, and its seconds."""
+    command = [sys.executable, "-m", "autotune", "search", str(space), "--device", parsed.device, "--json"]
+    command += ["--budget", str(parsed.budget), "--cache", "cache", *options]
+    command += ["--measure", parsed.measure] if parsed.measure else []
+    command += [] if parsed.sanitizer else ["--no-sanitizer"]
+    with empty_caches(folder):
         began_s = time.perf_counter()
-        tasks = bind_sweep(target, ranges([parsed.range]), parsed.dtypes, progress)
-        found = sweep(tasks, options, progress, parsed.variants)
-        return replace(found, seconds=time.perf_counter() - began_s)
+        done = subprocess.run(command, capture_output=True, text=True)
+        seconds = time.perf_counter() - began_s
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout), seconds
 
 
-def run_one(target: Target, dtype: str, parsed: argparse.Namespace, folder: Path) -> tuple[Sizes, float]:
-    """One search of an element type with the same budget: its sizes, and seconds."""
-    options = Options(
-        budget=Budget(trials=parsed.budget),
-        cache=folder / "cache",
-        transfer=False,
-        sanitizer=parsed.sanitizer,
+def run_sweep(parsed: argparse.Namespace, space: Path, folder: Path) -> tuple[Any, float]:
+    """The sweep of all element types, and its seconds."""
+    options = (
+        "--sweep",
+        parsed.range,
+        "--dtype",
+        ",".join(parsed.dtypes),
+        "--variants",
+        str(parsed.variants),
     )
-    with empty_caches(folder), SearchProgress(Verbosity.QUIET) as progress:
-        began_s = time.perf_counter()
-        task = bind_target(replace(target, dtype=dtype), progress.stage)
-        search(task, options, progress)
-        return task.space.problem.sizes, time.perf_counter() - began_s
+    return run_command(parsed, space, folder, *options)
+
+
+def run_one(parsed: argparse.Namespace, space: Path, dtype: str, folder: Path) -> tuple[Sizes, float]:
+    """One search of an element type with the same budget: its sizes, and seconds."""
+    found, seconds = run_command(parsed, space, folder, "--dtype", dtype, "--no-transfer")
+    return found["sizes"], seconds
 
 
 def between(swept: Sequence[int], count: int) -> list[int]:
@@ -255,7 +265,7 @@ def main() -> None:
     parser.add_argument("--own-budget", type=int, default=60, help="of a search at a size left out")
     parser.add_argument("--left-out", type=int, default=19, help="sizes in between")
     parser.add_argument("--variants", type=int, default=8)
-    parser.add_argument("--measure", type=conditions, help="default: warm,graph with CUDA")
+    parser.add_argument("--measure", help="default: warm,graph with CUDA")
     parser.add_argument("--sanitizer", action="store_true", help="check winners with compute-sanitizer")
     parser.add_argument("--skip-one", action="store_true", help="do not time searches of one size")
     parser.add_argument(
@@ -275,15 +285,16 @@ def main() -> None:
 def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
     """Measure all parts, and print each."""
     is_cuda = parsed.device.startswith("cuda")
-    asked = parsed.measure or (CallConditions("warm", "graph") if is_cuda else USUAL)
+    if is_cuda and not parsed.measure:
+        parsed.measure = "warm,graph"
     space = parsed.space.resolve() if parsed.space.is_file() else parsed.space
-    target = Target(space, parsed.device, measure=asked)
     ((name, sizes),) = ranges([parsed.range]).items()
-    swept = run_sweep(target, parsed, folder)
-    found: dict[str, Any] = {"sweep_s": swept.seconds} | sweep_json(swept)
-    print_sweep(swept)
-    trials = sum(len(result.trials) for result in swept.results)
-    say(began_s, f"the sweep took {swept.seconds:.1f} s for {len(swept.results)} problems, {trials} trials")
+    swept, sweep_s = run_sweep(parsed, space, folder)
+    found: dict[str, Any] = {"sweep_s": sweep_s} | swept
+    for one in swept["results"]:
+        print(f"  {size_text(one['sizes'])} {one['dtype']}: {one['time_ms'] * 1e3:.2f} us", flush=True)
+    trials = sum(one["trials"] for one in swept["results"])
+    say(began_s, f"the sweep took {sweep_s:.1f} s for {len(swept['results'])} problems, {trials} trials")
     if is_cuda and space == Path("reduce") and find_spec("torch") and find_spec("cupy"):
         found["libraries"] = []
         for row in libraries(name, sizes, parsed.dtypes, folder / "cache"):
@@ -293,10 +304,10 @@ def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
         say(began_s, beside_libraries(found["libraries"]))
         save(parsed, found)
     if not parsed.skip_one:
-        ones = [run_one(target, dtype, parsed, folder / "one" / dtype) for dtype in parsed.dtypes]
+        ones = [run_one(parsed, space, dtype, folder / "one" / dtype) for dtype in parsed.dtypes]
         found["mean_one_s"] = statistics.mean(seconds for _, seconds in ones)
         each = ", ".join(f"{seconds:.1f} s" for _, seconds in ones)
-        ratio = swept.seconds / found["mean_one_s"]
+        ratio = sweep_s / found["mean_one_s"]
         say(
             began_s,
             f"searches of one size ({size_text(ones[0][0])}) took {each}: the sweep took {ratio:.2f} times "
@@ -305,6 +316,7 @@ def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
         save(parsed, found)
     if parsed.left_out:
         until_s = began_s + parsed.until
+        target = Target(space, parsed.device, measure=conditions(parsed.measure) if parsed.measure else USUAL)
         found["left_out"] = left_out(target, name, between(sizes, parsed.left_out), parsed, folder, until_s)
         say(began_s, in_between(found["left_out"]))
         save(parsed, found)
@@ -336,21 +348,6 @@ def requirements(found: Mapping[str, Any], parsed: argparse.Namespace) -> Iterat
         close, covered, asked = within_loss(rows), within_expected(rows), f"{needed} of {parsed.left_out}"
         yield f"served within 5% of a search of their own: {close} of {len(rows)}", asked, close >= needed
         yield f"within the expected slowdown: {covered} of {len(rows)}", asked, covered >= needed
-
-
-def print_sweep(swept: Sweep) -> None:
-    """A line for each problem: its best, and what the closest variant loses."""
-    tables = {table.dtype: table for table in swept.tables}
-    for result, row in zip(swept.results, swept.rows, strict=True):
-        problem = result.task.space.problem
-        table = tables.get(problem.dtype)
-        loss = (
-            min((row.relative_times.get(one, math.inf) for one in table.configs), default=1.0)
-            if table
-            else 1.0
-        )
-        time_us = result.final.median_ms * 1e3
-        print(f"  {size_text(problem.sizes)} {problem.dtype}: {time_us:.2f} us, of the variants {loss:.3f}x")
 
 
 def beside_libraries(rows: Sequence[Mapping[str, Any]]) -> str:

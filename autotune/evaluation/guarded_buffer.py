@@ -6,6 +6,8 @@ one copy restores it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from autotune.core.c_types import element_bytes
 from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, unlike
 from autotune.devices.base import Buffer, Bytes, Device, Indices
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype
+from autotune.errors import LaunchError
 from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.poison import GUARD_BYTES, as_bytes, guard_zone, poison
 from autotune.evaluation.sampling import sample_indices
@@ -22,6 +25,7 @@ from autotune.evaluation.work_item import Array
 
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
 _READ_BYTES = 2**22  # per transfer to the host when an image is compared there
+PINNED_BYTES = 2**26  # of host memory that is pinned to copy it: three times as fast as in a driver's pieces
 WRONG_BYTES = 2**18  # of an output made wrong before a timed run: little beside what a run moves
 
 
@@ -43,7 +47,8 @@ class GuardedMemory:
             (GUARD_BYTES + self._size_bytes - skip, above),
             (GUARD_BYTES, content),
         ):
-            self._device.write(self._device.region(self.whole, start, part.size), part)
+            with _pinned(self._device, part):
+                self._device.write(self._device.region(self.whole, start, part.size), part)
 
     def read(self, offset_bytes: int, size_bytes: int) -> Bytes:
         """Read a part of the array; beyond its end is the guard zone above it."""
@@ -246,6 +251,16 @@ class GuardedBuffer:
         buffer = self._device.allocate(values.nbytes)
         self._device.write(buffer, as_bytes(values))
         return buffer
+
+
+@contextmanager
+def _pinned(device: Device, part: Bytes) -> Iterator[None]:
+    """Pin a large part while it is copied; drivers refuse that for files in memory."""
+    with ExitStack() as opened:
+        if part.size >= PINNED_BYTES and part.strides == (1,):
+            with suppress(LaunchError):
+                opened.enter_context(device.pinned(part))
+        yield
 
 
 def wrong_bytes(array: Array) -> int:

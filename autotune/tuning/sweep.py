@@ -40,8 +40,8 @@ from autotune.tuning.variants import cover, left_out_slowdowns
 
 MIN_TRIALS = 6  # of each problem
 # Parts of the budget, one for each problem that is searched after the first. Small sizes differ from each
-# other and are tried quickly; large ones, which the memory limits, are alike.
-PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 4, 8
+# other and are tried quickly; large ones, which the memory limits, are alike, and so are element types.
+PARTS_FOR_OTHERS, PARTS_FOR_ALIKE = 4, 8
 MAX_NEIGHBOURS = 4  # whose results a search starts from
 MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
 # Candidates that are timed at every size: so many for each variant, and so many of the best of each size.
@@ -184,7 +184,8 @@ def _parts(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> i
     if not done:
         return 1
     is_larger = _elements(problem) > _elements(done[0])
-    return min(count, PARTS_FOR_LARGER) if is_larger else PARTS_FOR_SMALLER
+    is_known = any(one.task.space.problem.sizes == problem.task.space.problem.sizes for one in done)
+    return min(count, PARTS_FOR_ALIKE) if is_larger or is_known else PARTS_FOR_OTHERS
 
 
 def _elements(problem: SweepProblem) -> int:

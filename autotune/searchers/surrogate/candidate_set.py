@@ -26,19 +26,15 @@ def candidate_set(encoding: Encoding, required: Indices, rng: np.random.Generato
 def _neighbours(encoding: Encoding, centres: Indices, rng: np.random.Generator) -> Indices:
     """All valid rows that differ from a centre in one parameter, and some that differ in two or three."""
     rows, axes, changed = encoding.space.rows, encoding.axes, []
-    for centre in rows[centres]:
-        for axis in axes:
-            copies = np.repeat(centre[None], len(axis.places), axis=0)
-            copies[:, axis.column] = np.arange(len(axis.places))
-            changed.append(copies)
-        jumps = np.repeat(centre[None], JUMPS, axis=0)
-        for _ in range(3):  # the third change often undoes or repeats an earlier one
-            chosen = rng.integers(0, len(axes), JUMPS)
-            for number, axis in enumerate(axes):
-                moved = np.flatnonzero(chosen == number)
-                jumps[moved, axis.column] = rng.integers(0, len(axis.places), len(moved))
-        changed.append(jumps)
-    if not changed:
-        return np.empty(0, dtype=np.intp)
-    found = find_rows(rows, np.concatenate(changed))
+    for axis in axes:
+        copies = np.repeat(rows[centres], len(axis.places), axis=0)
+        copies[:, axis.column] = np.tile(np.arange(len(axis.places)), len(centres))
+        changed.append(copies)
+    jumps = np.repeat(rows[centres], JUMPS, axis=0)
+    for _ in range(3):  # the third change often undoes or repeats an earlier one
+        chosen = rng.integers(0, len(axes), len(jumps))
+        for number, axis in enumerate(axes):
+            moved = np.flatnonzero(chosen == number)
+            jumps[moved, axis.column] = rng.integers(0, len(axis.places), len(moved))
+    found = find_rows(rows, np.concatenate([*changed, jumps]))
     return np.unique(found[found >= 0])

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autotune.searchers.base import SourceResults
-from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices, Positions
+from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices
 from autotune.searchers.surrogate.gaussian_process import Kernel, default_hyper_prior, fit
 from autotune.searchers.surrogate.history import MIN_SCORE, training_sample
 from autotune.space import Space
 
 MIN_RESULTS = 3  # timed results that a source's model needs
 MAX_RESULTS = 400  # results that a source's model uses: half of them the fastest
+MAX_WHOLE = 2**16  # rows of a space that is predicted once, as a whole, rather than for each set of candidates
 
 
 class SourceModel:
@@ -23,6 +25,7 @@ class SourceModel:
     def __init__(self, encoding: Encoding, rows: Indices, log_ms: Floats, rng: np.random.Generator) -> None:
         """Fit a model to ascending rows and their log_ms (nan: failed), of which MIN_RESULTS are timed."""
         self.rows, self.log_ms = rows, log_ms
+        self._encoding = encoding
         timed = np.flatnonzero(~np.isnan(log_ms))
         self.best = float(log_ms[timed].min())
         chosen = training_sample(timed[np.argsort(log_ms[timed], kind="stable")], MAX_RESULTS, rng)
@@ -36,18 +39,24 @@ class SourceModel:
         covariance[np.diag_indices_from(covariance)] += self.kernel.noise
         self._solved = np.linalg.solve(covariance, targets)
 
-    def predict(
-        self, rows: Indices, positions: Positions
-    ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    def predict(self, rows: Indices) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
         """Log times of candidates, which of them ran on this source, and which failed there."""
-        predicted = self._centre + self._scale * (
-            self.kernel.covariance(positions, self._positions) @ self._solved
-        )
+        is_small = len(self._encoding.space) <= MAX_WHOLE
+        predicted = self._of_all[rows] if is_small else self._expected(rows)
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         known = self.rows[at] == rows
         log_ms = np.where(known, self.log_ms[at], np.nan)
         ran = ~np.isnan(log_ms)
         return np.where(ran, log_ms, predicted), ran, known & ~ran
+
+    @cached_property
+    def _of_all(self) -> Floats:
+        return self._expected(slice(None))
+
+    def _expected(self, rows: Indices | slice) -> Floats:
+        """The log times that the process expects."""
+        covariance = self.kernel.covariance(self._encoding.positions(rows), self._positions)
+        return np.asarray(self._centre + self._scale * (covariance @ self._solved))
 
 
 def results_in_space(space: Space, source: SourceResults) -> tuple[Indices, Floats]:

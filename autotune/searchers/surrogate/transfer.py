@@ -81,8 +81,7 @@ class TransferModel:
 
     def predict(self, rows: Indices) -> TransferPrediction:
         """Predict times and failures of these candidates from all sources, of which there is one at least."""
-        positions = self._encoding.positions(rows)
-        predictions = [model.predict(rows, positions) for model in self.models]
+        predictions = [model.predict(rows) for model in self.models]
         log_ms = np.column_stack([times for times, _, _ in predictions])
         basis = (log_ms - self._centres) / self._scale
         return TransferPrediction(
@@ -93,8 +92,7 @@ class TransferModel:
         )
 
     def _log_ms(self, rows: Indices) -> Floats:
-        positions = self._encoding.positions(rows)
-        return np.column_stack([model.predict(rows, positions)[0] for model in self.models])
+        return np.column_stack([model.predict(rows)[0] for model in self.models])
 
     def _learn_hyper_prior(self, rng: np.random.Generator) -> HyperPrior:
         """How this device may differ from the sources: as each source differs from the rest of them.
