@@ -87,7 +87,7 @@ def say(began_s: float, text: str) -> None:
 def run_command(parsed: argparse.Namespace, space: Path, folder: Path, *options: str) -> tuple[Any, float]:
     """Run `autotune search` with empty caches; return the JSON that it prints, and its seconds."""
     command = [sys.executable, "-m", "autotune", "search", str(space), "--device", parsed.device, "--json"]
-    command += ["--budget", str(parsed.budget), "--cache", "cache", *options]
+    command += ["--budget", str(parsed.budget), "--seed", str(parsed.seed), "--cache", "cache", *options]
     command += ["--measure", parsed.measure] if parsed.measure else []
     command += [] if parsed.sanitizer else ["--no-sanitizer"]
     with empty_caches(folder):
@@ -262,6 +262,7 @@ def main() -> None:
     parser.add_argument("--range", default="n=2**10:2**30:x4", help="as --sweep of autotune search")
     parser.add_argument("--dtypes", nargs="+", default=["float32", "int32"])
     parser.add_argument("--budget", type=int, default=100, help="of the sweep, and of one search")
+    parser.add_argument("--seed", type=int, default=0, help="of the sweep, and of one search")
     parser.add_argument("--own-budget", type=int, default=60, help="of a search at a size left out")
     parser.add_argument("--left-out", type=int, default=19, help="sizes in between")
     parser.add_argument("--variants", type=int, default=8)

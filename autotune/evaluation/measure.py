@@ -278,7 +278,7 @@ def _hopeless(
     alone_ms = control.measurement.alone_ms
     limit_ms = policy.hopeless_factor * alone_ms
     fastest_ms, runs = verified_ms - stopwatch.first_run_ms, [verified_ms]
-    noise_ms = 0.0 if stopwatch.on_gpu else policy.cpu_noise_ms
+    noise_ms = policy.gpu_noise_ms if stopwatch.on_gpu else policy.cpu_noise_ms
     one_run_limit_ms = max(policy.noise_factor * alone_ms, noise_ms)
     may_be_chance = fastest_ms <= one_run_limit_ms or fastest_ms > CLOCK_JUMP * alone_ms
     if limit_ms < fastest_ms and may_be_chance:

@@ -193,9 +193,9 @@ class MeasurementPolicy:
     """How a configuration is timed, and when timing stops early.
 
     - Hopeless: verification took `hopeless_factor` times as long as one run of the incumbent, and so did each
-      of `hopeless_runs` runs. One run is enough if it took more than `noise_factor` times as long, and on a
-      CPU also more than `cpu_noise_ms`: another process may have held up a shorter one. It is not if it took
-      so long that the clock seems to have jumped.
+      of `hopeless_runs` runs. One run is enough if it took more than `noise_factor` times as long, and also
+      more than `gpu_noise_ms` or `cpu_noise_ms`: the system may have held up a shorter one. It is not if it
+      took so long that the clock seems to have jumped.
     - Screened: after `warmups` runs, the fastest of `screen` samples takes more than `screen_factor` times
       the incumbent's median.
     - Beaten: the confidence interval of the median lies above `race_factor` times the incumbent's median.
@@ -211,6 +211,7 @@ class MeasurementPolicy:
     hopeless_factor: float = 2.5
     hopeless_runs: int = 2
     noise_factor: float = 4.0
+    gpu_noise_ms: float = 0.5
     cpu_noise_ms: float = 20.0
     warmups: int = 1
     screen: int = 3
@@ -230,9 +231,10 @@ class MeasurementPolicy:
 
     def __str__(self) -> str:
         return (
-            f"one run if it takes {self.noise_factor:g}x the best (on a CPU also {self.cpu_noise_ms:g} ms), "
-            f"{self.hopeless_runs} if all take {self.hopeless_factor:g}x, else {self.warmups} warm-up and "
-            f"{self.screen} samples to screen at {self.screen_factor:g}x the best, then until beaten by "
+            f"one run if it takes {self.noise_factor:g}x the best and {self.gpu_noise_ms:g} ms "
+            f"({self.cpu_noise_ms:g} ms on a CPU), {self.hopeless_runs} if all take "
+            f"{self.hopeless_factor:g}x, else {self.warmups} warm-up and {self.screen} samples to screen at "
+            f"{self.screen_factor:g}x the best, then until beaten by "
             f"{self.race_factor - 1:.0%} or known to {self.precision:.0%}, {self.samples} samples or "
             f"{self.seconds:g} s; the best is timed beside what is given up"
         ) + (f"; {self.conditions}" if str(self.conditions) else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from math import exp, log
 
 from autotune.core.records import Config, Sizes
@@ -14,15 +15,16 @@ WORTH = 1.01  # a further variant must make one size at least this many times as
 def cover(rows: Sequence[Row], limit: int) -> list[Config]:
     """Choose at most `limit` configurations that together lose least at all sizes, the most useful first.
 
-    Each one is the configuration that lowers the sum of the logarithms of the slowdowns most. A configuration
-    without a time at a size counts there as slower than the slowest one that has a time. Source: the greedy
-    algorithm for k-medians, Cornuejols, Fisher and Nemhauser, Management Science 23 (1977).
+    Each one is the configuration that lowers the sum of the logarithms of the slowdowns most: at the sizes,
+    and half-way between two neighbours, where both count half. A configuration without a time at a size
+    counts there as slower than the slowest one that has a time. Source: the greedy algorithm for k-medians,
+    Cornuejols, Fisher and Nemhauser, Management Science 23 (1977).
     """
-    candidates = dict.fromkeys(config for row in rows for config in row.relative_times)
-    costs = {
-        config: [row.cost(config) + 2 * log(WORTH) * (config not in row.relative_times) for row in rows]
-        for config in candidates
-    }
+    pairs = _neighbours(rows)
+    costs: dict[Config, list[float]] = {}
+    for config in dict.fromkeys(config for row in rows for config in row.relative_times):
+        at = [row.cost(config) + 2 * log(WORTH) * (config not in row.relative_times) for row in rows]
+        costs[config] = [*at, *((at[one] + at[other]) / 2 for one, other in pairs)]
     chosen: list[Config] = []
     lowest = [max(cost) for cost in zip(*costs.values(), strict=True)]
     while costs and len(chosen) < limit:
@@ -33,6 +35,18 @@ def cover(rows: Sequence[Row], limit: int) -> list[Config]:
         chosen.append(best)
         lowest = [before - max(0.0, gain) for before, gain in zip(lowest, gains, strict=True)]
     return chosen
+
+
+def _neighbours(rows: Sequence[Row]) -> list[tuple[int, int]]:
+    """Places of rows whose sizes differ in one dimension, with no other row between them."""
+    found = []
+    for name in rows[0].sizes if rows else ():
+        lines: dict[tuple[tuple[str, int], ...], list[int]] = {}
+        for place in sorted(range(len(rows)), key=lambda place: rows[place].sizes[name]):
+            others = {other: size for other, size in rows[place].sizes.items() if other != name}
+            lines.setdefault(tuple(others.items()), []).append(place)
+        found += [pair for line in lines.values() for pair in pairwise(line)]
+    return found
 
 
 def left_out_slowdowns(

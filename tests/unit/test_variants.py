@@ -60,6 +60,19 @@ def test_each_variant_lowers_the_loss_and_none_is_kept_that_does_not():
     assert cover([Row({"n": 1}, {a: 1.0}), Row({"n": 2}, {a: 9.0, b: 1.0})], 8) == [b, a]  # b is not for n=1
 
 
+def test_one_that_is_never_the_best_is_a_variant_if_it_loses_least_half_way():
+    small, between, large = CONFIGS[:3]
+    times = (
+        {small: 1, between: 9, large: 3},
+        {small: 1, between: 1.2, large: 3},
+        {small: 3, between: 1.2, large: 1},
+    )
+    rows = [Row({"n": n}, times[place]) for place, n in enumerate((16, 64, 256))]
+    assert set(cover(rows, 8)) == {small, between, large}
+    apart = [Row({"n": n, "m": n}, times[place]) for place, n in enumerate((16, 64, 256))]
+    assert set(cover(apart, 8)) == {small, large} and not cover([], 8)
+
+
 def test_between_two_sizes_the_variant_with_the_lowest_interpolated_time_is_served():
     left, both, right = CONFIGS[:3]
     rows = [Row({"n": 16}, {left: 1, both: 1.1, right: 2}), Row({"n": 64}, {left: 2, both: 1.1, right: 1})]

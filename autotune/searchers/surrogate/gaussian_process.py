@@ -17,11 +17,12 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
-from autotune.searchers.surrogate.encoding import Axis, Floats, Positions
+from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions
 
 MIN_NOISE = 1e-6
 MAX_ITERATIONS = 25  # of the optimiser, which starts from the previous fit
 CACHED_ELEMENTS = 2**16  # of a matrix that stay in a core's cache
+JOINED_ROWS = 128  # of a table of several axes
 ROOT_5 = math.sqrt(5.0)
 
 
@@ -103,11 +104,12 @@ class Kernel:
         covariance = np.full((len(left), len(right)), self.variance)
         # whole rows of these are looked up, which is faster than single elements
         tables = [table[:, column] for table, column in zip(self.correlations(), right.T, strict=True)]
+        joined = _joined(tables, left.T)
         step = max(1, CACHED_ELEMENTS // max(1, len(right)))
         for start in range(0, len(left), step):
             block = covariance[start : start + step]
-            for table, column in zip(tables, left[start : start + step].T, strict=True):
-                block *= table[column]
+            for table, column in joined:
+                block *= table[column[start : start + step]]
         return covariance
 
     def correlations_with_gradients(self) -> list[tuple[Floats, Floats, Floats]]:
@@ -122,6 +124,27 @@ class Kernel:
             by_length = depth * scaled**2 / 3.0 * (1.0 + scaled) * decay
             found.append((1.0 - depth + depth * matern, by_length, depth * (1.0 - depth) * (matern - 1.0)))
         return found
+
+
+def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, Indices]]:
+    """Multiply tables of successive axes into larger ones, so that fewer are looked up.
+
+    Args:
+        tables: for each axis, a row for each of its values.
+        columns: for each axis, the rows to look up.
+
+    Returns:
+        Tables of at most JOINED_ROWS, or of one axis, each with the rows to look up.
+    """
+    found: list[tuple[Floats, Indices]] = []
+    for table, column in zip(tables, columns, strict=True):
+        if found and len(found[-1][0]) * len(table) <= min(JOINED_ROWS, len(column)):
+            before, places = found.pop()
+            product = before[:, None] * table
+            found.append((product.reshape(-1, table.shape[1]), places * len(table) + column))
+        else:
+            found.append((table, column))
+    return found
 
 
 def fit(

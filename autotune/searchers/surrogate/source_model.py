@@ -16,7 +16,7 @@ from autotune.space import Space
 
 MIN_RESULTS = 3  # timed results that a source's model needs
 MAX_RESULTS = 400  # results that a source's model uses: half of them the fastest
-MAX_WHOLE = 2**16  # rows of a space that is predicted once, as a whole, rather than for each set of candidates
+MAX_WHOLE = 2**16  # rows of a space that is predicted once, as a whole, not for each set of candidates
 
 
 class SourceModel:
