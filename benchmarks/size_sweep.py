@@ -3,9 +3,10 @@
     python benchmarks/size_sweep.py [reduce] [--device cuda:0] [--budget 100] [--left-out 19]
 
 Runs `autotune search --sweep` for both element types and, with the same budget, `autotune search` of the
-space's own size for each: all from empty caches, from the start of the command to its end. Then it takes odd
-sizes in between that were never tuned, of the types in turn. At each of these a search of its own runs, and
-the served variant takes part in its last round.
+space's own size for each: all from empty caches, from the start of the command to its end. A short search
+goes first, so that no command has to read libraries from the disk. Then it takes odd sizes in between that
+were never tuned, of the types in turn. At each of these a search of its own runs, and the served variant
+takes part in its last round.
 
 With PyTorch and CuPy on an NVIDIA GPU, the kernel that `load_kernel` serves is timed at every swept size,
 beside torch.sum and CuPy's CUB sum: each in a CUDA graph of many calls, in turns. That is how the sweep
@@ -290,6 +291,7 @@ def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
         parsed.measure = "warm,graph"
     space = parsed.space.resolve() if parsed.space.is_file() else parsed.space
     ((name, sizes),) = ranges([parsed.range]).items()
+    run_command(parsed, space, folder / "first", "--budget", "2")
     swept, sweep_s = run_sweep(parsed, space, folder)
     found: dict[str, Any] = {"sweep_s": sweep_s} | swept
     for one in swept["results"]:

@@ -14,7 +14,7 @@ from autotune.core.records import ADOPTION, Config, KernelRecord, Sizes, Variant
 from autotune.core.trials import Budget, Objective
 from autotune.errors import InputError
 from autotune.hardware.names import traits_of
-from autotune.processes.machine_load import cpu_times
+from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import make_searcher
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
@@ -31,7 +31,7 @@ from autotune.tuning.namesakes import namesake
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.result import Result
-from autotune.tuning.shared_processes import open_processes
+from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.source_results import gather, source_name
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
@@ -126,38 +126,72 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     rows: list[Row] = []
     tables = []
     with open_processes(first, options, observer) as processes:
+        types: list[tuple[list[SweepProblem], Candidates]] = []
         for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
-            own = [one for one in problems if one.task.space.problem.dtype == dtype]
-            searched = _searched(own)
-            order = _in_order(own, searched)
+            own = _of_type(problems, dtype)
+            order = _in_order(own, _searched(own))
             for problem in order:
-                task, is_searched = problem.task, problem in searched
-                share = _share(options, _parts(problem, done, len(own)) if is_searched else len(own))
-                sources = _sources(task, problems, done, options)
-                make = partial(_searcher, task, share, sources, is_searched)
-                searcher, known = make(), _known(problem, done)
-                if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
-                    searcher = FewerLaunchesFirst(known, make)
-                note = f"sweep: {problem.label}, {len(done) + 1} of {len(tasks)}"
-                with open_context(task, share, observer, POLICY, processes) as context:
-                    explore(context, searcher, share, note, cpu_times() if problem is order[0] else None)
-                    problem.searched = problem.tried = tuple(context.evaluator.trials.values())
+                began = cpu_times() if problem is order[0] else None
+                _search(problem, problems, done, options, observer, processes, began)
                 done.append(problem)
             candidates = Candidates(_share(options, len(own)), observer, processes, root)
             candidates.choose(own, TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
             for problem in reversed(order):  # the device still has the arrays of the last one
                 candidates.try_at(problem)
             candidates.choose(own, max_variants, STORED_OF_EACH)
+            types.append((own, candidates))
+        for place, (own, candidates) in enumerate(types[:-1], 1):  # the last type knew what the others found
+            candidates.add(own, [config for _, later in types[place:] for config in later.configs])
+            candidates.choose(own, max_variants, STORED_OF_EACH)
+        for own, candidates in types:
             candidates.check(own, checks_time_s(options.budget.seconds))
             results += [candidates.conclude(problem) for problem in own]
             measured = [_measured_row(problem.task, candidates.configs, root) for problem in own]
             rows += measured
             if len(own) > 1:
-                left_out = [one.task.space.problem.sizes for one in own if one in searched]
+                dtype = own[0].task.space.problem.dtype
                 kernel = KernelOnDevice(_record(results, options), first.device, dtype)
-                tables.append(_table(own, measured, left_out, max_variants, kernel))
+                tables.append(_table(problems, own, measured, max_variants, kernel))
     store(root, first.device, replace(_record(results, options), entries=(), variants=tuple(tables)))
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
+
+
+def _search(
+    problem: SweepProblem,
+    problems: Sequence[SweepProblem],
+    done: Sequence[SweepProblem],
+    options: Options,
+    observer: Observer,
+    processes: Processes,
+    began: CpuTimes | None,
+) -> None:
+    """Search one problem with its part of the budget, or try what its neighbours' results suggest.
+
+    Args:
+        problem: What to search.
+        problems: Those of all element types.
+        done: Those that have been searched.
+        options: How to search; the budget is that of one search.
+        observer: Receives the events.
+        processes: Those of the sweep.
+        began: As for `explore`.
+    """
+    task = problem.task
+    own = _of_type(problems, task.space.problem.dtype)
+    is_searched = problem in _searched(own)
+    share = _share(options, _parts(problem, done, len(own)) if is_searched else len(own))
+    make = partial(_searcher, task, share, _sources(task, problems, done, options), is_searched)
+    searcher, known = make(), _known(problem, done)
+    if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
+        searcher = FewerLaunchesFirst(known, make)
+    note = f"sweep: {problem.label}, {len(done) + 1} of {len(problems)}"
+    with open_context(task, share, observer, POLICY, processes) as context:
+        explore(context, searcher, share, note, began)
+        problem.searched = problem.tried = tuple(context.evaluator.trials.values())
+
+
+def _of_type(problems: Sequence[SweepProblem], dtype: str) -> list[SweepProblem]:
+    return [one for one in problems if one.task.space.problem.dtype == dtype]
 
 
 def _searched(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
@@ -218,7 +252,7 @@ def _sources(
         return tuple(
             SourceResults(
                 source_name(one.task),
-                tuple((trial.config, trial.time_ms) for trial in one.searched if trial.config in task.space),
+                tuple((trial.config, trial.time_ms) for trial in one.tried if trial.config in task.space),
                 traits,
             )
             for one in nearest
@@ -272,29 +306,32 @@ def _record(results: Sequence[Result], options: Options) -> KernelRecord:
 
 def _table(
     problems: Sequence[SweepProblem],
+    own: Sequence[SweepProblem],
     rows: Sequence[Row],
-    left_out: Sequence[Sizes],
     max_variants: int,
     kernel: KernelOnDevice,
 ) -> VariantTable:
     """Choose the variants of an element type.
 
     Args:
-        problems: Those of the element type.
-        rows: For each, the times of the candidates.
-        left_out: The sizes that were searched.
+        problems: Those of all element types.
+        own: Those of this one.
+        rows: For each of these, the times of the candidates.
         max_variants: The most variants.
         kernel: Tells which launches configurations have.
     """
     found_at: dict[Config, list[Sizes]] = {}
     for problem in problems:
+        sizes = problem.task.space.problem.sizes
         for trial in problem.searched:
-            found_at.setdefault(trial.config, []).append(problem.task.space.problem.sizes)
-    first = problems[0].task.space.problem
+            if sizes not in (known := found_at.setdefault(trial.config, [])):
+                known.append(sizes)
+    searched = [one.task.space.problem.sizes for one in _searched(own)]
+    first = own[0].task.space.problem
     return VariantTable(
         dtype=first.dtype,
         sizes=tuple(row.sizes for row in rows),
         configs=tuple(cover(rows, max_variants)),
-        left_out=left_out_slowdowns(rows, found_at, left_out, max_variants, kernel.launched),
+        left_out=left_out_slowdowns(rows, found_at, searched, max_variants, kernel.launched),
         data=first.data,
     )

@@ -28,8 +28,8 @@ from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover
 
-# Arrays of a problem in device memory from which it takes long to draw inputs. Then the last round has one
-# fresh set of them, as a further one says little beside so many elements.
+# Arrays of a problem in device memory from which it takes long to draw inputs. Then they are not drawn for
+# what other element types found, and the last round has one fresh set: a further one would say little more.
 LARGE_BYTES = 2**29
 LABEL = "sweep"  # what the cache names as the engine
 
@@ -87,35 +87,49 @@ class Candidates:
         self.configs = [config for config in self.configs if config in self._checks.passed]
 
     def try_at(self, problem: SweepProblem) -> None:
-        """Verify and time them at one size, as far as its own search has not done that."""
+        """Verify and time them at one size, as far as that has not been done."""
         configs = self._configs_at(problem)
         with self._context(problem.task) as context:
             note = f"sweep: the best of all sizes at {problem.label}"
             self._observer.started(problem.task, len(configs), context.journal, note)
             problem.tried = tuple(context.evaluator(configs))
 
+    def add(self, problems: Sequence[SweepProblem], others: Sequence[Config]) -> None:
+        """Try the candidates of other element types as well, where inputs are drawn quickly."""
+        self.configs = list(dict.fromkeys([*self.configs, *others]))
+        for problem in problems:
+            if not self._is_large(problem):
+                self.try_at(problem)
+
     def conclude(self, problem: SweepProblem) -> Result:
         """The last round at one size: its own best, and those of all sizes."""
-        began, task = cpu_times(), problem.task
-        needed = tuple(config for config in self.configs if config in task.space)
+        began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
+        configs = [trial.config for trial in problem.tried] if is_large else self._configs_at(problem)
+        needed = tuple(config for config in self.configs if config in configs)
         self._checks.forget_late()  # there may be time now for what had none at an earlier size
         with self._context(task) as context:
-            context.evaluator(self._configs_at(problem))  # nearly all known from the journal
+            context.evaluator(configs)  # nearly all known from the journal
             wrong = [one for one in self._failures if one in task.space and one != task.spec.default]
             for trial in context.evaluator(wrong):  # a race may not show at this size
                 marked = mark_failed(context, trial, self._failures[trial.config])
                 context.evaluator.trials[trial.config] = marked
-            is_large = device_bytes(context.maker.make(task.spec.default).problem) > LARGE_BYTES
-            seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials had those of the search
+            # the trials had the inputs of the search
+            seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS
             spent_s, limit_s = context.evaluator.spent_s, self._limit_s
             limits = unlimited(spent_s) if limit_s is None else strict(limit_s, limit_s)
             limits = replace(limits, seeds=seeds)
             searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
             return conclude(context, searched, self._checks)
 
+    def _is_large(self, problem: SweepProblem) -> bool:
+        """Whether it takes long to draw a problem's inputs."""
+        task = problem.task
+        default = self._processes.maker(task).make(task.spec.default)
+        return device_bytes(default.problem) > LARGE_BYTES
+
     def _configs_at(self, problem: SweepProblem) -> list[Config]:
         known = (config for config in self.configs if config in problem.task.space)
-        return list(dict.fromkeys([*(trial.config for trial in problem.searched), *known]))
+        return list(dict.fromkeys([*(trial.config for trial in problem.tried), *known]))
 
     def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
         return open_context(task, self._options, self._observer, POLICY, self._processes)

@@ -204,3 +204,26 @@ def test_the_largest_size_is_last_and_larger_ones_than_the_first_get_the_smalles
     assert set(found[: len(searched) - 1]) == {*searched} - {problems[-1]}
     places = {problems.index(one): found[:at] for at, one in enumerate(found) if one in searched}
     assert {place: _parts(problems[place], done, count) for place, done in places.items()} == parts
+
+
+TWO_TYPES = """\
+def double(grid, block, x, y, n):
+    is_wide = x.size > 4 * n
+    view = "int64" if is_wide else "int32"
+    y.view(view)[:n] = 2 * x.view(view)[:n]
+    steps = abs(A - 6) + abs(B - 1)
+    return 0.1 if steps == 0 else 1.0 + steps if is_wide else 8.0 - steps  # int32 is led away from the best
+"""
+
+
+def test_what_one_element_type_finds_is_tried_for_those_before_it(folder):
+    folder.write(TWO_TYPES)
+    folder.edit("dtypes: [int32]", "dtypes: [int32, int64]")
+    folder.edit("x, dtype: int32", "x, dtype: DTYPE")
+    folder.edit("y, dtype: int32", "y, dtype: DTYPE")
+    sizes = ("--sweep", "n=500:8000:x4", "--engine", "surrogate", "--budget", "6")
+    alone, both = (folder.search(*sizes, "--dtype", types, "--fresh") for types in ("int32", "int32,int64"))
+    best = {"A": 6, "B": 1}
+    assert all(one["config"] != best for one in alone["results"])
+    assert [one["config"] for one in both["results"]] == [best] * 6
+    assert all(table["variants"] == [best] for table in both["tables"])
