@@ -23,7 +23,7 @@ from autotune.core.records import DeviceInfo
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address, cold_environment
-from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener, compiler_server
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.data_sets import DATA_SETS, other_data
 from autotune.evaluation.device_process import DeviceSetting, verify_often, verify_once
 from autotune.evaluation.host_sanitizer import HostSanitizer
@@ -134,11 +134,10 @@ class Verifier:
         self._dialect = BACKENDS[address.backend].dialect
         self._options = ("-cl-opt-disable",) if self._dialect == "opencl" else ()
         self._pool = CompilerPool(
-            compiler_opener(address, device, self._spec.compiler),
+            compiler_setting(address, device, self._spec.compiler),
             workers=workers,
             timeout_s=120,
             environment=environment,
-            server=compiler_server(self._spec.compiler),
         )
         self._opened.callback(self._pool.close)
         self._worker = Worker(DeviceSetting(address, self._spec.reference), environment)

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Protocol
@@ -23,7 +22,7 @@ from autotune.core.records import Config, Launch
 from autotune.core.trials import Failure, Status
 from autotune.devices import BACKENDS, cold_environment
 from autotune.errors import ExpressionError, InputError, SpaceError
-from autotune.evaluation.compiler_pool import Compilation, CompilerPool
+from autotune.evaluation.compiler_pool import Compilation, CompilerPool, cuda_setting
 from autotune.hardware.architectures import Architecture
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import Space, bind, load_space, problem_of
@@ -148,7 +147,7 @@ def _compiled(
     workers = settings.workers or len(os.sched_getaffinity(0))
     with ExitStack() as opened:
         pool = CompilerPool(
-            partial(cuda_compiler, architecture.name, space.spec.compiler),
+            cuda_setting(architecture.name, space.spec.compiler),
             workers=workers,
             timeout_s=settings.timeout_s,
             binaries=settings.binaries,

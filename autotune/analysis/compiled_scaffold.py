@@ -7,12 +7,10 @@ a type of the space.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
-from autotune.compilers.base import Compiler, cuda_compiler, undefined_names
+from autotune.compilers.base import cuda_compiler, undefined_names
 from autotune.compilers.host_code import device_part
 from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.portable_words import portable_names
@@ -21,7 +19,7 @@ from autotune.core.records import Parameter
 from autotune.core.trials import Failure
 from autotune.devices import Address
 from autotune.errors import MissingExtra
-from autotune.evaluation.compiler_pool import CompilerPool, device_compiler
+from autotune.evaluation.compiler_pool import CompilerPool, cuda_setting, device_setting
 from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.assumptions import USUAL
 
@@ -133,14 +131,11 @@ def _complaint(made: Scaffold, source: SourceText) -> str:
     names = (entry_name(made.kernel.entry, {"DTYPE": "float32", **config}), *symbols)
     options = tuple(f"-D{name}={meaning}" for name, meaning in made.kernel.types.items())
     text = render(source, macros(parameters, config, "float32"))
-    openers: dict[str, Callable[[], Compiler]] = {
-        "cuda": partial(cuda_compiler, ARCHITECTURE),
-        "opencl": partial(device_compiler, Address("opencl", 0)),
-    }
-    opener = openers.get(made.source.dialect)
-    if opener is None or (made.source.dialect == "cuda" and not has_nvrtc()):
+    settings = {"cuda": cuda_setting(ARCHITECTURE), "opencl": device_setting(Address("opencl", 0))}
+    setting = settings.get(made.source.dialect)
+    if setting is None or (made.source.dialect == "cuda" and not has_nvrtc()):
         return ""
-    pool = CompilerPool(opener, workers=1, timeout_s=_TIMEOUT_S)
+    pool = CompilerPool(setting, workers=1, timeout_s=_TIMEOUT_S)
     try:
         compiled = pool.submit(text, options, names).result()
     finally:

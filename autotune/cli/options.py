@@ -43,7 +43,7 @@ def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, Search
     from autotune.evaluation.get_ready import get_ready
 
     listing = listing_for(parsed.device)
-    get_ready(listing, TRITON if _is_triton(parsed.space) else None)
+    get_ready(listing, triton=_is_triton(parsed.space))
     try:
         with progress(parsed) as shown:
             import autotune.tuning.tuner  # all commands need it later  # noqa: F401

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -31,18 +32,32 @@ if TYPE_CHECKING:  # the children need not load it
 Compilation = Binary | Failure
 
 
+@dataclass(frozen=True)
+class CompilerSetting:
+    """What the processes of a pool are started for.
+
+    Attributes:
+        open: Opens the compiler, in each process.
+        modules: What their fork server imports for it.
+        server: The name of the fork server.
+    """
+
+    open: Callable[[], Compiler]
+    modules: tuple[str, ...] = ()
+    server: str = SHARED
+
+
 class CompilerPool:
     """Compiles sources in `workers` processes, with a time limit of `timeout_s` each.
 
-    Every process opens its compiler with `open_compiler`. `binaries` is a folder of binaries for later
-    searches; without one, `scratch` is a folder of those that this search needs again in its last round.
-    `finish` is called with each binary and its configuration before the binary is handed out. `server` is the
-    fork server of the processes.
+    `binaries` is a folder of binaries for later searches; without one, `scratch` is a folder of those that
+    this search needs again in its last round. `finish` is called with each binary and its configuration
+    before the binary is handed out.
     """
 
     def __init__(
         self,
-        open_compiler: Callable[[], Compiler],
+        setting: CompilerSetting,
         *,
         workers: int,
         timeout_s: float,
@@ -50,9 +65,8 @@ class CompilerPool:
         scratch: Path | None = None,
         environment: Mapping[str, str] | None = None,
         finish: Callable[[Binary, KernelInstance], None] | None = None,
-        server: str = SHARED,
     ) -> None:
-        self._open_compiler, self._finish = open_compiler, finish
+        self._setting, self._finish = setting, finish
         self._binaries, self._scratch = binaries, scratch
         self._timeout_s = timeout_s
         self._environment = environment
@@ -60,8 +74,7 @@ class CompilerPool:
         self._idle: SimpleQueue[Child | None] = SimpleQueue()  # None: to be started
         self._lock = Lock()  # of the set of children, which does not change during `close`
         self._closing = False
-        self._server = server
-        preload((__name__,), server=server)
+        preload((__name__, *setting.modules), COLD, server=setting.server)
         self._children = {self._start() for _ in range(workers)}
         for child in self._children:
             self._idle.put(child)
@@ -84,9 +97,10 @@ class CompilerPool:
         self._threads.shutdown(wait=True)
 
     def _start(self) -> Child:
-        folders = (self._binaries, self._scratch)
-        environment, server = self._environment, self._server
-        return Child(_open, self._open_compiler, *folders, environment=environment, server=server)
+        folders, environment = (self._binaries, self._scratch), self._environment
+        return Child(
+            _open, self._setting.open, *folders, environment=environment, server=self._setting.server
+        )
 
     def _finished(self, instance: KernelInstance) -> Compilation:
         compiled = self._compile(instance.source, tuple(instance.options), tuple(instance.names))
@@ -150,23 +164,31 @@ class CompilerPool:
             return fresh
 
 
-def compiler_opener(address: Address, device: DeviceInfo, kind: str) -> Callable[[], Compiler]:
-    """Return the function with which a child opens a device's compiler; `kind` is that of `cuda_compiler`.
+def compiler_setting(address: Address, device: DeviceInfo, kind: str) -> CompilerSetting:
+    """How processes open a device's compiler; `kind` is that of `cuda_compiler`.
 
     Raises MissingExtra or SetupError if the compiler is not installed. Does not initialise the CUDA driver.
     """
     if BACKENDS[address.backend].dialect == "cuda":
         compiler_name(address, device, kind)
-        module = TRITON_MODULE if kind == TRITON else "autotune.compilers.nvrtc"
-        preload((module,), server=compiler_server(kind))
-        return partial(cuda_compiler, device.architecture, kind)
-    preload((BACKENDS[address.backend].module,), COLD)
-    return partial(device_compiler, address)
+        return cuda_setting(device.architecture, kind)
+    return device_setting(address)
 
 
-def compiler_server(kind: str) -> str:
-    """The fork server of compilers: Triton takes long to import, while another imports what devices need."""
-    return TRITON if kind == TRITON else SHARED
+def cuda_setting(architecture: str, kind: str = "") -> CompilerSetting:
+    """How processes open the compiler for an architecture.
+
+    Triton takes long to import: a server of its own does it, while another one imports what devices need.
+    """
+    opener = partial(cuda_compiler, architecture, kind)
+    if kind == TRITON:
+        return CompilerSetting(opener, (TRITON_MODULE,), TRITON)
+    return CompilerSetting(opener, ("autotune.compilers.nvrtc",))
+
+
+def device_setting(address: Address) -> CompilerSetting:
+    """How processes open the compiler that a device of this machine has."""
+    return CompilerSetting(partial(device_compiler, address), (BACKENDS[address.backend].module,))
 
 
 def device_compiler(address: Address) -> Compiler:
@@ -175,7 +197,7 @@ def device_compiler(address: Address) -> Compiler:
 
 
 def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
-    """The name and version of a device's compiler; raises as `compiler_opener` does."""
+    """The name and version of a device's compiler; raises as `compiler_setting` does."""
     if BACKENDS[address.backend].dialect == "cuda":
         return triton_name() if kind == TRITON else lazy_compiler(device.architecture, kind).name
     return driver_compiler(device)

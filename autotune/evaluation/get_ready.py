@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from autotune.devices.listing import Listing
 
 
-def get_ready(listing: Listing, dialect: str | None) -> None:
+def get_ready(listing: Listing, *, triton: bool) -> None:
     """Import in the background, once, what the processes of a search need, while files are being read.
 
     Args:
         listing: That of the devices that the search chooses from.
-        dialect: The kernel's; None while it is not known.
+        triton: Whether the kernel is, or seems to be, written for Triton.
     """
-    if dialect == TRITON:
+    if triton:
         preload((TRITON_MODULE,), server=TRITON)
     preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_samples"))
     listing.load_packages()

@@ -14,7 +14,7 @@ from autotune.compilers.binary_cache import default_folder
 from autotune.core.trials import Problem
 from autotune.devices import cold_environment
 from autotune.errors import InputError
-from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener, compiler_server
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.kept_results import KeptResults
@@ -59,14 +59,13 @@ class Processes:
         """The compilers."""
         task, options, machine_code = self._task, self._options, self._machine_code()
         pool = CompilerPool(
-            compiler_opener(task.address, task.device, task.spec.compiler),
+            compiler_setting(task.address, task.device, task.spec.compiler),
             workers=options.workers or compiler_processes(task.device.kind),
             timeout_s=options.compile_timeout_s,
             binaries=default_folder() if options.binary_cache else None,
             scratch=Path(self.scratch) / "binaries",
             environment=self.variables,
             finish=machine_code.make if machine_code else None,
-            server=compiler_server(task.spec.compiler),
         )
         self._opened.callback(pool.close)
         if machine_code:

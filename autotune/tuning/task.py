@@ -148,7 +148,7 @@ def bind_task(
     on_stage(Stage("finding devices"))
     if found is None:
         listing = listing or listing_for(target.device)
-        get_ready(listing, spec.dialect)
+        get_ready(listing, triton=spec.dialect == TRITON)
     address, device = found or find_device(target.device, listing=listing)
     _require_dialect(spec, address)
     spec = _with_conditions(spec, address, target.measure)

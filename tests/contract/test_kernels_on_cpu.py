@@ -15,7 +15,7 @@ import pytest
 from autotune.compilers.kernel_source import read_source
 from autotune.core.trials import Failure
 from autotune.devices import BACKENDS, Address, backend, cold_environment
-from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.stored_inputs import StoredInputs
@@ -75,7 +75,7 @@ def test_landmarks_and_every_pair_of_values_are_right(path, tmp_path):
     environment = cold_environment(str(tmp_path)) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
     with ExitStack() as opened:
         pool = CompilerPool(
-            compiler_opener(CPU, device, spec.compiler),
+            compiler_setting(CPU, device, spec.compiler),
             workers=1,
             timeout_s=120,
             environment=environment,

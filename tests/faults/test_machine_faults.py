@@ -14,7 +14,7 @@ from autotune.devices import Address, backend, listing
 from autotune.devices.listing import Listing
 from autotune.errors import SetupError
 from autotune.evaluation import worker as worker_module
-from autotune.evaluation.compiler_pool import CompilerPool, device_compiler
+from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, device_setting
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.worker import Worker
@@ -89,7 +89,7 @@ def test_a_compiler_that_is_killed_again_is_tried_by_the_next_search(disturbed):
 
 def test_compilers_that_are_all_killed_at_once_cost_no_trial():
     """They are forks of one server, and end with it."""
-    pool = CompilerPool(partial(device_compiler, FAKE), workers=4, timeout_s=60)
+    pool = CompilerPool(device_setting(FAKE), workers=4, timeout_s=60)
     try:
         assert isinstance(pool.submit("x = 0", ()).result(), Binary)
         fork_server().process.kill()
@@ -103,7 +103,7 @@ def test_a_compiler_that_cannot_be_started_again_is_started_by_the_next_compilat
     def no_process(*arguments, **options):
         raise BlockingIOError("the machine has too many processes")
 
-    pool = CompilerPool(partial(device_compiler, FAKE), workers=1, timeout_s=60)
+    pool = CompilerPool(device_setting(FAKE), workers=1, timeout_s=60)
     try:
         server = fork_server()
         server.process.kill()
@@ -219,7 +219,8 @@ def test_a_timeout_is_repeated_on_a_loaded_machine_only(tmp_path, monkeypatch, l
     worker.prepare()
     found = worker.run(sleep_once, tmp_path / "run", timeout_s=3)
     worker.close()
-    pool = CompilerPool(partial(SleepyCompiler, tmp_path / "compiled"), workers=1, timeout_s=3)
+    setting = CompilerSetting(partial(SleepyCompiler, tmp_path / "compiled"))
+    pool = CompilerPool(setting, workers=1, timeout_s=3)
     compiled = pool.submit("x = 1", ()).result()
     pool.close()
     if is_repeated:

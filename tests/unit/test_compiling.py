@@ -1,7 +1,6 @@
 """The pool of compilers: binaries or failures, and which of them were kept from an earlier run."""
 
 import json
-from functools import partial
 
 import pytest
 from cuda.pathfinder import DynamicLibNotFoundError
@@ -13,7 +12,7 @@ from autotune.compilers.base import cuda_compiler
 from autotune.core.records import Config
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status, Trial
 from autotune.errors import MissingExtra
-from autotune.evaluation.compiler_pool import CompilerPool
+from autotune.evaluation.compiler_pool import CompilerPool, cuda_setting
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.journal_rows import decode_trial, encode_trial
 
@@ -46,7 +45,7 @@ __kernel void twice(__global const int *x, __global int *y)
 
 def compiled(sources, kept, architecture="sm_90", workers=2, scratch=None):
     pool = CompilerPool(
-        partial(cuda_compiler, architecture),
+        cuda_setting(architecture),
         workers=workers,
         timeout_s=60,
         binaries=kept,

@@ -9,7 +9,7 @@ from autotune.compilers.kernel_source import read_source
 from autotune.core.trials import Binary
 from autotune.devices import BACKENDS, Address, backend, cold_environment
 from autotune.devices.opencl import POCL, OpenCLCompiler
-from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.machine_code import MachineCode
@@ -37,7 +37,7 @@ def compiled(instance, tmp_path):
     device, environment = backend(CPU.backend).list_devices()[CPU.index], cold_environment(str(tmp_path))
     code = MachineCode(DeviceSetting(CPU, spec_of("matadd").reference), environment)
     pool = CompilerPool(
-        compiler_opener(CPU, device, ""), workers=1, timeout_s=60, environment=environment, finish=code.make
+        compiler_setting(CPU, device, ""), workers=1, timeout_s=60, environment=environment, finish=code.make
     )
     yield lambda one: pool.compile(one).result()
     code.close()

@@ -1,7 +1,6 @@
 """Compiling with nvcc, a script in its place: what it is asked for, and that it always ends."""
 
 import os
-from functools import partial
 
 import pytest
 
@@ -9,7 +8,7 @@ from autotune.compilers.base import cuda_compiler
 from autotune.core.trials import Failure
 from autotune.devices import Address
 from autotune.errors import CompileError, SetupError
-from autotune.evaluation.compiler_pool import CompilerPool, compiler_opener
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting, cuda_setting
 from tests.conftest import LIMIT_S, wait_until
 from tests.space_example import GPU
 
@@ -69,7 +68,7 @@ def test_a_source_that_is_refused_raises_the_log(nvcc, body, message):
 def test_a_compilation_that_is_killed_leaves_no_process(nvcc, tmp_path):
     pid = tmp_path / "pid"
     nvcc(f"echo > kernel.cubin; if grep endless kernel.cu; then echo $$ > {pid}; sleep 600 & wait; fi")
-    pool = CompilerPool(partial(cuda_compiler, "sm_90", "nvcc"), workers=1, timeout_s=LIMIT_S)
+    pool = CompilerPool(cuda_setting("sm_90", "nvcc"), workers=1, timeout_s=LIMIT_S)
     try:
         endless = pool.submit("endless", ())
         wait_until(lambda: endless.done() or (pid.exists() and pid.read_text().strip()))
@@ -84,5 +83,5 @@ def test_without_nvcc_a_space_that_asks_for_it_is_refused_before_anything_starts
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("autotune.compilers.nvcc.find_nvidia_binary_utility", lambda name: None)
     with pytest.raises(SetupError, match=r"nvcc was not found.*install the CUDA toolkit"):
-        compiler_opener(Address("cuda", 0), GPU, "nvcc")
-    compiler_opener(Address("opencl", 0), GPU, "nvcc")  # has its own compiler
+        compiler_setting(Address("cuda", 0), GPU, "nvcc")
+    compiler_setting(Address("opencl", 0), GPU, "nvcc")  # has its own compiler
