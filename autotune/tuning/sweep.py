@@ -136,12 +136,13 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 done.append(problem)
             candidates = Candidates(_share(options, len(own)), observer, processes, root)
             candidates.choose(own, TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
+            candidates.configs += _chosen(types)
             for problem in reversed(order):  # the device still has the arrays of the last one
                 candidates.try_at(problem)
             candidates.choose(own, max_variants, STORED_OF_EACH)
             types.append((own, candidates))
-        for place, (own, candidates) in enumerate(types[:-1], 1):  # the last type knew what the others found
-            candidates.add(own, [config for _, later in types[place:] for config in later.configs])
+        for place, (own, candidates) in enumerate(types[:-1], 1):  # the last type has tried those of all
+            candidates.add(own, _chosen(types[place:]))
             candidates.choose(own, max_variants, STORED_OF_EACH)
         for own, candidates in types:
             candidates.check(own, checks_time_s(options.budget.seconds))
@@ -188,6 +189,11 @@ def _search(
     with open_context(task, share, observer, POLICY, processes) as context:
         explore(context, searcher, share, note, began)
         problem.searched = problem.tried = tuple(context.evaluator.trials.values())
+
+
+def _chosen(types: Sequence[tuple[Sequence[SweepProblem], Candidates]]) -> list[Config]:
+    """The configurations that some element types have chosen for storing."""
+    return [config for _, candidates in types for config in candidates.configs]
 
 
 def _of_type(problems: Sequence[SweepProblem], dtype: str) -> list[SweepProblem]:

@@ -216,13 +216,14 @@ def double(grid, block, x, y, n):
 """
 
 
-def test_what_one_element_type_finds_is_tried_for_those_before_it(folder):
+@pytest.mark.parametrize("order", ["int32,int64", "int64,int32"])
+def test_what_one_element_type_finds_is_tried_for_all(folder, order):
     folder.write(TWO_TYPES)
     folder.edit("dtypes: [int32]", "dtypes: [int32, int64]")
     folder.edit("x, dtype: int32", "x, dtype: DTYPE")
     folder.edit("y, dtype: int32", "y, dtype: DTYPE")
     sizes = ("--sweep", "n=500:8000:x4", "--engine", "surrogate", "--budget", "6")
-    alone, both = (folder.search(*sizes, "--dtype", types, "--fresh") for types in ("int32", "int32,int64"))
+    alone, both = (folder.search(*sizes, "--dtype", types, "--fresh") for types in ("int32", order))
     best = {"A": 6, "B": 1}
     assert all(one["config"] != best for one in alone["results"])
     assert [one["config"] for one in both["results"]] == [best] * 6
