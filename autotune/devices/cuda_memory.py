@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -102,7 +102,8 @@ class CudaMemory:
         try:
             yield
         finally:
-            call("cuMemHostUnregister", address)
+            with suppress(DriverError):  # of a lost device, which the copies have reported
+                call("cuMemHostUnregister", address)
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy within global memory."""

@@ -34,10 +34,10 @@ Compilation = Binary | Failure
 
 @dataclass(frozen=True)
 class CompilerSetting:
-    """What the processes of a pool are started for.
+    """How the processes of a pool open their compiler.
 
     Attributes:
-        open: Opens the compiler, in each process.
+        open: Opens it, in each process.
         modules: What their fork server imports for it.
         server: The name of the fork server.
     """
@@ -50,9 +50,9 @@ class CompilerSetting:
 class CompilerPool:
     """Compiles sources in `workers` processes, with a time limit of `timeout_s` each.
 
-    `binaries` is a folder of binaries for later searches; without one, `scratch` is a folder of those that
-    this search needs again in its last round. `finish` is called with each binary and its configuration
-    before the binary is handed out.
+    `setting` says how they open the compiler. `binaries` is a folder of binaries for later searches; without
+    one, `scratch` is a folder of those that this search needs again in its last round. `finish` is called
+    with each binary and its configuration before the binary is handed out.
     """
 
     def __init__(

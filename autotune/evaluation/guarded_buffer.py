@@ -17,7 +17,7 @@ from autotune.core.c_types import element_bytes
 from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, unlike
 from autotune.devices.base import Buffer, Bytes, Device, Indices
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype
-from autotune.errors import LaunchError
+from autotune.errors import DeviceLost, LaunchError
 from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.poison import GUARD_BYTES, as_bytes, guard_zone, poison
 from autotune.evaluation.sampling import sample_indices
@@ -25,7 +25,7 @@ from autotune.evaluation.work_item import Array
 
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
 _READ_BYTES = 2**22  # per transfer to the host when an image is compared there
-PINNED_BYTES = 2**26  # of host memory that is pinned to copy it: three times as fast as in a driver's pieces
+PINNED_BYTES = 2**26  # host memory from this size on is pinned while it is copied: three times as fast
 WRONG_BYTES = 2**18  # of an output made wrong before a timed run: little beside what a run moves
 
 
@@ -255,10 +255,13 @@ class GuardedBuffer:
 
 @contextmanager
 def _pinned(device: Device, part: Bytes) -> Iterator[None]:
-    """Pin a large part while it is copied; drivers refuse that for files in memory."""
+    """Pin a large part of memory while it is copied, if the driver can: it refuses memory-mapped files.
+
+    One byte that is repeated takes no memory; the device sets it.
+    """
     with ExitStack() as opened:
         if part.size >= PINNED_BYTES and part.strides == (1,):
-            with suppress(LaunchError):
+            with suppress(LaunchError, DeviceLost):  # a copy says so if the device is really lost
                 opened.enter_context(device.pinned(part))
         yield
 

@@ -14,7 +14,7 @@ from autotune.core.records import ADOPTION, Config, KernelRecord, Sizes, Variant
 from autotune.core.trials import Budget, Objective
 from autotune.errors import InputError
 from autotune.hardware.names import traits_of
-from autotune.processes.machine_load import CpuTimes, cpu_times
+from autotune.processes.machine_load import cpu_times
 from autotune.searchers import make_searcher
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
@@ -31,7 +31,7 @@ from autotune.tuning.namesakes import namesake
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.result import Result
-from autotune.tuning.shared_processes import Processes, open_processes
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.source_results import gather, source_name
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
@@ -95,8 +95,9 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
 
     Every second size and both ends are searched, from the middle of the range outwards: the first one with
     the whole budget, the others with a part of it. The sizes between try only what their neighbours' results
-    suggest. Then the best of all sizes are measured at every size, and what is nearly as fast there again,
-    in turns. Results and tables are stored in the cache.
+    suggest. Then the best of all sizes are measured at every size. What one element type keeps, the others
+    try as well. At the end, what is nearly as fast as the best of a size is measured again, in turns, and
+    results and tables are stored in the cache.
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
@@ -106,7 +107,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
-        SetupError: The default configuration fails.
+        SetupError: The default configuration fails; nothing is stored, and the journals are kept.
         WriteError: A journal or the cache cannot be written.
     """
     began_s, first = time.perf_counter(), tasks[0]
@@ -126,78 +127,50 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     rows: list[Row] = []
     tables = []
     with open_processes(first, options, observer) as processes:
-        types: list[tuple[list[SweepProblem], Candidates]] = []
+        types: list[Candidates] = []
         for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
-            own = _of_type(problems, dtype)
-            order = _in_order(own, _searched(own))
+            own = [one for one in problems if one.task.space.problem.dtype == dtype]
+            searched = _searched(own)
+            order = _in_order(own, searched)
             for problem in order:
-                began = cpu_times() if problem is order[0] else None
-                _search(problem, problems, done, options, observer, processes, began)
+                task, is_searched = problem.task, problem in searched
+                share = _share(options, _parts(problem, done, len(own)) if is_searched else len(own))
+                sources = _sources(task, problems, done, options)
+                make = partial(_searcher, task, share, sources, is_searched)
+                searcher, known = make(), _known(problem, done)
+                if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
+                    searcher = FewerLaunchesFirst(known, make)
+                note = f"sweep: {problem.label}, {len(done) + 1} of {len(tasks)}"
+                with open_context(task, share, observer, POLICY, processes) as context:
+                    explore(context, searcher, share, note, cpu_times() if problem is order[0] else None)
+                    problem.searched = problem.tried = tuple(context.evaluator.trials.values())
                 done.append(problem)
-            candidates = Candidates(_share(options, len(own)), observer, processes, root)
-            candidates.choose(own, TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
-            candidates.configs += _chosen(types)
+            candidates = Candidates(own, _share(options, len(own)), observer, processes, root)
+            candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
+            candidates.configs += _kept(types)
             for problem in reversed(order):  # the device still has the arrays of the last one
-                candidates.try_at(problem)
-            candidates.choose(own, max_variants, STORED_OF_EACH)
-            types.append((own, candidates))
-        for place, (own, candidates) in enumerate(types[:-1], 1):  # the last type has tried those of all
-            candidates.add(own, _chosen(types[place:]))
-            candidates.choose(own, max_variants, STORED_OF_EACH)
-        for own, candidates in types:
-            candidates.check(own, checks_time_s(options.budget.seconds))
-            results += [candidates.conclude(problem) for problem in own]
-            measured = [_measured_row(problem.task, candidates.configs, root) for problem in own]
+                candidates.try_at(problem, "the best of all sizes")
+            candidates.choose(max_variants, STORED_OF_EACH)
+            types.append(candidates)
+        for place, candidates in enumerate(types[:-1], 1):  # the last type has tried what the others kept
+            candidates.add(_kept(types[place:]))
+            candidates.choose(max_variants, STORED_OF_EACH)
+        for candidates in types:
+            candidates.check(checks_time_s(options.budget.seconds))
+            results += [candidates.conclude(problem) for problem in candidates.problems]
+            measured = [_measured_row(one.task, candidates.configs, root) for one in candidates.problems]
             rows += measured
-            if len(own) > 1:
-                dtype = own[0].task.space.problem.dtype
+            if len(measured) > 1:
+                dtype = results[-1].task.space.problem.dtype
                 kernel = KernelOnDevice(_record(results, options), first.device, dtype)
-                tables.append(_table(problems, own, measured, max_variants, kernel))
+                tables.append(_table(problems, candidates.problems, measured, max_variants, kernel))
     store(root, first.device, replace(_record(results, options), entries=(), variants=tuple(tables)))
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
 
 
-def _search(
-    problem: SweepProblem,
-    problems: Sequence[SweepProblem],
-    done: Sequence[SweepProblem],
-    options: Options,
-    observer: Observer,
-    processes: Processes,
-    began: CpuTimes | None,
-) -> None:
-    """Search one problem with its part of the budget, or try what its neighbours' results suggest.
-
-    Args:
-        problem: What to search.
-        problems: Those of all element types.
-        done: Those that have been searched.
-        options: How to search; the budget is that of one search.
-        observer: Receives the events.
-        processes: Those of the sweep.
-        began: As for `explore`.
-    """
-    task = problem.task
-    own = _of_type(problems, task.space.problem.dtype)
-    is_searched = problem in _searched(own)
-    share = _share(options, _parts(problem, done, len(own)) if is_searched else len(own))
-    make = partial(_searcher, task, share, _sources(task, problems, done, options), is_searched)
-    searcher, known = make(), _known(problem, done)
-    if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
-        searcher = FewerLaunchesFirst(known, make)
-    note = f"sweep: {problem.label}, {len(done) + 1} of {len(problems)}"
-    with open_context(task, share, observer, POLICY, processes) as context:
-        explore(context, searcher, share, note, began)
-        problem.searched = problem.tried = tuple(context.evaluator.trials.values())
-
-
-def _chosen(types: Sequence[tuple[Sequence[SweepProblem], Candidates]]) -> list[Config]:
-    """The configurations that some element types have chosen for storing."""
-    return [config for _, candidates in types for config in candidates.configs]
-
-
-def _of_type(problems: Sequence[SweepProblem], dtype: str) -> list[SweepProblem]:
-    return [one for one in problems if one.task.space.problem.dtype == dtype]
+def _kept(types: Sequence[Candidates]) -> list[Config]:
+    """The configurations that some element types have chosen to store."""
+    return [config for candidates in types for config in candidates.configs]
 
 
 def _searched(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
@@ -223,9 +196,11 @@ def _parts(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> i
     """Into how many parts the budget is divided for a problem that is searched after those that are done."""
     if not done:
         return 1
-    is_larger = _elements(problem) > _elements(done[0])
-    is_known = any(one.task.space.problem.sizes == problem.task.space.problem.sizes for one in done)
-    return min(count, PARTS_FOR_ALIKE) if is_larger or is_known else PARTS_FOR_OTHERS
+    first = done[0]
+    alike = min(count, PARTS_FOR_ALIKE)
+    if problem.task.space.problem.dtype != first.task.space.problem.dtype:
+        return max(alike, PARTS_FOR_OTHERS)
+    return alike if _elements(problem) > _elements(first) else PARTS_FOR_OTHERS
 
 
 def _elements(problem: SweepProblem) -> int:

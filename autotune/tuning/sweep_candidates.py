@@ -28,8 +28,9 @@ from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover
 
-# Arrays of a problem in device memory from which it takes long to draw inputs. Then they are not drawn for
-# what other element types found, and the last round has one fresh set: a further one would say little more.
+# Arrays of a problem in device memory from which it takes long to draw inputs. At such a size nothing more is
+# tried once its own type's candidates were, and the last round has one fresh set of inputs: a further one
+# says little beside so many elements.
 LARGE_BYTES = 2**29
 LABEL = "sweep"  # what the cache names as the engine
 
@@ -52,7 +53,15 @@ class SweepProblem:
 class Candidates:
     """The best configurations of one element type, and how they are measured at all its sizes."""
 
-    def __init__(self, options: Options, observer: Observer, processes: Processes, root: Path) -> None:
+    def __init__(
+        self,
+        problems: Sequence[SweepProblem],
+        options: Options,
+        observer: Observer,
+        processes: Processes,
+        root: Path,
+    ) -> None:
+        self.problems = problems  # those of the element type
         self.configs: list[Config] = []
         self._seed, self._limit_s = options.seed, options.budget.seconds
         self._options = replace(options, budget=Budget(), fresh=False)
@@ -60,25 +69,24 @@ class Candidates:
         self._checks = StoredChecks()
         self._failures: dict[Config, Failure] = {}  # found by these checks
 
-    def choose(self, problems: Sequence[SweepProblem], limit: int, each: int) -> None:
+    def choose(self, limit: int, each: int) -> None:
         """Choose, by all trials, those that together lose least at all sizes, and the best of each size.
 
         Args:
-            problems: Those of the element type.
             limit: The most that together lose least.
             each: How many of the best of each size.
         """
-        best = (trial.config for problem in problems for trial in finalists(problem.tried, each))
-        self.configs = list(dict.fromkeys([*cover([_row(one) for one in problems], limit), *best]))
+        best = (trial.config for problem in self.problems for trial in finalists(problem.tried, each))
+        self.configs = list(dict.fromkeys([*cover([_row(one) for one in self.problems], limit), *best]))
 
-    def check(self, problems: Sequence[SweepProblem], checks_s: float) -> None:
+    def check(self, checks_s: float) -> None:
         """Keep those that pass the checks before storing, which may take `checks_s`.
 
         Each is checked once: at the first size at which it is valid.
         """
         until_s = time.perf_counter() + checks_s
         left = self.configs
-        for problem in problems:
+        for problem in self.problems:
             here = [config for config in left if config in problem.task.space]
             if here:
                 with self._context(problem.task) as context:
@@ -86,30 +94,32 @@ class Candidates:
                 left = [config for config in left if config not in here]
         self.configs = [config for config in self.configs if config in self._checks.passed]
 
-    def try_at(self, problem: SweepProblem) -> None:
-        """Verify and time them at one size, as far as that has not been done."""
+    def try_at(self, problem: SweepProblem, what: str) -> None:
+        """Verify and time them at one size, as far as that has not been done; `what` says what they are."""
         configs = self._configs_at(problem)
         with self._context(problem.task) as context:
-            note = f"sweep: the best of all sizes at {problem.label}"
+            note = f"sweep: {what} at {problem.label}"
             self._observer.started(problem.task, len(configs), context.journal, note)
             problem.tried = tuple(context.evaluator(configs))
 
-    def add(self, problems: Sequence[SweepProblem], others: Sequence[Config]) -> None:
-        """Try the candidates of other element types as well, where inputs are drawn quickly."""
+    def add(self, others: Sequence[Config]) -> None:
+        """Try what other element types kept, where inputs are drawn quickly."""
         self.configs = list(dict.fromkeys([*self.configs, *others]))
-        for problem in problems:
-            if not self._is_large(problem):
-                self.try_at(problem)
+        for problem in self.problems:
+            is_new = len(self._configs_at(problem)) > len(problem.tried)
+            if is_new and not self._is_large(problem):
+                self.try_at(problem, "the best of other element types")
 
     def conclude(self, problem: SweepProblem) -> Result:
         """The last round at one size: its own best, and those of all sizes."""
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
-        configs = [trial.config for trial in problem.tried] if is_large else self._configs_at(problem)
+        tried = [trial.config for trial in problem.tried]
+        configs = tried if is_large else self._configs_at(problem)
         needed = tuple(config for config in self.configs if config in configs)
         self._checks.forget_late()  # there may be time now for what had none at an earlier size
         with self._context(task) as context:
             context.evaluator(configs)  # nearly all known from the journal
-            wrong = [one for one in self._failures if one in task.space and one != task.spec.default]
+            wrong = [one for one in self._failures if one in tried and one != task.spec.default]
             for trial in context.evaluator(wrong):  # a race may not show at this size
                 marked = mark_failed(context, trial, self._failures[trial.config])
                 context.evaluator.trials[trial.config] = marked

@@ -9,7 +9,7 @@ from math import exp, log
 from autotune.core.records import Config, Sizes
 from autotune.serving.interpolation import Row, in_order
 
-WORTH = 1.01  # a further variant must make one size at least this many times as fast
+WORTH = 1.01  # a further variant must be at least this many times as fast at a size, or half-way between two
 
 
 def cover(rows: Sequence[Row], limit: int) -> list[Config]:

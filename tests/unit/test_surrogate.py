@@ -12,7 +12,7 @@ from autotune.core.records import Config, Parameter
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
 from autotune.searchers.base import SourceResults, StoppingEstimate
-from autotune.searchers.surrogate import SurrogateSearch, search, stopping_estimate
+from autotune.searchers.surrogate import SurrogateSearch, search, source_model, stopping_estimate
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import Encoding
@@ -25,6 +25,7 @@ from autotune.searchers.surrogate.gaussian_process import (
 )
 from autotune.searchers.surrogate.initial_design import maximin_order
 from autotune.searchers.surrogate.posterior import Posterior
+from autotune.searchers.surrogate.source_model import SourceModel, results_in_space
 from autotune.space.recorded import recorded_space, unknown_device
 from autotune.testing import InProcessEvaluator
 from autotune.tuning.source_results import summary
@@ -90,6 +91,27 @@ def test_numbers_lie_on_a_log_axis_and_names_do_not(space):
     assert np.allclose(unroll.places, [0, 1 / 3, 2 / 3, 1])  # a zero has no logarithm: by order
     assert not memory.is_ordinal and np.array_equal(memory.distances, 1 - np.eye(3))
     assert not pad.is_ordinal
+
+
+@pytest.mark.parametrize(("left", "right"), [(1, 1), (3, 500), (500, 3), (500, 500), (0, 5), (5, 0), (0, 0)])
+def test_a_covariance_is_the_product_of_the_correlations_on_all_axes(space, left, right):
+    rng, encoding = np.random.default_rng(3), Encoding(space)
+    some, others = (encoding.positions(rng.integers(0, len(space), count)) for count in (left, right))
+    kernel = Kernel(encoding.axes, default_hyper_prior(len(encoding.axes)).mean)
+    product = np.full((left, right), kernel.variance)
+    for axis, table in enumerate(kernel.correlations()):
+        product *= table[some[:, axis][:, None], others[:, axis]]
+    assert np.allclose(kernel.covariance(some, others), product, rtol=1e-12)
+
+
+def test_a_small_space_is_predicted_once_with_the_same_times(space, monkeypatch):
+    rows, log_ms = results_in_space(space, prior_of([*space][::7], valley(64, 4)))
+    model = SourceModel(Encoding(space), rows, log_ms, np.random.default_rng(0))
+    asked = np.arange(1, len(space), 5)
+    whole = model.predict(asked)
+    monkeypatch.setattr(source_model, "MAX_CANDIDATES", 0)
+    for at_once, alone in zip(whole, model.predict(asked), strict=True):
+        assert np.allclose(at_once, alone, rtol=1e-12)
 
 
 def test_the_gradient_of_the_fit_is_that_of_its_loss(space):

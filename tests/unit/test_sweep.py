@@ -216,15 +216,47 @@ def double(grid, block, x, y, n):
 """
 
 
-@pytest.mark.parametrize("order", ["int32,int64", "int64,int32"])
-def test_what_one_element_type_finds_is_tried_for_all(folder, order):
+def give_two_types(folder):
     folder.write(TWO_TYPES)
     folder.edit("dtypes: [int32]", "dtypes: [int32, int64]")
     folder.edit("x, dtype: int32", "x, dtype: DTYPE")
     folder.edit("y, dtype: int32", "y, dtype: DTYPE")
-    sizes = ("--sweep", "n=500:8000:x4", "--engine", "surrogate", "--budget", "6")
-    alone, both = (folder.search(*sizes, "--dtype", types, "--fresh") for types in ("int32", order))
-    best = {"A": 6, "B": 1}
-    assert all(one["config"] != best for one in alone["results"])
-    assert [one["config"] for one in both["results"]] == [best] * 6
-    assert all(table["variants"] == [best] for table in both["tables"])
+
+
+SIX_TRIALS = ("--sweep", "n=500:8000:x4", "--engine", "surrogate", "--budget", "6")
+BEST = {"A": 6, "B": 1}
+
+
+@pytest.mark.parametrize("order", ["int32,int64", "int64,int32"])
+def test_what_one_element_type_keeps_is_tried_for_all(folder, order):
+    give_two_types(folder)
+    alone, both = (folder.search(*SIX_TRIALS, "--dtype", types, "--fresh") for types in ("int32", order))
+    assert all(one["config"] != BEST for one in alone["results"])
+    assert [one["config"] for one in both["results"]] == [BEST] * 6
+    assert all(table["variants"] == [BEST] for table in both["tables"])
+
+
+def test_what_a_later_element_type_keeps_is_not_tried_at_large_sizes(folder, monkeypatch):
+    give_two_types(folder)
+    monkeypatch.setattr(sweep_candidates, "LARGE_BYTES", 0)
+    found = folder.search(*SIX_TRIALS, "--dtype", "int32,int64")
+    is_best = [(one["dtype"], one["config"] == BEST) for one in found["results"]]
+    assert is_best == [("int32", False)] * 3 + [("int64", True)] * 3
+    assert BEST not in found["tables"][0]["variants"]
+
+
+def test_a_default_that_fails_for_a_later_element_type_leaves_journals_and_no_result(folder):
+    give_two_types(folder)
+    folder.write(TWO_TYPES.replace("    steps", "    assert not is_wide or n != 8000\n    steps"))
+    done = folder.run("search", "double.yaml", "--device", "fake", *SIX_TRIALS, "--dtype", "int32,int64")
+    assert done.returncode == 1 and "default" in done.stderr, done.stderr
+    assert not [*folder.path.glob("cache/*/*.json")] and len(trials(folder)) >= 4
+
+
+@pytest.mark.parametrize(("count", "parts"), [(1, 4), (2, 4), (6, 6), (11, 8)])
+def test_the_sizes_of_a_further_element_type_get_small_parts(folder, count, parts):
+    give_two_types(folder)
+    sizes = {"n": [1000 * 4**place for place in range(count)]}
+    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), sizes, ["int32", "int64"], Unobserved())
+    problems = [SweepProblem(task) for task in tasks]
+    assert {_parts(one, problems[:count], count) for one in problems[count:]} == {parts}

@@ -25,16 +25,17 @@ def candidate_set(encoding: Encoding, required: Indices, rng: np.random.Generato
 
 def _neighbours(encoding: Encoding, centres: Indices, rng: np.random.Generator) -> Indices:
     """All valid rows that differ from a centre in one parameter, and some that differ in two or three."""
-    rows, axes, changed = encoding.space.rows, encoding.axes, []
+    axes, changed = encoding.axes, []
+    fastest = encoding.space.rows[centres]
     for axis in axes:
-        copies = np.repeat(rows[centres], len(axis.places), axis=0)
-        copies[:, axis.column] = np.tile(np.arange(len(axis.places)), len(centres))
+        copies = np.repeat(fastest, len(axis.places), axis=0)
+        copies[:, axis.column] = np.tile(np.arange(len(axis.places)), len(fastest))
         changed.append(copies)
-    jumps = np.repeat(rows[centres], JUMPS, axis=0)
+    jumps = np.repeat(fastest, JUMPS, axis=0)
     for _ in range(3):  # the third change often undoes or repeats an earlier one
         chosen = rng.integers(0, len(axes), len(jumps))
         for number, axis in enumerate(axes):
             moved = np.flatnonzero(chosen == number)
             jumps[moved, axis.column] = rng.integers(0, len(axis.places), len(moved))
-    found = find_rows(rows, np.concatenate([*changed, jumps]))
+    found = find_rows(encoding.space.rows, np.concatenate([*changed, jumps]))
     return np.unique(found[found >= 0])

@@ -134,14 +134,15 @@ def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, 
         columns: for each axis, the rows to look up.
 
     Returns:
-        Tables of at most JOINED_ROWS, or of one axis, each with the rows to look up.
+        Tables, each with the rows to look up. One of several axes has at most JOINED_ROWS, and no more than
+        are looked up, or making it would take longer.
     """
     found: list[tuple[Floats, Indices]] = []
     for table, column in zip(tables, columns, strict=True):
         if found and len(found[-1][0]) * len(table) <= min(JOINED_ROWS, len(column)):
             before, places = found.pop()
-            product = before[:, None] * table
-            found.append((product.reshape(-1, table.shape[1]), places * len(table) + column))
+            product = (before[:, None] * table).reshape(len(before) * len(table), table.shape[1])
+            found.append((product, places * len(table) + column))
         else:
             found.append((table, column))
     return found

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.searchers.base import SourceResults
+from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES
 from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices
 from autotune.searchers.surrogate.gaussian_process import Kernel, default_hyper_prior, fit
 from autotune.searchers.surrogate.history import MIN_SCORE, training_sample
@@ -16,7 +17,6 @@ from autotune.space import Space
 
 MIN_RESULTS = 3  # timed results that a source's model needs
 MAX_RESULTS = 400  # results that a source's model uses: half of them the fastest
-MAX_WHOLE = 2**16  # rows of a space that is predicted once, as a whole, not for each set of candidates
 
 
 class SourceModel:
@@ -41,7 +41,7 @@ class SourceModel:
 
     def predict(self, rows: Indices) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
         """Log times of candidates, which of them ran on this source, and which failed there."""
-        is_small = len(self._encoding.space) <= MAX_WHOLE
+        is_small = len(self._encoding.space) <= MAX_CANDIDATES  # then all rows are candidates
         predicted = self._of_all[rows] if is_small else self._expected(rows)
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         known = self.rows[at] == rows
