@@ -116,6 +116,8 @@ def ranges(texts: Sequence[str], fixed: Collection[str] = ()) -> dict[str, list[
         match = re.fullmatch(r"(\w+)=([^:]+):([^:]+):([x+])([^:]+)", text)
         first, last, step = map(_power, match.group(2, 3, 5) if match else ("", "", ""))
         is_product = match is not None and match[4] == "x"
+        if 0 < last < first:
+            raise InputError(f"--sweep {text}: the first size, {first:,}, is above the last one, {last:,}")
         if match is None or not 0 < first <= last or step < 1 + is_product:
             raise InputError(
                 f"--sweep {text}: expected NAME=FIRST:LAST:STEP with a step that multiplies or adds, such as "

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from enum import Enum
+from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -157,15 +158,18 @@ class SearchProgress(_Progress):
         super().__init__(verbosity)
         self._best_ms: float | None = None
         self._failures: Counter[str] = Counter()
+        self._journals: set[Path] = set()  # that were named
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Say what will be searched and where trials go, and count trials from now on."""
         space = task.space
-        self._say(
-            f"{task.spec.kernel} on {task.device.name} ({task.address}): {len(space):,} valid of "
-            f"{space.cartesian:,} configurations"
-        )
-        self._say(f"trials go to {journal.path}")
+        if journal.path not in self._journals:  # a sweep comes back to its sizes
+            self._journals.add(journal.path)
+            self._say(
+                f"{task.spec.kernel} on {task.device.name} ({task.address}): {len(space):,} valid of "
+                f"{space.cartesian:,} configurations"
+            )
+            self._say(f"trials go to {journal.path}")
         if note:
             self._say(note)
         if journal.warning:

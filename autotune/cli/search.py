@@ -264,7 +264,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.tuning.sweep import bind_sweep, sweep
 
     ranges = opt.ranges(parsed.sweep, opt.sizes(parsed))
-    dtypes = list(dict.fromkeys(filter(None, (parsed.dtype or "").split(","))))
+    dtypes = list(dict.fromkeys(filter(None, map(str.strip, (parsed.dtype or "").split(",")))))
     with opt.progress(parsed) as progress:
         tasks = bind_sweep(opt.target(parsed), ranges, dtypes, progress)
         found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS)

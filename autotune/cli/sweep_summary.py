@@ -76,10 +76,13 @@ def _variant(of: VariantTable | None, relative_times: Mapping[Config, float]) ->
 
 def _variants(one: VariantTable) -> str:
     expected = _expected(one)
-    bound = "not known: too few sizes" if expected is None else f"{expected:.2f} times the best possible"
+    if expected is None:
+        bound = "their slowdown there is not known: too few sizes"
+    else:
+        bound = f"there at most {expected:.2f} times the best possible time, in nine of ten cases"
     head = (
-        f"{one.dtype}: {count_text(len(one.configs), 'variant')} for all sizes between; expected time there "
-        f"{bound} ({count_text(len(one.left_out), 'size')} left out in turn)"
+        f"{one.dtype}: {count_text(len(one.configs), 'variant')} for all sizes between; {bound} "
+        f"({count_text(len(one.left_out), 'size')} left out in turn)"
     )
     return "\n".join([head, *(f"{number:>4}  {config}" for number, config in enumerate(one.configs, 1))])
 

@@ -144,6 +144,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 with open_context(task, share, observer, POLICY, processes) as context:
                     explore(context, searcher, share, note, cpu_times() if problem is order[0] else None)
                     problem.searched = problem.tried = tuple(context.evaluator.trials.values())
+                    problem.resumed = context.evaluator.resumed
                 done.append(problem)
             candidates = Candidates(own, _share(options, len(own)), observer, processes, root)
             candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
@@ -157,7 +158,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             candidates.choose(max_variants, STORED_OF_EACH)
         for candidates in types:
             candidates.check(checks_time_s(options.budget.seconds))
-            results += [candidates.conclude(problem) for problem in candidates.problems]
+            for problem in candidates.problems:
+                results.append(candidates.conclude(problem, f"{len(results) + 1} of {len(tasks)}"))
             measured = [_measured_row(one.task, candidates.configs, root) for one in candidates.problems]
             rows += measured
             if len(measured) > 1:

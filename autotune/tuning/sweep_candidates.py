@@ -42,6 +42,7 @@ class SweepProblem:
     task: TuningTask
     searched: tuple[Trial, ...] = ()
     tried: tuple[Trial, ...] = ()  # also as candidates
+    resumed: int = 0  # of its search
 
     @property
     def label(self) -> str:
@@ -110,14 +111,16 @@ class Candidates:
             if is_new and not self._is_large(problem):
                 self.try_at(problem, "the best of other element types")
 
-    def conclude(self, problem: SweepProblem) -> Result:
-        """The last round at one size: its own best, and those of all sizes."""
+    def conclude(self, problem: SweepProblem, number: str) -> Result:
+        """The last round at one size: its own best, and those of all sizes; `number` is for progress."""
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
         configs = tried if is_large else self._configs_at(problem)
         needed = tuple(config for config in self.configs if config in configs)
         self._checks.forget_late()  # there may be time now for what had none at an earlier size
         with self._context(task) as context:
+            note = f"sweep: last round at {problem.label}, {number}"
+            self._observer.started(task, len(configs), context.journal, note)
             context.evaluator(configs)  # nearly all known from the journal
             wrong = [one for one in self._failures if one in tried and one != task.spec.default]
             for trial in context.evaluator(wrong):  # a race may not show at this size
@@ -129,7 +132,7 @@ class Candidates:
             limits = unlimited(spent_s) if limit_s is None else strict(limit_s, limit_s)
             limits = replace(limits, seeds=seeds)
             searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
-            return conclude(context, searched, self._checks)
+            return replace(conclude(context, searched, self._checks), resumed=problem.resumed)
 
     def _is_large(self, problem: SweepProblem) -> bool:
         """Whether it takes long to draw a problem's inputs."""

@@ -130,7 +130,7 @@ def compete(
         try:
             listing = listing_for("cuda:0")
             if parsed.only == "autotune":
-                get_ready(listing, None)  # as the command line does for CUDA C++
+                get_ready(listing, triton=False)  # as the command line does for CUDA C++
             task = bind_target(Target(space, "cuda:0", sizes(parsed)), listing=listing)
             print(json.dumps(tuners[parsed.only](task, parsed)))
         except AutotuneError as error:

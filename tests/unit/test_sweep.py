@@ -34,6 +34,7 @@ def test_a_range_of_sizes_ends_in_variants_that_serve_what_lies_between(folder):
         (500, {"A": 2, "B": 0}),
         *((n, {"A": 5, "B": 0}) for n in (2000, 8000)),
     ]
+    assert [one["resumed"] for one in found["results"]] == [0, 0, 0]
     (table,) = found["tables"]
     assert table["variants"] == [{"A": 5, "B": 0}, {"A": 2, "B": 0}]
     assert len(table["left_out"]) == 1
@@ -49,7 +50,9 @@ def test_a_range_of_sizes_ends_in_variants_that_serve_what_lies_between(folder):
     counts = trials(folder)
     assert len(counts) == 3 and max(counts.values()) <= 17  # the others take part of the budget
     again = folder.run("search", "double.yaml", "--device", "fake", *command)
-    assert "int32: 2 variants for all sizes between" in again.stdout and trials(folder) == counts
+    assert "int32: 2 variants for all sizes between; there at most" in again.stdout
+    assert trials(folder) == counts and again.stderr.count("trials go to ") == 3
+    assert "sweep: last round at n=8000, int32, 3 of 3" in again.stderr
 
 
 def test_a_sweep_tells_one_variant_and_one_size_in_the_singular(folder):
@@ -167,6 +170,17 @@ def test_another_range_is_refused(text):
 def test_what_a_sweep_cannot_do_is_said_at_once(folder, arguments, reason):
     done = folder.run("search", "double.yaml", "--device", "fake", *arguments)
     assert done.returncode == 2 and reason in done.stderr and not (folder.path / "runs").exists()
+
+
+def test_a_range_that_ends_below_its_first_size_is_named():
+    with pytest.raises(InputError, match="the first size, 4,096, is above the last one, 1,024"):
+        ranges(["n=2**12:2**10:x4"])
+
+
+def test_element_types_may_be_apart(folder):
+    give_two_types(folder)
+    found = folder.search("--sweep", "n=500:500:x4", "--budget", "6", "--dtype", " int32, int64,")
+    assert [one["dtype"] for one in found["results"]] == ["int32", "int64"]
 
 
 def problems_of(folder, count):
