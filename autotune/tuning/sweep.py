@@ -39,9 +39,10 @@ from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
 
 MIN_TRIALS = 6  # of each problem
-# Parts of the budget, one for each problem that is searched after the first. Small sizes differ from each
-# other and are tried quickly; large ones, which the memory limits, are alike, and so are element types.
-PARTS_FOR_OTHERS, PARTS_FOR_ALIKE = 4, 8
+# Parts of the budget, one for each problem that is searched after the first of its element type. Small sizes
+# differ from each other, few configurations are nearly as fast as the best there, and trials are quick; large
+# ones, which the memory limits, are alike.
+PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 2, 8
 MAX_NEIGHBOURS = 4  # whose results a search starts from
 MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
 # Candidates that are timed at every size: so many for each variant, and so many of the best of each size.
@@ -95,9 +96,10 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
 
     Every second size and both ends are searched, from the middle of the range outwards: the first one with
     the whole budget, the others with a part of it. The sizes between try only what their neighbours' results
-    suggest. Then the best of all sizes are measured at every size. What one element type keeps, the others
-    try as well. At the end, what is nearly as fast as the best of a size is measured again, in turns, and
-    results and tables are stored in the cache.
+    suggest. Then the best of each size are measured at its neighbours, and from there on for as long as they
+    are nearly as fast as the best. At the end, these are measured again, in turns, and results and a table
+    are stored in the cache. All this is done for one element type after the other; a later one starts from
+    the results of those before it.
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
@@ -107,7 +109,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
-        SetupError: The default configuration fails; nothing is stored, and the journals are kept.
+        SetupError: The default configuration fails. The journals are kept, and so are the results of earlier
+            element types.
         WriteError: A journal or the cache cannot be written.
     """
     began_s, first = time.perf_counter(), tasks[0]
@@ -127,7 +130,6 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     rows: list[Row] = []
     tables = []
     with open_processes(first, options, observer) as processes:
-        types: list[Candidates] = []
         for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
             own = [one for one in problems if one.task.space.problem.dtype == dtype]
             searched = _searched(own)
@@ -148,31 +150,20 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 done.append(problem)
             candidates = Candidates(own, _share(options, len(own)), observer, processes, root)
             candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
-            candidates.configs += _kept(types)
-            for problem in reversed(order):  # the device still has the arrays of the last one
-                candidates.try_at(problem, "the best of all sizes")
+            candidates.spread()
             candidates.choose(max_variants, STORED_OF_EACH)
-            types.append(candidates)
-        for place, candidates in enumerate(types[:-1], 1):  # the last type has tried what the others kept
-            candidates.add(_kept(types[place:]))
-            candidates.choose(max_variants, STORED_OF_EACH)
-        for candidates in types:
             candidates.check(checks_time_s(options.budget.seconds))
-            for problem in candidates.problems:
+            for problem in own:
                 results.append(candidates.conclude(problem, f"{len(results) + 1} of {len(tasks)}"))
-            measured = [_measured_row(one.task, candidates.configs, root) for one in candidates.problems]
+            measured = [_measured_row(one.task, candidates.configs, root) for one in own]
             rows += measured
-            if len(measured) > 1:
-                dtype = results[-1].task.space.problem.dtype
-                kernel = KernelOnDevice(_record(results, options), first.device, dtype)
-                tables.append(_table(problems, candidates.problems, measured, max_variants, kernel))
-    store(root, first.device, replace(_record(results, options), entries=(), variants=tuple(tables)))
+            if len(own) > 1:
+                record = _record(results, options)
+                kernel = KernelOnDevice(record, first.device, dtype)
+                table = _table(problems, own, measured, max_variants, kernel)
+                store(root, first.device, replace(record, entries=(), variants=(table,)))
+                tables.append(table)
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
-
-
-def _kept(types: Sequence[Candidates]) -> list[Config]:
-    """The configurations that some element types have chosen to store."""
-    return [config for candidates in types for config in candidates.configs]
 
 
 def _searched(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
@@ -196,13 +187,12 @@ def _in_order(problems: Sequence[SweepProblem], searched: Sequence[SweepProblem]
 
 def _parts(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> int:
     """Into how many parts the budget is divided for a problem that is searched after those that are done."""
-    if not done:
+    dtype = problem.task.space.problem.dtype
+    alike = [one for one in done if one.task.space.problem.dtype == dtype]
+    if not alike:
         return 1
-    first = done[0]
-    alike = min(count, PARTS_FOR_ALIKE)
-    if problem.task.space.problem.dtype != first.task.space.problem.dtype:
-        return max(alike, PARTS_FOR_OTHERS)
-    return alike if _elements(problem) > _elements(first) else PARTS_FOR_OTHERS
+    is_larger = _elements(problem) > _elements(alike[0])
+    return min(count, PARTS_FOR_LARGER) if is_larger else PARTS_FOR_SMALLER
 
 
 def _elements(problem: SweepProblem) -> int:

@@ -1,4 +1,4 @@
-"""The candidates of a sweep: the best configurations of all sizes, measured at every size and checked."""
+"""The candidates of a sweep: the best configurations of its sizes, measured at others and checked."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from autotune.tuning.result import Result
 from autotune.tuning.shared_processes import Processes
 from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.task import TuningTask
-from autotune.tuning.variants import cover
+from autotune.tuning.variants import cover, neighbours
 
-# Arrays of a problem in device memory from which it takes long to draw inputs. At such a size nothing more is
-# tried once its own type's candidates were, and the last round has one fresh set of inputs: a further one
-# says little beside so many elements.
+FAR_SLOWER = 1.3  # times the best of a size: what is slower there is not tried at its neighbours
+# Arrays of a problem in device memory from which it takes long to draw inputs. The last round then has one
+# fresh set of inputs: a further one says little beside so many elements.
 LARGE_BYTES = 2**29
 LABEL = "sweep"  # what the cache names as the engine
 
@@ -52,7 +52,7 @@ class SweepProblem:
 
 
 class Candidates:
-    """The best configurations of one element type, and how they are measured at all its sizes."""
+    """The best configurations of one element type, and how they are measured at its sizes."""
 
     def __init__(
         self,
@@ -95,33 +95,42 @@ class Candidates:
                 left = [config for config in left if config not in here]
         self.configs = [config for config in self.configs if config in self._checks.passed]
 
-    def try_at(self, problem: SweepProblem, what: str) -> None:
-        """Verify and time them at one size, as far as that has not been done; `what` says what they are."""
-        configs = self._configs_at(problem)
-        with self._context(problem.task) as context:
-            note = f"sweep: {what} at {problem.label}"
-            self._observer.started(problem.task, len(configs), context.journal, note)
-            problem.tried = tuple(context.evaluator(configs))
+    def spread(self) -> None:
+        """Verify and time each from size to size, for as long as it is nearly as fast as the best there.
 
-    def add(self, others: Sequence[Config]) -> None:
-        """Try what other element types kept, where inputs are drawn quickly."""
-        self.configs = list(dict.fromkeys([*self.configs, *others]))
-        for problem in self.problems:
-            is_new = len(self._configs_at(problem)) > len(problem.tried)
-            if is_new and not self._is_large(problem):
-                self.try_at(problem, "the best of other element types")
+        First from larger sizes to smaller ones: the device still has the arrays of the largest.
+        """
+        pairs = neighbours([one.task.space.problem.sizes for one in self.problems])
+        upwards = range(len(self.problems))
+        for place in [*reversed(upwards), *upwards]:
+            near = [sum(pair) - place for pair in pairs if place in pair]
+            rows = [_row(self.problems[other]) for other in near]
+            fast = {
+                config for row in rows for config, time in row.relative_times.items() if time <= FAR_SLOWER
+            }
+            self._try(self.problems[place], [config for config in self.configs if config in fast])
+
+    def _try(self, problem: SweepProblem, configs: Sequence[Config]) -> None:
+        """Verify and time what has not been tried at a size."""
+        tried = [trial.config for trial in problem.tried]
+        new = [config for config in configs if config in problem.task.space and config not in tried]
+        if new:
+            with self._context(problem.task) as context:
+                note = f"sweep: the best of nearby sizes at {problem.label}"
+                known = len(tried) + len(new)
+                self._observer.started(problem.task, known, context.journal, note)
+                problem.tried = tuple(context.evaluator([*tried, *new]))
 
     def conclude(self, problem: SweepProblem, number: str) -> Result:
         """The last round at one size: its own best, and those of all sizes; `number` is for progress."""
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
-        configs = tried if is_large else self._configs_at(problem)
-        needed = tuple(config for config in self.configs if config in configs)
+        needed = tuple(config for config in self.configs if config in tried)
         self._checks.forget_late()  # there may be time now for what had none at an earlier size
         with self._context(task) as context:
             note = f"sweep: last round at {problem.label}, {number}"
-            self._observer.started(task, len(configs), context.journal, note)
-            context.evaluator(configs)  # nearly all known from the journal
+            self._observer.started(task, len(tried), context.journal, note)
+            context.evaluator(tried)  # known from the journal
             wrong = [one for one in self._failures if one in tried and one != task.spec.default]
             for trial in context.evaluator(wrong):  # a race may not show at this size
                 marked = mark_failed(context, trial, self._failures[trial.config])
@@ -139,10 +148,6 @@ class Candidates:
         task = problem.task
         default = self._processes.maker(task).make(task.spec.default)
         return device_bytes(default.problem) > LARGE_BYTES
-
-    def _configs_at(self, problem: SweepProblem) -> list[Config]:
-        known = (config for config in self.configs if config in problem.task.space)
-        return list(dict.fromkeys([*(trial.config for trial in problem.tried), *known]))
 
     def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
         return open_context(task, self._options, self._observer, POLICY, self._processes)

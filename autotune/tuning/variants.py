@@ -20,7 +20,7 @@ def cover(rows: Sequence[Row], limit: int) -> list[Config]:
     counts there as slower than the slowest one that has a time. Source: the greedy algorithm for k-medians,
     Cornuejols, Fisher and Nemhauser, Management Science 23 (1977).
     """
-    pairs = _neighbours(rows)
+    pairs = neighbours([row.sizes for row in rows])
     costs: dict[Config, list[float]] = {}
     for config in dict.fromkeys(config for row in rows for config in row.relative_times):
         at = [row.cost(config) + 2 * log(WORTH) * (config not in row.relative_times) for row in rows]
@@ -37,13 +37,13 @@ def cover(rows: Sequence[Row], limit: int) -> list[Config]:
     return chosen
 
 
-def _neighbours(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """Places of rows whose sizes differ in one dimension, with no other row between them."""
+def neighbours(sizes: Sequence[Sizes]) -> list[tuple[int, int]]:
+    """Places of sizes that differ in one dimension, with no other of them in between."""
     found = []
-    for name in rows[0].sizes if rows else ():
+    for name in sizes[0] if sizes else ():
         lines: dict[tuple[tuple[str, int], ...], list[int]] = {}
-        for place in sorted(range(len(rows)), key=lambda place: rows[place].sizes[name]):
-            others = {other: size for other, size in rows[place].sizes.items() if other != name}
+        for place in sorted(range(len(sizes)), key=lambda place: sizes[place][name]):
+            others = {other: size for other, size in sizes[place].items() if other != name}
             lines.setdefault(tuple(others.items()), []).append(place)
         found += [pair for line in lines.values() for pair in pairwise(line)]
     return found
