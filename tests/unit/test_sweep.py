@@ -252,20 +252,16 @@ def test_an_element_type_starts_from_the_results_of_those_before_it(folder):
     assert all(table["variants"] == [BEST] for table in both["tables"])
 
 
-ONLY_SMALL = """\
-def double(grid, block, x, y, n):
-    y[:n] = 2 * x[:n]
-    steps = abs(A - 2) + B
-    return 1.0 + steps if n < 2000 else 9.0 - steps / 9
-"""
-
-
-def test_what_is_far_slower_at_a_size_is_not_tried_at_the_next(folder):
-    folder.write(ONLY_SMALL.replace("9.0 - steps / 9", "900.0 if steps == 0 else 9.0 - steps / 9"))
-    found = folder.search("--sweep", "n=500:32000:x4", "--engine", "random", "--budget", "12")
-    assert found["results"][0]["config"] == {"A": 2, "B": 0}
-    journals = {path.name.split(".")[2]: path.read_text() for path in folder.path.glob("runs/*")}
-    assert [name for name in journals if '"config":{"A":2,"B":0}' in journals[name]] == []
+def test_what_is_far_slower_at_a_size_is_not_tried_at_the_next(folder, monkeypatch):
+    folder.edit("  A: [1, 2, 3, 4, 5, 6]", f"  A: {[*range(1, 41)]}")
+    folder.edit("A + B <= 7", "A + B <= 41")
+    folder.write(KERNEL.replace("(A - 5) ** 2 + B", "abs(A - (3 if n < 2000 else 35)) / 20 + B"))
+    command = ("--sweep", "n=500:32000:x4", "--budget", "24", "--fresh")
+    folder.search(*command)
+    few = sum(trials(folder).values())
+    monkeypatch.setattr(sweep_candidates, "FAR_SLOWER", math.inf)
+    folder.search(*command)
+    assert few < sum(trials(folder).values())
 
 
 def test_a_default_that_fails_for_a_later_element_type_keeps_the_results_of_the_earlier_one(folder):
