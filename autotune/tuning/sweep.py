@@ -45,7 +45,7 @@ MIN_TRIALS = 6  # of each problem
 PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 2, 8
 MAX_NEIGHBOURS = 4  # whose results a search starts from
 MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
-# Candidates that are timed at every size: so many for each variant, and so many of the best of each size.
+# Candidates, timed at other sizes, too: so many for each variant, and so many of the best of each size.
 TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 2
 STORED_OF_EACH = 1  # of the best of each size then, those whose times are stored
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
