@@ -122,7 +122,7 @@ class Candidates:
                 problem.tried = tuple(context.evaluator([*tried, *new]))
 
     def conclude(self, problem: SweepProblem, number: str) -> Result:
-        """The last round at one size: its own best, and those of all sizes; `number` is for progress."""
+        """The last round at one size, with the best of its own and of others; `number` is for progress."""
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
         needed = tuple(config for config in self.configs if config in tried)
