@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, StrEnum
 
 from autotune.core.frozen import dataclass, field
-from autotune.core.records import Config, Front, Sizes, Value
+from autotune.core.records import Config, Front, Sizes, Value, distance
 from autotune.errors import Blame
 
 
@@ -24,6 +24,14 @@ class Problem:
     dtype: str
     seed: int = 0
     data: str = ""
+
+
+OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
+
+
+def problem_distance(one: Problem, other: Problem) -> float:
+    """How far apart two problems of a kernel are, in doublings of a size."""
+    return distance(one.sizes, other.sizes) + OTHER_DTYPE * (one.dtype != other.dtype)
 
 
 CACHES = ("cold", "warm")

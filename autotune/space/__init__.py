@@ -2,6 +2,7 @@
 
 from autotune.space.arguments import Fill, FilledArgument
 from autotune.space.configurations import Landmark
+from autotune.space.launch_extents import launch_extents
 from autotune.space.lint import (
     ConstraintReport,
     Finding,
@@ -26,6 +27,7 @@ __all__ = [
     "SpaceSpec",
     "bind",
     "constraint_report",
+    "launch_extents",
     "lint",
     "lint_source",
     "load_space",

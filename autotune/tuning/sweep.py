@@ -10,14 +10,15 @@ from itertools import product
 from math import prod
 from pathlib import Path
 
-from autotune.core.records import ADOPTION, Config, KernelRecord, Sizes, VariantTable, distance
-from autotune.core.trials import Budget, Objective
+from autotune.core.records import Config, KernelRecord, Sizes, VariantTable
+from autotune.core.trials import Budget, Objective, problem_distance
 from autotune.errors import InputError
 from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import make_searcher
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
+from autotune.searchers.surrogate import Pool, PooledSearch
 from autotune.serving.cache import check_writable, store, writable_root
 from autotune.serving.interpolation import Row
 from autotune.serving.validity import KernelOnDevice
@@ -39,16 +40,15 @@ from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
 
 MIN_TRIALS = 6  # of each problem
-# Parts of the budget, one for each problem that is searched after the first of its element type. Small sizes
-# differ from each other, few configurations are nearly as fast as the best there, and trials are quick; large
-# ones, which the memory limits, are alike.
+# Parts of the budget, one for each problem after the first of its element type. Small sizes differ from each
+# other, few configurations are nearly as fast as the best there, and trials are quick; large ones, which the
+# memory limits, are alike.
 PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 2, 8
-MAX_NEIGHBOURS = 4  # whose results a search starts from
+MAX_NEIGHBOURS = 4  # whose results an engine that uses some starts from
 MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
 # Candidates, timed at other sizes, too: so many for each variant, and so many of the best of each size.
 TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 2
 STORED_OF_EACH = 1  # of the best of each size then, those whose times are stored
-OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,11 @@ def bind_sweep(
 def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max_variants: int) -> Sweep:
     """Tune several problems of a kernel, and choose variants that lose least at all sizes.
 
-    Every second size and both ends are searched, from the middle of the range outwards: the first one with
-    the whole budget, the others with a part of it. The sizes between try only what their neighbours' results
-    suggest. Then the best of each size are measured at its neighbours, and from there on for as long as they
-    are nearly as fast as the best. At the end, these are measured again, in turns, and results and a table
-    are stored in the cache. All this is done for one element type after the other; a later one starts from
-    the results of those before it.
+    Each size is searched, from the middle of the range outwards: the first one with the whole budget, the
+    others with a part of it, and with a model that learns from all before it. Then the best of each size are
+    measured at its neighbours, and from there on for as long as they are nearly as fast as the best. At the
+    end, these are measured again, in turns, and results and a table are stored in the cache. All this is done
+    for one element type after the other; a later one starts from the results of those before it.
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
@@ -124,7 +123,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     check_writable(root, first.device, first.spec.kernel)
     if warning := namesake(first, root):
         observer.warn(warning)
-    problems = [SweepProblem(task) for task in tasks]
+    problems, pool = [SweepProblem(task) for task in tasks], Pool([task.space for task in tasks])
     done: list[SweepProblem] = []
     results: list[Result] = []
     rows: list[Row] = []
@@ -132,13 +131,12 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     with open_processes(first, options, observer) as processes:
         for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
             own = [one for one in problems if one.task.space.problem.dtype == dtype]
-            searched = _searched(own)
-            order = _in_order(own, searched)
+            order = _in_order(own)
             for problem in order:
-                task, is_searched = problem.task, problem in searched
-                share = _share(options, _parts(problem, done, len(own)) if is_searched else len(own))
-                sources = _sources(task, problems, done, options)
-                make = partial(_searcher, task, share, sources, is_searched)
+                task = problem.task
+                share = _share(options, _parts(problem, done, len(own)))
+                sources = _sources(problem, problems, done, options)
+                make = partial(_searcher, task, share, sources, pool if done else None)
                 searcher, known = make(), _known(problem, done)
                 if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
                     searcher = FewerLaunchesFirst(known, make)
@@ -147,10 +145,13 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                     explore(context, searcher, share, note, cpu_times() if problem is order[0] else None)
                     problem.searched = problem.tried = tuple(context.evaluator.trials.values())
                     problem.resumed = context.evaluator.resumed
+                pool.problem(task.space).learn(problem.tried)
                 done.append(problem)
             candidates = Candidates(own, _share(options, len(own)), observer, processes, root)
             candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
             candidates.spread()
+            for problem in own:
+                pool.problem(problem.task.space).learn(problem.tried)
             candidates.choose(max_variants, STORED_OF_EACH)
             candidates.check(checks_time_s(options.budget.seconds))
             for problem in own:
@@ -166,23 +167,13 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
 
 
-def _searched(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
-    """Of the problems of an element type, those that are searched: every second, from the middle outwards.
-
-    The ends are among them: they have neighbours on one side only, and small sizes are like no others.
-    """
-    middle = problems[len(problems) // 2]
-    searched = dict.fromkeys([*problems[1::2], problems[0], problems[-1]])
-    return sorted(searched, key=lambda one: _distance(middle.task, one.task))
-
-
-def _in_order(problems: Sequence[SweepProblem], searched: Sequence[SweepProblem]) -> list[SweepProblem]:
-    """The problems of an element type in the order in which they are tried: those to be searched come first.
+def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
+    """The problems of an element type in the order in which they are searched: from the middle outwards.
 
     But the largest is last, because its inputs take longest to draw, and the last one's are used again.
     """
-    largest = max(problems, key=_elements)
-    return [*(one for one in dict.fromkeys([*searched, *problems]) if one is not largest), largest]
+    middle, largest = problems[len(problems) // 2], max(problems, key=_elements)
+    return sorted(problems, key=lambda one: (one is largest, _distance(one, middle)))
 
 
 def _parts(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> int:
@@ -200,9 +191,8 @@ def _elements(problem: SweepProblem) -> int:
     return prod(problem.task.space.problem.sizes.values())
 
 
-def _distance(one: TuningTask, other: TuningTask) -> float:
-    a, b = one.space.problem, other.space.problem
-    return distance(a.sizes, b.sizes) + OTHER_DTYPE * (a.dtype != b.dtype)
+def _distance(one: SweepProblem, other: SweepProblem) -> float:
+    return problem_distance(one.task.space.problem, other.task.space.problem)
 
 
 def _share(options: Options, count: int) -> Options:
@@ -216,11 +206,12 @@ def _share(options: Options, count: int) -> Options:
 
 
 def _sources(
-    task: TuningTask, problems: Sequence[SweepProblem], done: Sequence[SweepProblem], options: Options
+    problem: SweepProblem, problems: Sequence[SweepProblem], done: Sequence[SweepProblem], options: Options
 ) -> tuple[SourceResults, ...]:
     """The results of the nearest problems of the sweep; for its first one, those of earlier searches."""
+    task = problem.task
     if done:
-        nearest = sorted(done, key=lambda one: _distance(one.task, task))[:MAX_NEIGHBOURS]
+        nearest = sorted(done, key=lambda one: _distance(one, problem))[:MAX_NEIGHBOURS]
         traits = traits_of(task.device)
         return tuple(
             SourceResults(
@@ -241,7 +232,7 @@ def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
     """The best few of the nearest problem, if that is larger."""
     if not done:
         return []
-    nearest = min(done, key=lambda one: _distance(one.task, problem.task))
+    nearest = min(done, key=lambda one: _distance(one, problem))
     if _elements(nearest) <= _elements(problem):
         return []
     best = (trial.config for trial in finalists(nearest.searched, MAX_KNOWN))
@@ -252,18 +243,19 @@ def _searcher(
     task: TuningTask,
     options: Options,
     sources: tuple[SourceResults, ...],
-    is_searched: bool,
+    pool: Pool | None,
     tried: tuple[SourceResults, ...] = (),
 ) -> Searcher:
-    """The searcher that the options name; else one for few trials for a problem that is not searched.
+    """The searcher that the options name; the default one learns from the pool of a sweep, if there is any.
 
     It starts from the results of other problems, and from what was tried for its own.
     """
-    sources = (*tried, *sources)
     engine, strategy = choose_engine(options, len(task.space))
-    if options.engine is None and engine == "surrogate" and not is_searched:
-        engine, strategy = ADOPTION, None
-    return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=options.stop_when_unlikely)
+    stops = options.stop_when_unlikely
+    if engine == "surrogate" and pool is not None:
+        first = [config for source in tried for config, _ in source.results]
+        return PooledSearch(pool, first, stop_when_unlikely=stops)
+    return make_searcher(engine, strategy, sources=(*tried, *sources), stop_when_unlikely=stops)
 
 
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> Row:
@@ -299,12 +291,11 @@ def _table(
         for trial in problem.searched:
             if sizes not in (known := found_at.setdefault(trial.config, [])):
                 known.append(sizes)
-    searched = [one.task.space.problem.sizes for one in _searched(own)]
     first = own[0].task.space.problem
     return VariantTable(
         dtype=first.dtype,
         sizes=tuple(row.sizes for row in rows),
         configs=tuple(cover(rows, max_variants)),
-        left_out=left_out_slowdowns(rows, found_at, searched, max_variants, kernel.launched),
+        left_out=left_out_slowdowns(rows, found_at, max_variants, kernel.launched),
         data=first.data,
     )

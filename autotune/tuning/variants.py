@@ -52,25 +52,22 @@ def neighbours(sizes: Sequence[Sizes]) -> list[tuple[int, int]]:
 def left_out_slowdowns(
     rows: Sequence[Row],
     found_at: Mapping[Config, Sequence[Sizes]],
-    searched: Sequence[Sizes],
     limit: int,
     launched: Callable[[Config, Sizes], object],
 ) -> tuple[float, ...]:
-    """Leave each searched size out in turn: the slowdown there of the variants that the others would give.
+    """Leave each size out in turn: the slowdown there of the variants that the others would give.
 
-    What a search would have found at the others, nobody knows. Sizes at the ends of the range are not left
-    out, because nothing is served beyond it by interpolation.
+    Sizes at the ends of the range are not left out, because nothing is served beyond it by interpolation.
 
     Args:
         rows: The sizes with the times of all candidates.
         found_at: The sizes at which each candidate was proposed; what only the size left out proposed does
             not take part.
-        searched: The sizes that were searched.
         limit: The most variants.
         launched: As for `in_order`.
     """
     slowdowns = []
-    for row in (row for row in rows if row.sizes in searched):
+    for row in rows:
         others = [
             Row(other.sizes, {c: t for c, t in other.relative_times.items() if [*found_at[c]] != [row.sizes]})
             for other in rows

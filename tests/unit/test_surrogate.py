@@ -12,7 +12,7 @@ from autotune.core.records import Config, Parameter
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
 from autotune.searchers.base import SourceResults, StoppingEstimate
-from autotune.searchers.surrogate import SurrogateSearch, search, source_model, stopping_estimate
+from autotune.searchers.surrogate import SurrogateSearch, run, source_model, stopping_estimate
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import Encoding
@@ -194,7 +194,7 @@ def test_a_large_space_is_looked_at_around_the_best_of_it():
 
 @pytest.mark.parametrize("batch", [1, 8])
 def test_it_finds_the_best_soon_one_at_a_time_and_in_batches(space, monkeypatch, batch):
-    monkeypatch.setattr(search, "BATCH", batch)
+    monkeypatch.setattr(run, "BATCH", batch)
     assert best_after(space, SurrogateSearch(), valley(128, 4), 60) < 1.05
 
 

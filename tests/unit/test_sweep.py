@@ -15,7 +15,7 @@ from autotune.evaluation.work_item import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep, sweep_candidates
 from autotune.tuning.observer import Unobserved
-from autotune.tuning.sweep import _in_order, _parts, _searched, bind_sweep
+from autotune.tuning.sweep import _in_order, _parts, bind_sweep
 from autotune.tuning.sweep_candidates import SweepProblem
 from autotune.tuning.task import Target
 from tests.conftest import KERNEL
@@ -187,38 +187,27 @@ def test_element_types_may_be_apart(folder):
 def problems_of(folder, count):
     """So many sizes, the smallest first."""
     folder.write(MODEL)
-    sizes = [1000 * 4**place for place in range(count)]
+    sizes = [1024 * 4**place for place in range(count)]
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Unobserved())
     return [SweepProblem(task) for task in tasks]
 
 
 @pytest.mark.parametrize(
-    ("count", "first", "searched"),
-    [(1, 0, [0]), (2, 1, [0, 1]), (6, 3, [0, 1, 3, 5]), (11, 5, [0, 1, 3, 5, 7, 9, 10])],
-)
-def test_every_second_size_and_both_ends_are_searched_the_middle_first(folder, count, first, searched):
-    problems = problems_of(folder, count)
-    found = [problems.index(one) for one in _searched(problems)]
-    assert found[0] == first and sorted(found) == searched
-
-
-@pytest.mark.parametrize(
-    ("count", "parts"),
+    ("count", "order", "parts"),
     [
-        (1, {0: 1}),
-        (2, {0: 1, 1: 2}),
-        (6, {3: 1, 1: 2, 0: 2, 5: 6}),
-        (11, {5: 1, 3: 2, 1: 2, 0: 2, 7: 8, 9: 8, 10: 8}),
+        (1, [0], [1]),
+        (2, [0, 1], [1, 2]),
+        (6, [3, 2, 4, 1, 0, 5], [1, 2, 6, 2, 2, 6]),
+        (11, [5, 4, 6, 3, 7, 2, 8, 1, 9, 0, 10], [1, 2, 8, 2, 8, 2, 8, 2, 8, 2, 8]),
     ],
 )
-def test_the_largest_size_is_last_and_larger_ones_than_the_first_get_the_smallest_parts(folder, count, parts):
+def test_sizes_are_searched_from_the_middle_outwards_and_larger_ones_get_smaller_parts(
+    folder, count, order, parts
+):
     problems = problems_of(folder, count)
-    searched = _searched(problems)
-    found = _in_order(problems, searched)
-    assert found[-1] is problems[-1] and len(found) == count
-    assert set(found[: len(searched) - 1]) == {*searched} - {problems[-1]}
-    places = {problems.index(one): found[:at] for at, one in enumerate(found) if one in searched}
-    assert {place: _parts(problems[place], done, count) for place, done in places.items()} == parts
+    found = _in_order(problems)
+    assert [problems.index(one) for one in found] == order
+    assert [_parts(one, found[:place], count) for place, one in enumerate(found)] == parts
 
 
 TWO_TYPES = """\
@@ -244,12 +233,10 @@ BEST = {"A": 6, "B": 1}
 
 def test_an_element_type_starts_from_the_results_of_those_before_it(folder):
     give_two_types(folder)
-    alone, both = (
-        folder.search(*SIX_TRIALS, "--dtype", types, "--fresh") for types in ("int32", "int64,int32")
-    )
-    assert all(one["config"] != BEST for one in alone["results"])
-    assert [one["config"] for one in both["results"]] == [BEST] * 6
-    assert all(table["variants"] == [BEST] for table in both["tables"])
+    command = ("--sweep", "n=500:500:x4", "--engine", "surrogate", "--budget", "6", "--fresh", "--dtype")
+    alone, both = (folder.search(*command, types)["results"] for types in ("int32", "int64,int32"))
+    assert [one["config"] == BEST for one in alone] == [False]
+    assert [one["config"] == BEST for one in both] == [True, True]
 
 
 def test_what_is_far_slower_at_a_size_is_not_tried_at_the_next(folder, monkeypatch):

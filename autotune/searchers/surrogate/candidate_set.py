@@ -25,7 +25,7 @@ def candidate_set(encoding: Encoding, required: Indices, rng: np.random.Generato
 
 def _neighbours(encoding: Encoding, centres: Indices, rng: np.random.Generator) -> Indices:
     """All valid rows that differ from a centre in one parameter, and some that differ in two or three."""
-    axes, changed = encoding.axes, []
+    axes, changed = encoding.parameter_axes, []
     fastest = encoding.space.rows[centres]
     for axis in axes:
         copies = np.repeat(fastest, len(axis.places), axis=0)

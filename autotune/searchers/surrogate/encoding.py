@@ -39,6 +39,7 @@ class Encoding:
             for column, parameter in enumerate(space.parameters)
             if len(parameter.values) > 1
         )
+        self.parameter_axes = self.axes
         self._columns = [axis.column for axis in self.axes]
 
     def positions(self, rows: Indices | slice) -> Positions:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.searchers.surrogate.encoding import Axis, Floats, Positions
-from autotune.searchers.surrogate.gaussian_process import Kernel, default_hyper_prior, fit
+from autotune.searchers.surrogate.gaussian_process import MAX_ITERATIONS, Kernel, default_hyper_prior, fit
 from autotune.searchers.surrogate.posterior import Posterior
 
 NOISE = 0.05
@@ -25,6 +25,7 @@ class FailureModel:
         points: list[int],
         failed: NDArray[np.bool_],
         start: Floats | None,
+        iterations: int = MAX_ITERATIONS,
     ) -> None:
         """Fit to the outcomes of points; the optimiser starts from hyperparameters, if there are any."""
         self._outcomes = [float(outcome) for outcome in failed]
@@ -32,7 +33,7 @@ class FailureModel:
         targets = (np.array(self._outcomes) - rate) / math.sqrt(rate * (1.0 - rate))
         no_basis = np.empty((len(positions), 0))
         kernel = Kernel(axes, prior.mean if start is None else start)
-        self.kernel, _ = fit(kernel, prior, positions[points], targets, no_basis[points])
+        self.kernel, _ = fit(kernel, prior, positions[points], targets, no_basis[points], iterations)
         self._posterior = Posterior(self.kernel, positions, no_basis, points)
 
     def add(self, point: int, *, failed: bool) -> None:

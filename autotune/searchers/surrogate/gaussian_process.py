@@ -149,7 +149,12 @@ def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, 
 
 
 def fit(
-    start: Kernel, prior: HyperPrior, positions: Positions, targets: Floats, basis: Floats
+    start: Kernel,
+    prior: HyperPrior,
+    positions: Positions,
+    targets: Floats,
+    basis: Floats,
+    iterations: int = MAX_ITERATIONS,
 ) -> tuple[Kernel, float]:
     """Find the most probable hyperparameters given some measurements.
 
@@ -159,13 +164,14 @@ def fit(
         positions: of the measured configurations, shape (n, axes).
         targets: measured values, shape (n,), with a mean of about 0.
         basis: values of the basis functions, shape (n, functions).
+        iterations: the most that the optimiser takes.
 
     Returns:
         The kernel, and the log of likelihood times prior, up to a constant for the number of targets.
     """
     objective = _NegativeLogPosterior(start.axes, prior, positions, targets, basis)
     bounds = list(zip(prior.mean - 4 * prior.spread, prior.mean + 4 * prior.spread, strict=True))
-    options = {"maxiter": MAX_ITERATIONS}
+    options = {"maxiter": iterations}
     found = minimize(objective, start.values, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return replace(start, values=found.x), -float(found.fun)
 

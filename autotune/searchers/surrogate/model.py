@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from autotune.searchers.surrogate.candidate_set import candidate_set
-from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices
+from autotune.searchers.surrogate.encoding import Floats, Indices
 from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
 from autotune.searchers.surrogate.failure_model import FailureModel
-from autotune.searchers.surrogate.history import History, training_sample
-from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
-from autotune.searchers.surrogate.transfer import TransferModel
+from autotune.searchers.surrogate.history import History
+from autotune.searchers.surrogate.time_model import TimeModel
 
-MAX_TRAINING = 500  # trials that a model is fitted to: of more, the fastest half and a sample
 MAX_FAILURE_PROBABILITY = 0.98
 MANY_FAILURES = 0.1  # share of the trials, or of MIN_TRIALS, above which likely failures come last
 MIN_TRIALS = 30
 LIKELY_FAILURE = 0.15  # failure probability of what then comes last
 MAX_DRAWN = 300  # candidates whose times are drawn jointly
-MAX_SOURCE_ROWS = 1000  # fastest configurations of the sources that are always candidates
-
-
-@dataclass(frozen=True, eq=False)
-class Hyperparameters:
-    """Hyperparameters of the latest fits, from which the next ones start."""
-
-    time: Floats | None = None
-    time_without_sources: Floats | None = None
-    failure: Floats | None = None
 
 
 class Model:
@@ -39,52 +25,32 @@ class Model:
 
     def __init__(
         self,
-        encoding: Encoding,
-        transfer: TransferModel,
         history: History,
-        last: Hyperparameters,
-        rng: np.random.Generator,
-        pending: Sequence[int] = (),
+        rows: Indices,
+        times: TimeModel,
+        failures: FailureModel | None,
+        failed_elsewhere: Floats,
+        limit: float = math.inf,
     ) -> None:
-        """Fit both processes to a history in which at least two trials have a time.
+        """Combine processes that were fitted to the history as it is now.
 
-        `pending` are rows that were proposed and have no trial yet.
+        Args:
+            history: Of the search; it may grow.
+            rows: Of the candidates, ascending. Those below 0 are none: they were tried elsewhere.
+            times: Of the candidates' log times.
+            failures: Of their failures; None if there was none.
+            failed_elsewhere: How likely each fails, by what is known of it from elsewhere.
+            limit: The highest log time that is told from others.
         """
-        self._history = history
+        self._history, self._rows, self._times = history, rows, times
+        self._failures, self._failed_elsewhere, self._limit = failures, failed_elsewhere, limit
         self._learnt = len(history)  # trials
-        fastest_first = np.argsort(history.log_ms, kind="stable")  # failures last
-        training = training_sample(fastest_first, MAX_TRAINING, rng)
-        under_way = np.array(pending, np.intp)
-        required = np.concatenate([history.rows[training], transfer.fastest_rows(MAX_SOURCE_ROWS), under_way])
-        self._rows = candidate_set(encoding, required, rng)
-        self._tried = np.isin(self._rows, history.rows)
-        positions = encoding.positions(self._rows)
+        self._tried = np.isin(rows, history.rows) | (rows < 0)
 
-        failed = history.failed[training]
-        timed = training[~failed]
-        points, log_ms = self._points(history.rows[timed]), history.log_ms[timed]
-        data = encoding.axes, positions, points, log_ms
-        plain = plain_prior(len(encoding.axes), len(self._rows))
-        chosen = alone = TimeFit(*data, plain, last.time_without_sources)
-        time, self._failed_elsewhere = None, np.zeros(len(self._rows))
-        if transfer.models:
-            prediction = transfer.predict(self._rows)
-            self._failed_elsewhere = prediction.failure_probability
-            with_sources = TimeFit(*data, prediction.times, last.time)
-            time = with_sources.kernel.values
-            if with_sources.evidence >= alone.evidence:
-                chosen = with_sources
-        self._times = TimeModel(chosen, positions, points, log_ms, history.log_cost[timed])
-        for point in self._points(under_way):
+    def begin(self, rows: Sequence[int]) -> None:
+        """Tell of rows that are being tried, and of which there is no trial yet."""
+        for point in points_of(self._rows, rows):
             self._begin(point)
-
-        failure = last.failure
-        self._failures: FailureModel | None = None
-        if failed.any():
-            points = self._points(history.rows[training])
-            self._failures = FailureModel(encoding.axes, positions, points, failed, failure)
-            failure = self._failures.kernel.values
-        self.hyperparameters = Hyperparameters(time, alone.kernel.values, failure)
 
     def propose(self, count: int) -> list[int]:
         """Choose rows to try next, the most promising first; fewer where fewer candidates are left.
@@ -115,8 +81,8 @@ class Model:
         history, new = self._history, slice(self._learnt, None)
         trials = zip(history.rows[new], history.log_ms[new], history.log_cost[new], strict=True)
         for row, log_ms, log_cost in trials:
-            (point,) = self._points([row])
-            self._times.end(point, log_ms, log_cost)
+            (point,) = points_of(self._rows, [row])
+            self._times.end(point, float(np.minimum(log_ms, self._limit)), log_cost)
             if self._failures is not None:
                 self._failures.add(point, failed=math.isnan(log_ms))
         self._learnt = len(history)
@@ -149,6 +115,7 @@ class Model:
         probability = self._failures.probability() + self._failed_elsewhere
         return np.clip(probability, 0.0, MAX_FAILURE_PROBABILITY)
 
-    def _points(self, rows: Indices | Sequence[int]) -> list[int]:
-        """Indices of rows among the candidates."""
-        return [int(point) for point in np.searchsorted(self._rows, rows)]
+
+def points_of(rows: Indices, wanted: Indices | Sequence[int]) -> list[int]:
+    """Where wanted rows are among some, which are ascending."""
+    return [int(point) for point in np.searchsorted(rows, wanted)]

@@ -10,8 +10,10 @@ import numpy as np
 from autotune.core.trials import Trial
 from autotune.searchers.base import FASTER, StoppingEstimate
 from autotune.searchers.surrogate.encoding import Encoding
+from autotune.searchers.surrogate.fitting import fit_model
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import Hyperparameters, Model
+from autotune.searchers.surrogate.hyperparameters import Hyperparameters
+from autotune.searchers.surrogate.model import Model
 from autotune.searchers.surrogate.transfer import TransferModel
 from autotune.space import Space
 
@@ -37,7 +39,7 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
         return StoppingEstimate(len(trial_of), len(space), None, None)
     encoding, rng = Encoding(space), np.random.default_rng(0)
     transfer = TransferModel(encoding, (), rng)
-    model = Model(encoding, transfer, history, Hyperparameters(), rng)
+    model, _ = fit_model(encoding, transfer, history, Hyperparameters(), rng)
     best = min((trial.score for trial in trials if trial.score), default=0.0)
     log_floor = math.log(floor / best) if 0 < floor <= best else -math.inf
     return StoppingEstimate(len(trial_of), len(space), *improvement(model, log_floor))

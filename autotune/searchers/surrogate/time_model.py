@@ -12,7 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions
-from autotune.searchers.surrogate.gaussian_process import HyperPrior, Kernel, default_hyper_prior, fit
+from autotune.searchers.surrogate.gaussian_process import (
+    MAX_ITERATIONS,
+    HyperPrior,
+    Kernel,
+    default_hyper_prior,
+    fit,
+)
 from autotune.searchers.surrogate.posterior import Posterior
 
 
@@ -49,6 +55,7 @@ class TimeFit:
         log_ms: Floats,
         prior: TimePrior,
         start: Floats | None,
+        iterations: int = MAX_ITERATIONS,
     ) -> None:
         """Fit to the log times of points; the optimiser starts from hyperparameters, if there are any."""
         self.prior = prior
@@ -57,7 +64,7 @@ class TimeFit:
         self.offset = float(residuals.mean())
         kernel = Kernel(axes, prior.hyper.mean if start is None else start)
         targets, basis = residuals - self.offset, prior.basis[points]
-        self.kernel, evidence = fit(kernel, prior.hyper, positions[points], targets, basis)
+        self.kernel, evidence = fit(kernel, prior.hyper, positions[points], targets, basis, iterations)
         self.evidence = evidence - len(log_ms) * math.log(self.scale)
 
 

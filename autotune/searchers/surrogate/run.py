@@ -1,0 +1,95 @@
+"""One run of a search: what was tried, what is being tried, and what a model proposes next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+import numpy as np
+
+from autotune.core.records import Config
+from autotune.searchers.base import Evaluate
+from autotune.searchers.streams import stream
+from autotune.searchers.surrogate.encoding import Encoding
+from autotune.searchers.surrogate.history import History
+from autotune.searchers.surrogate.initial_design import maximin_order
+from autotune.searchers.surrogate.model import Model
+from autotune.searchers.surrogate.stopping import UNLIKELY, improvement
+
+BATCH = 8
+MIN_TIMED = 2  # timed trials that a model needs
+GROWTH = 1.25  # fit a new model when the history has grown by this factor
+MODELS_TO_STOP = 2  # in a row that must find an improvement unlikely
+DESIGN_SAMPLE = 4096  # rows that a design is chosen from
+
+Fit = Callable[[History, Sequence[int]], Model]
+"""Makes a model of a history and of the rows that are being tried."""
+
+
+class Run:
+    """The state of one search."""
+
+    def __init__(self, encoding: Encoding, evaluate: Evaluate, rng: np.random.Generator) -> None:
+        self._encoding, self._space, self._rng = encoding, encoding.space, rng
+        self._stream = stream(evaluate)
+        self._pending: dict[Config, int] = {}  # rows under way
+        self._history = History()
+
+    def search(self, first: Sequence[int], fit: Fit, *, least: int, stop_when_unlikely: bool) -> None:
+        """Search until everything was tried, an improvement is unlikely, or BudgetSpent is raised.
+
+        Args:
+            first: Rows to try before there is a model.
+            fit: Makes models.
+            least: How many rows to try at once at least, also in the beginning.
+            stop_when_unlikely: Whether to return when two models in a row find an improvement unlikely.
+        """
+        space, history = self._space, self._history
+        self._try(first)
+        unlikely = 0  # models in a row
+        while len(history) < len(space):
+            if (~history.failed).sum() < MIN_TIMED:
+                self._try(self.design(self._room(BATCH)))
+                continue
+            fitted_to = len(history)
+            model = fit(history, list(self._pending.values()))
+            if stop_when_unlikely:
+                probability, _ = improvement(model)
+                unlikely = unlikely + 1 if probability < UNLIKELY else 0
+                if unlikely == MODELS_TO_STOP:
+                    break
+            while len(history) < GROWTH * fitted_to:
+                rows = model.propose(self._room(max(least, min(BATCH, len(history) // 2))))
+                if not rows and not self._pending:
+                    break
+                self._try(rows)
+                model.update()
+        while self._pending:
+            self._try(())
+
+    def design(self, count: int) -> list[int]:
+        """Rows that are far from each other and from all that was tried."""
+        space = self._space
+        tried = np.append(self._history.rows, np.array(list(self._pending.values()), np.intp))
+        if len(space) <= 4 * DESIGN_SAMPLE:
+            free = np.setdiff1d(np.arange(len(space)), tried)
+            sample = self._rng.choice(free, min(len(free), DESIGN_SAMPLE), replace=False)
+        else:
+            sample = np.setdiff1d(self._rng.integers(0, len(space), DESIGN_SAMPLE), tried)
+        axes, positions = self._encoding.axes, self._encoding.positions
+        order = maximin_order(axes, positions(sample), positions(tried), self._rng)
+        return [int(sample[point]) for point in islice(order, count)]
+
+    def _room(self, wanted: int) -> int:
+        """How many more configurations to try at once; one device tries `wanted`."""
+        parallel = self._stream.parallel
+        most = parallel if parallel > 1 else wanted
+        return max(0, most - len(self._pending))
+
+    def _try(self, rows: Sequence[int]) -> None:
+        """Begin to try some rows, and wait for trials."""
+        configs = [self._space.config(row) for row in rows]
+        self._pending |= zip(configs, rows, strict=True)
+        self._stream.submit(configs)
+        trials = self._stream.collect()
+        self._history.add([self._pending.pop(trial.config) for trial in trials], trials)
