@@ -228,15 +228,19 @@ def give_two_types(folder):
 
 
 SIX_TRIALS = ("--sweep", "n=500:8000:x4", "--engine", "surrogate", "--budget", "6")
-BEST = {"A": 6, "B": 1}
 
 
 def test_an_element_type_starts_from_the_results_of_those_before_it(folder):
     give_two_types(folder)
-    command = ("--sweep", "n=500:500:x4", "--engine", "surrogate", "--budget", "6", "--fresh", "--dtype")
-    alone, both = (folder.search(*command, types)["results"] for types in ("int32", "int64,int32"))
-    assert [one["config"] == BEST for one in alone] == [False]
-    assert [one["config"] == BEST for one in both] == [True, True]
+    folder.edit("  A: [1, 2, 3, 4, 5, 6]", f"  A: {[*range(1, 41)]}")
+    folder.edit("A + B <= 7", "A + B <= 41")
+    folder.write(TWO_TYPES.replace("A - 6", "A - 30").replace("8.0", "80.0"))
+    command = ("--sweep", "n=500:8000:x4", "--engine", "surrogate", "--budget", "24", "--fresh", "--dtype")
+    alone, both = (folder.search(*command, types) for types in ("int32", "int64,int32"))
+    best = {"A": 30, "B": 1}
+    assert all(one["config"] != best for one in alone["results"])
+    assert [one["config"] for one in both["results"]] == [best] * 6
+    assert all(table["variants"] == [best] for table in both["tables"])
 
 
 def test_what_is_far_slower_at_a_size_is_not_tried_at_the_next(folder, monkeypatch):
