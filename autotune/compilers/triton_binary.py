@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from math import prod
 
+from autotune.core.frozen import dataclass, replace
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 
@@ -40,10 +40,7 @@ class TritonKernel:
 
 def pack(kernels: Mapping[str, TritonKernel]) -> bytes:
     """The content of a binary with these kernels, by the entries of launches."""
-    heads = {
-        entry: asdict(replace(kernel, cubin=b"")) | {"cubin": len(kernel.cubin)}
-        for entry, kernel in kernels.items()
-    }
+    heads = {entry: vars(kernel) | {"cubin": len(kernel.cubin)} for entry, kernel in kernels.items()}
     head = json.dumps(heads).encode()
     return _MAGIC + head + b"\n" + b"".join(kernel.cubin for kernel in kernels.values())
 

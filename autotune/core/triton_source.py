@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.core.frozen import dataclass
 from autotune.errors import InputError
 
 _JIT = ("jit", "constexpr_function")  # decorators that make functions for the device

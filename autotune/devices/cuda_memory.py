@@ -16,6 +16,7 @@ import numpy as np
 from autotune.devices.base import Buffer, Bytes, Offsets
 from autotune.errors import DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.cuda_driver import driver, error_name
+from autotune.hardware.cuda_launch import NON_BLOCKING
 
 # Errors of launches that did not start; after any other error the context is lost.
 _REFUSED = (
@@ -31,7 +32,6 @@ _REFUSED = (
     "not supported",
     "invalid argument",
 )
-NON_BLOCKING = 1  # flag of a stream
 _TO_GPU, _TO_HOST = "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"
 _NO_MEMORY = ("OUT_OF_MEMORY", "out of memory")
 

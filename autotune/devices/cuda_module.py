@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from math import prod
 
 import numpy as np
 
@@ -14,15 +12,11 @@ from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.devices.base import Arguments, Buffer
-from autotune.devices.cuda_memory import NON_BLOCKING, DriverError, Memory, call, zeros
+from autotune.devices.cuda_memory import DriverError, Memory, call, zeros
 from autotune.errors import LaunchError
 from autotune.hardware.cuda_driver import driver
+from autotune.hardware.cuda_launch import NON_BLOCKING, launch_config, permissions
 
-_MAX_PORTABLE_CLUSTER = 8
-# CUfunction_attribute
-_MAX_DYNAMIC_SHARED_BYTES, _NON_PORTABLE_CLUSTER_ALLOWED = 8, 14
-# CUlaunchAttributeID
-_COOPERATIVE, _CLUSTER_DIMENSION, _PROGRAMMATIC_SERIALIZATION = 2, 4, 6
 _WITHOUT_TIME = 2  # flag of events
 
 
@@ -89,41 +83,6 @@ class Module:
                 self._unload(library)
 
 
-def permissions(step: Launch) -> Iterator[tuple[int, int, str]]:
-    """What a kernel has to be allowed for a launch: the attribute, its value, and what it means."""
-    if step.shared_bytes:  # with the static shared memory this may exceed 48 KiB
-        yield (
-            _MAX_DYNAMIC_SHARED_BYTES,
-            step.shared_bytes,
-            f"{step.shared_bytes} bytes of dynamic shared memory",
-        )
-    if prod(step.cluster) > _MAX_PORTABLE_CLUSTER:
-        yield _NON_PORTABLE_CLUSTER_ALLOWED, 1, f"clusters of {prod(step.cluster)}"
-
-
-class _Attribute(ctypes.Structure):
-    """CUlaunchAttribute; the value is a union of 64 bytes, of which at most three numbers are used here."""
-
-    _fields_ = (
-        ("id", ctypes.c_int),
-        ("padding", ctypes.c_char * 4),
-        ("value", ctypes.c_uint * 16),
-    )
-
-
-class _Config(ctypes.Structure):
-    """CUlaunchConfig."""
-
-    _fields_ = (
-        ("grid", ctypes.c_uint * 3),
-        ("block", ctypes.c_uint * 3),
-        ("shared_bytes", ctypes.c_uint),
-        ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.POINTER(_Attribute)),
-        ("count", ctypes.c_uint),
-    )
-
-
 class KernelLaunch:
     """A launch with its arguments; a call queues it on its stream. Raises DriverError."""
 
@@ -142,26 +101,10 @@ class KernelLaunch:
         call("cuLaunchKernelEx", ctypes.byref(self._config), self._kernel, self._pointers, None)
 
 
-def launch_config(step: Launch, stream: int) -> ctypes.Structure:
-    """The grid, block, stream and attributes of a launch, as the driver takes them."""
-    found = list(_attributes(step))
-    attributes = (_Attribute * max(1, len(found)))(*found)
-    return _Config(step.grid, step.block, step.shared_bytes, stream, attributes, len(found))
-
-
 def _bytes_of(value: Buffer | np.generic) -> ctypes.Array[ctypes.c_char]:
     """An argument as it lies in a kernel's parameters; a buffer is an address."""
     content = (value if isinstance(value, np.generic) else np.uint64(int(value))).tobytes()
     return ctypes.create_string_buffer(content, len(content))
-
-
-def _attributes(step: Launch) -> Iterable[_Attribute]:
-    given = (
-        (_COOPERATIVE, step.cooperative and (1,)),
-        (_CLUSTER_DIMENSION, step.cluster if prod(step.cluster) > 1 else ()),
-        (_PROGRAMMATIC_SERIALIZATION, step.programmatic and (1,)),
-    )
-    return (_Attribute(kind, b"", value) for kind, value in given if value)
 
 
 class SideStreams:

@@ -19,7 +19,7 @@ from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.alignment import needed_alignment_bytes
 from autotune.runtime.call_plan import CallArguments, CallPlanner
 from autotune.runtime.packages import Make, package_of
-from autotune.runtime.prepared import Launcher, View, Workspace
+from autotune.runtime.prepared import Bound, Launcher, View, Workspace
 from autotune.runtime.shipped import ShippedBinaries, binary_key
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder
@@ -47,7 +47,7 @@ class Call:
     """Launches that are ready for all calls that look alike."""
 
     run: Callable[[Sequence[Any]], Any]  # queues the launches, as `Prepared` has it
-    bind: Callable[[Sequence[Any]], Callable[[], Any]]  # likewise
+    bind: Callable[[Sequence[Any]], Bound]  # likewise
     best: Best
     ask: Callable[[], Best]  # asks the cache for the configuration again
     makers: tuple[Make, ...]  # of the outputs that are returned

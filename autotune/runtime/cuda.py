@@ -21,13 +21,12 @@ from autotune.compilers.known_compilers import lazy_compiler
 from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices.cuda_memory import NON_BLOCKING
-from autotune.devices.cuda_module import launch_config, permissions
 from autotune.errors import InputError, LaunchError, OutOfMemory
 from autotune.hardware.cuda_driver import cuda_device, driver, error_name
+from autotune.hardware.cuda_launch import NON_BLOCKING, launch_config, permissions
 from autotune.runtime.graph_memory import CAPTURE_INVALIDATED, hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
-from autotune.runtime.prepared import CallPlan, Hidden, Workspace, offsets
+from autotune.runtime.prepared import Bound, CallPlan, Hidden, Workspace, offsets
 
 # From cuda.h.
 _OUT_OF_MEMORY = 2
@@ -177,23 +176,22 @@ class _Prepared:
                     self._retry(queue, what, status)
         self._spare.append(packed)
 
-    def bind(self, handles: Sequence[int]) -> Callable[[], None]:
-        """A function that queues the operations on these arrays."""
-        return self._bound(self._pack(self._addresses, handles))
+    def bind(self, handles: Sequence[int]) -> Bound:
+        """The operations on these arrays."""
+        packed = self._pack(self._addresses, handles)
+        if packed.others:
+            return Bound(partial(self._run_all, packed))
 
-    def _bound(self, packed: _Packed) -> Callable[[], None]:
-        """A function that queues operations on the arrays that they were packed with."""
-        first, others = packed.first.queue, packed.others
+        def finish(status: int) -> None:  # keeps the memory of the arguments, too
+            self._retry(*packed.first, status)
 
-        def run() -> None:
-            if status := first():
-                self._retry(*packed.first, status)
-            if others:  # as in run
-                for queue, what in others:
-                    if status := queue():
-                        self._retry(queue, what, status)
+        return Bound(packed.first.queue, finish)
 
-        return run
+    def _run_all(self, packed: _Packed) -> None:
+        """Queue operations on the arrays that they were packed with."""
+        for queue, what in (packed.first, *packed.others):
+            if status := queue():
+                self._retry(queue, what, status)
 
     def _retry(self, queue: Callable[[], int], what: str, status: int) -> None:
         """Try again in the kernel's context: another may be current, or none in a new thread."""
@@ -276,9 +274,9 @@ class _PreparedWithMemory(_Prepared):
                     return
             _Prepared.run(self, handles)
 
-    def bind(self, handles: Sequence[int]) -> Callable[[], None]:
+    def bind(self, handles: Sequence[int]) -> Bound:
         """A run on these arrays."""
-        return partial(self.run, handles)
+        return Bound(partial(self.run, handles))
 
     def _capture(self, handles: Sequence[int]) -> None:
         """Add the operations to a graph, with memory of its own for the hidden arrays."""
@@ -288,7 +286,7 @@ class _PreparedWithMemory(_Prepared):
             _check("the graph's memory", hold_for_graph(driver(), self._stream, block))
             addresses = _addresses(hidden, block)
             _fill([array for array in hidden if array.fill], addresses)
-            self._bound(self._pack(addresses, handles))()
+            self._run_all(self._pack(addresses, handles))
 
 
 def _addresses(arrays: Sequence[Hidden], block: _Block | None) -> dict[str, int]:

@@ -28,7 +28,7 @@ from autotune.runtime.packages import (
     package_of,
     stream_handle,
 )
-from autotune.runtime.prepared import View
+from autotune.runtime.prepared import Bound, View
 from autotune.runtime.shipped import ShippedBinaries
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.device_records import newest_record
@@ -147,19 +147,23 @@ class LoadedKernel:
         current = package_of(first).current_stream(first) if stream is None else lambda: None
         launches = {now: call.bind(handles)} if (now := current()) != PER_THREAD else {}
 
-        def prepared(now: Any) -> Callable[[], Any]:
-            launch = self._prepared(given, stream, sizes, numbers)[0].bind(handles)
+        def prepared(now: Any) -> Bound:
+            bound = self._prepared(given, stream, sizes, numbers)[0].bind(handles)
             if now != PER_THREAD:  # which is another stream in each thread
-                launches[now] = launch
-            return launch
+                launches[now] = bound
+            return bound
 
         def run() -> Any:
             now = current()
             try:
-                event = launches[now]() if now in launches else prepared(now)()
+                queue, finish = launches[now] if now in launches else prepared(now)
+                status = queue()
+                if not status and not outputs:  # as mostly
+                    return None
+                event = finish(status) if status else None
             except LaunchError as error:
                 raise self._maker.refused(call.best, error) from None
-            return _result(outputs, event) if outputs else event
+            return _result(outputs, event)
 
         return run
 

@@ -18,7 +18,7 @@ from autotune.devices.opencl import build_log, kernels_by_name
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make, Repeat, native_name
-from autotune.runtime.prepared import CallPlan, View, Workspace
+from autotune.runtime.prepared import Bound, CallPlan, View, Workspace
 
 if TYPE_CHECKING:
     from autotune.runtime.loaded_kernel import LoadedKernel
@@ -242,9 +242,9 @@ class _Prepared:
                 self._workspace.latest = event
             return event
 
-    def bind(self, handles: Sequence[Any]) -> Callable[[], cl.Event | None]:
+    def bind(self, handles: Sequence[Any]) -> Bound:
         """A run on these handles; kernels are shared, so it sets their arguments, too."""
-        return partial(self.run, handles)
+        return Bound(partial(self.run, handles))
 
     def _buffer(self, size_bytes: int, fill: bytes = b"") -> cl.Buffer:
         flags, content = cl.mem_flags.READ_WRITE, None

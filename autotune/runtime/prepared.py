@@ -57,9 +57,25 @@ class Prepared(Protocol):
         """Queue the launches; returns an event, or None. Raises LaunchError."""
         ...
 
-    def bind(self, handles: Sequence[Any]) -> Callable[[], Any]:
-        """A function that does the same for these handles only, with the least work."""
+    def bind(self, handles: Sequence[Any]) -> Bound:
+        """The same for these handles only, with the least work."""
         ...
+
+
+def _as_it_is(event: Any) -> Any:
+    return event
+
+
+class Bound(NamedTuple):
+    """A run on fixed arrays, in two parts, because the second is rarely needed and each function takes time.
+
+    Attributes:
+        queue: Queues the launches. What it returns goes to `finish`, unless it is None or 0.
+        finish: Returns the event of a queue; raises LaunchError for the status of a driver.
+    """
+
+    queue: Callable[[], Any]
+    finish: Callable[[Any], Any] = _as_it_is
 
 
 class Launcher(Protocol):
