@@ -52,4 +52,5 @@ def _values(space: Space, tables: Tables, text: str) -> Numbers:
     except TooManyOperands:
         return np.ones(len(space))
     numbers = np.array([1.0 if value is Failed else float(value) for value in table.values])
-    return numbers[table.codes[tuple(space.rows[:, column] for column in table.columns)]]
+    codes = table.codes[tuple(space.rows[:, column] for column in table.columns)]
+    return np.broadcast_to(numbers[codes], len(space))  # the codes of a constant are one

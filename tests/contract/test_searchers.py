@@ -8,10 +8,12 @@ import pytest
 
 from autotune.errors import InputError
 from autotune.searchers import default_strategy, engine_names, make_searcher, strategy_names
+from autotune.searchers.surrogate import Pool, PooledSearch
 from autotune.testing import InProcessEvaluator, SearcherContract
 from autotune.testing.searcher_contract import CONSTRAINTS, DEFAULT, PARAMETERS, make_space, outcome, spend
 
 SEARCHERS = [(engine, name) for engine in engine_names() for name in strategy_names(engine) or (None,)]
+POOLED = ("pooled", None)  # which only sweeps make
 SEEDLESS = {("exhaustive", None), ("kernel_tuner", "brute_force")}  # their order is that of the space
 UNREPEATABLE = {  # they draw from a generator that Kernel Tuner does not let anybody seed
     ("kernel_tuner", "diff_evo"),
@@ -30,15 +32,25 @@ def space(tmp_path_factory):
     return make_space(tmp_path_factory.mktemp("space"), PARAMETERS, CONSTRAINTS, DEFAULT)
 
 
+class OfOneProblem:
+    """A search with the model of several problems, of which no other is known."""
+
+    def search(self, space, evaluate, *, seed):
+        PooledSearch(Pool([space])).search(space, evaluate, seed=seed)
+
+
 class TestSearchers(SearcherContract):
     @pytest.fixture(
-        params=SEARCHERS, ids=[f"{engine}-{name}" if name else engine for engine, name in SEARCHERS]
+        params=[*SEARCHERS, POOLED],
+        ids=[f"{engine}-{name}" if name else engine for engine, name in [*SEARCHERS, POOLED]],
     )
     def which(self, request):
         return request.param
 
     @pytest.fixture
     def searcher(self, which):
+        if which == POOLED:
+            return OfOneProblem()
         try:
             return make_searcher(*which)
         except InputError as error:
