@@ -135,8 +135,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             for problem in order:
                 task = problem.task
                 share = _share(options, _parts(problem, done, len(own)))
-                sources = _sources(problem, problems, done, options)
-                make = partial(_searcher, task, share, sources, pool if done else None)
+                make = partial(_searcher, problem, problems, done, share, pool)
                 searcher, known = make(), _known(problem, done)
                 if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
                     searcher = FewerLaunchesFirst(known, make)
@@ -145,13 +144,13 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                     explore(context, searcher, share, note, cpu_times() if problem is order[0] else None)
                     problem.searched = problem.tried = tuple(context.evaluator.trials.values())
                     problem.resumed = context.evaluator.resumed
-                pool.problem(task.space).learn(problem.tried)
+                pool.learn(task.space, problem.tried)
                 done.append(problem)
             candidates = Candidates(own, _share(options, len(own)), observer, processes, root)
             candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
             candidates.spread()
-            for problem in own:
-                pool.problem(problem.task.space).learn(problem.tried)
+            for problem in own:  # for later element types
+                pool.learn(problem.task.space, problem.tried)
             candidates.choose(max_variants, STORED_OF_EACH)
             candidates.check(checks_time_s(options.budget.seconds))
             for problem in own:
@@ -172,7 +171,8 @@ def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
 
     But the largest is last, because its inputs take longest to draw, and the last one's are used again.
     """
-    middle, largest = problems[len(problems) // 2], max(problems, key=_elements)
+    middle = min(reversed(problems), key=lambda one: sum(_distance(one, other) for other in problems))
+    largest = max(problems, key=_elements)
     return sorted(problems, key=lambda one: (one is largest, _distance(one, middle)))
 
 
@@ -240,22 +240,24 @@ def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
 
 
 def _searcher(
-    task: TuningTask,
+    problem: SweepProblem,
+    problems: Sequence[SweepProblem],
+    done: Sequence[SweepProblem],
     options: Options,
-    sources: tuple[SourceResults, ...],
-    pool: Pool | None,
+    pool: Pool,
     tried: tuple[SourceResults, ...] = (),
 ) -> Searcher:
-    """The searcher that the options name; the default one learns from the pool of a sweep, if there is any.
+    """The searcher that the options name, which starts from what is known of other problems, and was `tried`.
 
-    It starts from the results of other problems, and from what was tried for its own.
+    The default one learns from the pool of those that are done.
     """
+    task, stops = problem.task, options.stop_when_unlikely
     engine, strategy = choose_engine(options, len(task.space))
-    stops = options.stop_when_unlikely
-    if engine == "surrogate" and pool is not None:
-        first = [config for source in tried for config, _ in source.results]
+    if engine == "surrogate" and done:
+        first = [task.spec.default, *(config for source in tried for config, _ in source.results)]
         return PooledSearch(pool, first, stop_when_unlikely=stops)
-    return make_searcher(engine, strategy, sources=(*tried, *sources), stop_when_unlikely=stops)
+    sources = (*tried, *_sources(problem, problems, done, options))
+    return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
 
 
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> Row:

@@ -8,7 +8,7 @@ import pytest
 from autotune.core.trials import Problem, Status, problem_distance
 from autotune.errors import BudgetSpent
 from autotune.searchers.surrogate import Pool, PooledSearch
-from autotune.searchers.surrogate.pool import MAX_STEPS
+from autotune.searchers.surrogate.pool import MAX_STEPS, OCTAVES
 from autotune.space import bind
 from autotune.testing import InProcessEvaluator
 from autotune.testing.searcher_contract import CONSTRAINTS, DEFAULT, PARAMETERS, make_space
@@ -49,20 +49,23 @@ def searched(pool, space, budget, seed=0, first=()):
     with pytest.raises(BudgetSpent):
         PooledSearch(pool, first).search(space, evaluate, seed=seed)
     trials = list(evaluate.trials.values())
-    pool.problem(space).learn(trials)
+    pool.learn(space, trials)
     return trials
 
 
 def test_problems_share_the_axes_in_which_they_differ(spaces):
     spec, device = spaces[0].spec, spaces[0].device
     other = bind(replace(spec, dtypes=("int32", "float32")), device, Problem({"n": 4096}, "float32"))
-    one, two = (Pool(some).problem(some[0]) for some in (spaces[:1], [*spaces, other]))
-    assert len(one.axes) == len(one.parameter_axes) + 3  # launches, blocks and one element type
-    assert len(two.axes) == len(one.axes) + 1
+    one, two = (Pool(some).problem(some[0]).encoding for some in (spaces[:1], [*spaces, other]))
+    assert len(one.axes) == len(one.parameter_axes) + 2  # launches and blocks
+    assert len(two.axes) == len(one.axes) + 2
     pool = Pool([*spaces, other])
-    (small, large, third) = (pool.problem(space).positions(slice(None)) for space in (*spaces[1:], other))
+    (small, large, third) = (
+        pool.problem(space).encoding.positions(slice(None)) for space in (*spaces[1:], other)
+    )
     blocks, size, dtype = -3, -2, -1
-    assert (large[:, size] - small[:, size] == 4).all()  # two octaves
+    assert (large[:, size] - small[:, size] == 1).all()  # a doubling of a doubling
+    assert np.allclose(two.axes[size].places, np.log2(SIZES) / OCTAVES)
     assert np.isin(large[:, blocks] - small[:, blocks], (3, 4)).all()
     assert (third[:, :dtype] == small[:, :dtype]).all() and (third[:, dtype] != small[:, dtype]).all()
     assert max(positions.max() for positions in (small, large)) <= MAX_STEPS

@@ -194,7 +194,7 @@ def test_a_large_space_is_looked_at_around_the_best_of_it():
 
 @pytest.mark.parametrize("batch", [1, 8])
 def test_it_finds_the_best_soon_one_at_a_time_and_in_batches(space, monkeypatch, batch):
-    monkeypatch.setattr(run, "BATCH", batch)
+    monkeypatch.setattr(run, "MAX_BATCH", batch)
     assert best_after(space, SurrogateSearch(), valley(128, 4), 60) < 1.05
 
 

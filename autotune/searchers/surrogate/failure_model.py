@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.searchers.surrogate.encoding import Axis, Floats, Positions
-from autotune.searchers.surrogate.gaussian_process import MAX_ITERATIONS, Kernel, default_hyper_prior, fit
+from autotune.searchers.surrogate.gaussian_process import Kernel, default_hyper_prior, fit
 from autotune.searchers.surrogate.posterior import Posterior
 
 NOISE = 0.05
@@ -25,15 +25,19 @@ class FailureModel:
         points: list[int],
         failed: NDArray[np.bool_],
         start: Floats | None,
-        iterations: int = MAX_ITERATIONS,
+        *,
+        is_fixed: bool = False,
     ) -> None:
-        """Fit to the outcomes of points; the optimiser starts from hyperparameters, if there are any."""
+        """Fit to the outcomes of points.
+
+        The optimiser starts from hyperparameters, if there are any. With `is_fixed`, they are kept.
+        """
         self._outcomes = [float(outcome) for outcome in failed]
         prior, rate = default_hyper_prior(len(axes), noise=NOISE), self._rate
         targets = (np.array(self._outcomes) - rate) / math.sqrt(rate * (1.0 - rate))
         no_basis = np.empty((len(positions), 0))
         kernel = Kernel(axes, prior.mean if start is None else start)
-        self.kernel, _ = fit(kernel, prior, positions[points], targets, no_basis[points], iterations)
+        self.kernel, _ = fit(kernel, prior, positions[points], targets, no_basis[points], is_fixed=is_fixed)
         self._posterior = Posterior(self.kernel, positions, no_basis, points)
 
     def add(self, point: int, *, failed: bool) -> None:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from autotune.searchers.surrogate.candidate_set import candidate_set
-from autotune.searchers.surrogate.encoding import Encoding
+from autotune.searchers.surrogate.encoding import Encoding, Floats
 from autotune.searchers.surrogate.failure_model import FailureModel
 from autotune.searchers.surrogate.history import History, training_sample
-from autotune.searchers.surrogate.hyperparameters import Hyperparameters
 from autotune.searchers.surrogate.model import Model, points_of
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.searchers.surrogate.transfer import TransferModel
 
 MAX_TRAINING = 500  # trials that a model is fitted to: of more, the fastest half and a sample
 MAX_SOURCE_ROWS = 1000  # fastest configurations of the sources that are always candidates
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """Hyperparameters of the latest fits, from which the next ones start."""
+
+    time: Floats | None = None
+    time_without_sources: Floats | None = None
+    failure: Floats | None = None
 
 
 def fit_model(

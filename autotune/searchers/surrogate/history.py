@@ -18,7 +18,9 @@ MIN_S = 1e-6
 class History:
     """Evaluated rows of the space, with the logarithms of score and cost."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_costs: bool = True) -> None:
+        """Begin without trials; without costs, none is known."""
+        self._has_costs = has_costs
         self._rows: list[int] = []
         self._log_ms: list[float] = []
         self._log_cost: list[float] = []
@@ -31,7 +33,9 @@ class History:
         for row, trial in zip(rows, trials, strict=True):
             self._rows.append(row)
             self._log_ms.append(math.nan if trial.score is None else math.log(max(trial.score, MIN_SCORE)))
-            self._log_cost.append(math.log(max(trial.cost_s, MIN_S)) if trial.cost_s > 0 else math.nan)
+            self._log_cost.append(
+                math.log(max(trial.cost_s, MIN_S)) if self._has_costs and trial.cost_s > 0 else math.nan
+            )
 
     @property
     def rows(self) -> Indices:

@@ -36,11 +36,12 @@ class Model:
 
         Args:
             history: Of the search; it may grow.
-            rows: Of the candidates, ascending. Those below 0 are none: they were tried elsewhere.
+            rows: Of the candidates, ascending. Negative ones stand for what was tried for other problems,
+                which is no row of this space and is not proposed.
             times: Of the candidates' log times.
             failures: Of their failures; None if there was none.
             failed_elsewhere: How likely each fails, by what is known of it from elsewhere.
-            limit: The highest log time that is told from others.
+            limit: Log times beyond this one count as this one.
         """
         self._history, self._rows, self._times = history, rows, times
         self._failures, self._failed_elsewhere, self._limit = failures, failed_elsewhere, limit

@@ -1,88 +1,112 @@
 """Several problems of a kernel on one device, whose configurations lie on axes that all of them share.
 
-Beside the parameters' axes there is one for each size that differs and one for the element type. Two more are
-for what the launch plan makes of a configuration at a size: how many launches, and of how many blocks.
+Beside the axes of the parameters, two are for what the launch plan makes of a configuration: how many
+launches, and of how many blocks. Then there is one for each size that differs, and one for the element type
+if it does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from autotune.core.trials import Trial, problem_distance
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
+from autotune.searchers.surrogate.fitting import Hyperparameters
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.hyperparameters import Hyperparameters
 from autotune.space import Space, launch_extents
 
 MAX_LAUNCHES = 7  # more are alike
 OCTAVES = 20.0  # doublings of a size, or of the number of blocks, that count as much as a parameter's range
-STEPS = 2  # of a doubling, to which both are rounded
+STEPS = 2  # of a doubling, to which numbers of blocks are rounded
 MAX_STEPS = 40 * STEPS
 
 
-class PooledProblem(Encoding):
-    """The configurations of one of several problems, and those that were tried."""
+class PooledEncoding(Encoding):
+    """Where the configurations of one of several problems are on their common axes."""
 
-    def __init__(self, space: Space, sizes: Sequence[str], dtypes: Sequence[str]) -> None:
-        """Place the configurations on the axes of problems that differ in these sizes and element types."""
+    def __init__(self, space: Space, sizes: dict[str, list[int]], dtypes: list[str]) -> None:
+        """Add axes for sizes and element types, of which these occur."""
         super().__init__(space)
-        extents, problem = launch_extents(space), space.problem
-        launches = np.minimum(extents.launches, MAX_LAUNCHES).astype(np.intp)
-        here = [_steps(np.array([problem.sizes[name]], float))[0] for name in sizes]
-        here.append(dtypes.index(problem.dtype))
-        self._others = np.column_stack(
-            [launches, _steps(extents.blocks), np.broadcast_to(here, (len(space), len(here)))]
-        )
-        octaves = [_octaves()] * (1 + len(sizes))
-        self.axes = (*self.axes, _categories(MAX_LAUNCHES + 1), *octaves, _categories(len(dtypes)))
-        self.history = History()
+        problem, extents = space.problem, launch_extents(space)
+        steps = np.rint(np.log2(extents.blocks) * STEPS)
+        self._launches = np.minimum(extents.launches, MAX_LAUNCHES).astype(np.uint8)
+        self._blocks = np.minimum(steps, MAX_STEPS).astype(np.uint8)
+        self._problem = [known.index(problem.sizes[name]) for name, known in sizes.items()]
+        axes = [_categories(MAX_LAUNCHES + 1), _octaves(np.arange(MAX_STEPS + 1) / STEPS)]
+        axes += [_octaves(np.log2(known)) for known in sizes.values()]
+        if len(dtypes) > 1:
+            axes.append(_categories(len(dtypes)))
+            self._problem.append(dtypes.index(problem.dtype))
+        self.axes = (*self.axes, *axes)
 
     def positions(self, rows: Indices | slice) -> Positions:
         """Positions of some rows of the space on all axes."""
-        return np.column_stack([super().positions(rows), self._others[rows]])
+        of_parameters = super().positions(rows)
+        same = np.broadcast_to(np.array(self._problem, np.intp), (len(of_parameters), len(self._problem)))
+        return np.column_stack([of_parameters, self._launches[rows], self._blocks[rows], same])
 
-    def learn(self, trials: Iterable[Trial]) -> None:
-        """Take these trials instead of those that are known."""
-        found = {row: trial for trial in trials if (row := self.space.index(trial.config)) is not None}
-        self.history = History()
-        self.history.add(list(found), list(found.values()))
+
+@dataclass(frozen=True, eq=False)
+class PooledProblem:
+    """One of several problems, with the trials that are known of it."""
+
+    encoding: PooledEncoding
+    history: History
 
     def fastest(self, count: int) -> Indices:
-        """Places of at most so many of its trials, the fastest first; of none that failed."""
-        log_ms = self.history.log_ms
-        return np.argsort(log_ms, kind="stable")[: min(count, int((~self.history.failed).sum()))]
+        """Places of at most so many trials in the history: the fastest first, none that failed."""
+        timed = int((~self.history.failed).sum())
+        return np.argsort(self.history.log_ms, kind="stable")[: min(count, timed)]
 
 
 class Pool:
-    """Some problems, and the hyperparameters of the latest model of them."""
+    """What is known of several problems, and the hyperparameters of the latest model of them."""
 
     def __init__(self, spaces: Sequence[Space]) -> None:
         problems = [space.problem for space in spaces]
-        sizes = [name for name in problems[0].sizes if len({one.sizes[name] for one in problems}) > 1]
-        dtypes = sorted({problem.dtype for problem in problems})
-        self._problems = [PooledProblem(space, sizes, dtypes) for space in spaces]
+        sizes = {name: sorted({one.sizes[name] for one in problems}) for name in problems[0].sizes}
+        self._sizes = {name: known for name, known in sizes.items() if len(known) > 1}
+        self._dtypes = sorted({problem.dtype for problem in problems})
+        self._trials: dict[Space, tuple[Trial, ...]] = {}
+        self._encodings: dict[Space, PooledEncoding] = {}
         self.hyperparameters = Hyperparameters()
         self.fitted_to = 0  # trials
 
+    def learn(self, space: Space, trials: Iterable[Trial]) -> None:
+        """Take over the trials of a problem, in place of those that are known."""
+        self._trials[space] = tuple(trials)
+
+    def count_others(self, space: Space) -> int:
+        """The number of trials of the other problems."""
+        return sum(len(trials) for other, trials in self._trials.items() if other is not space)
+
     def problem(self, space: Space) -> PooledProblem:
-        """The one with this space."""
-        return next(one for one in self._problems if one.space is space)
+        """The problem of a space."""
+        if space not in self._encodings:
+            self._encodings[space] = PooledEncoding(space, self._sizes, self._dtypes)
+        history = History(has_costs=False)
+        for trial in self._trials.get(space, ()):
+            row = space.index(trial.config)
+            if row is not None:
+                history.add([row], [trial])
+        return PooledProblem(self._encodings[space], history)
 
-    def nearest(self, space: Space) -> list[PooledProblem]:
-        """The other ones with a time, the nearest first."""
-        known = [one for one in self._problems if one.space is not space and not one.history.failed.all()]
-        return sorted(known, key=lambda one: problem_distance(one.space.problem, space.problem))
+    def nearest(self, space: Space, count: int) -> list[PooledProblem]:
+        """At most so many of the other problems that have a trial with a time, the nearest first."""
+        known = [
+            other
+            for other, trials in self._trials.items()
+            if other is not space and any(trial.score is not None for trial in trials)
+        ]
+        known.sort(key=lambda other: problem_distance(other.problem, space.problem))
+        return [self.problem(other) for other in known[:count]]
 
 
-def _steps(numbers: Floats) -> Positions:
-    """Where numbers of at least 1 are on the axis of `_octaves`."""
-    return np.asarray(np.minimum(np.rint(np.log2(numbers) * STEPS), MAX_STEPS), dtype=np.intp)
-
-
-def _octaves() -> Axis:
-    places = np.arange(MAX_STEPS + 1) / (STEPS * OCTAVES)
+def _octaves(log2: Floats) -> Axis:
+    places = log2 / OCTAVES
     return Axis(-1, places, np.abs(places[:, None] - places), is_ordinal=True)
 
 

@@ -6,7 +6,8 @@ configurations and what is known of each problem.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
 
 import numpy as np
 
@@ -14,25 +15,25 @@ from autotune.core.records import Config
 from autotune.searchers.base import Evaluate
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import candidate_set
-from autotune.searchers.surrogate.encoding import Indices
 from autotune.searchers.surrogate.failure_model import FailureModel
-from autotune.searchers.surrogate.gaussian_process import MAX_ITERATIONS
-from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.hyperparameters import Hyperparameters
+from autotune.searchers.surrogate.fitting import Hyperparameters
+from autotune.searchers.surrogate.history import History, training_sample
 from autotune.searchers.surrogate.model import Model, points_of
-from autotune.searchers.surrogate.pool import Pool
+from autotune.searchers.surrogate.pool import Pool, PooledProblem
 from autotune.searchers.surrogate.run import Run
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.space import Space
 
-BATCH = 16
-TRIALS_PER_PROPOSAL = 6  # of other problems: where they tell much, one more trial hardly changes the model
+# Configurations are tried at once: one for so many trials of other problems, which tell so much that a few
+# more hardly change the model.
+TRIALS_PER_PROPOSAL, MAX_PROPOSALS = 6, 16
 FIRST_OF, FIRST_EACH = 2, 2  # nearest problems, and the best of each, which are tried first
-CENTRES_OF, CENTRES_EACH = 5, 5  # the same, for what the candidates lie around; and the best so far
-TRAINING_OF, TRAINING_EACH = 5, 40  # the same, for what a model learns from
-MAX_OWN = 200  # trials of its own that a model learns from
-FAR_SLOWER = 1.0  # logarithm of the time relative to the best, beyond which all are alike
-GROWTH = 1.15  # fit hyperparameters when the trials have grown by this factor
+NEAREST = 5  # problems that a model learns from
+CENTRES_EACH = 5  # of the best of each of these, and of the own, around which the candidates lie
+TRAINING_EACH = 40  # of the trials of each
+MAX_OWN = 200  # of the own trials
+FAR_SLOWER = 1.0  # logarithm of the time relative to the best: beyond it all configurations are alike
+REFIT_GROWTH = 1.15  # fit the hyperparameters again when there are so many times as many trials
 
 
 class PooledSearch:
@@ -44,87 +45,85 @@ class PooledSearch:
         self._stop_when_unlikely = stop_when_unlikely
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
-        """Propose every configuration once, the most promising first; BudgetSpent passes through.
+        """Propose every configuration, the most promising first; BudgetSpent passes through.
 
         With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.
         """
         with one_blas_thread():
             rng = np.random.default_rng(seed)
-            models = _Models(self._pool, space, rng)
-            run = Run(models.problem, evaluate, rng)
-            rows = [row for config in self._first if (row := space.index(config)) is not None]
-            known = models.fastest(FIRST_OF, FIRST_EACH)
-            first = list(dict.fromkeys([*rows, *known.tolist()])) or run.design(min(BATCH, len(space)))
-            least = max(1, min(BATCH, models.known_trials // TRIALS_PER_PROPOSAL))
+            models = _PooledModels(self._pool, space, rng)
+            # costs do not count: what was compiled for another problem is cheap to try, but not better
+            run = Run(models.encoding, evaluate, rng, has_costs=False)
+            first = list(dict.fromkeys([*_rows(space, self._first), *models.first])) or run.design(1)
+            proposals = self._pool.count_others(space) // TRIALS_PER_PROPOSAL
+            least = max(1, min(MAX_PROPOSALS, proposals))
             run.search(first, models.fit, least=least, stop_when_unlikely=self._stop_when_unlikely)
 
 
-class _Models:
+class _PooledModels:
     """The models of one search."""
 
     def __init__(self, pool: Pool, space: Space, rng: np.random.Generator) -> None:
         self._pool, self._rng = pool, rng
-        self.problem = pool.problem(space)
-        self._nearest = pool.nearest(space)
-        self.known_trials = sum(len(one.history) for one in self._nearest)
-        self._known = self.fastest(TRAINING_OF, TRAINING_EACH)
-        self._centres = self.fastest(CENTRES_OF, CENTRES_EACH)
-        positions, log_ms = [self.problem.positions(slice(0))], [np.zeros(0)]
-        for one in self._nearest[:TRAINING_OF]:
+        self.encoding = pool.problem(space).encoding
+        nearest = pool.nearest(space, NEAREST)
+        self.first = _fastest_rows(space, nearest[:FIRST_OF], FIRST_EACH)
+        self._centres = _fastest_rows(space, nearest, CENTRES_EACH)
+        self._known = _fastest_rows(space, nearest, TRAINING_EACH)
+        positions, log_ms = [self.encoding.positions(slice(0))], [np.zeros(0)]
+        for one in nearest:
             history, timed = one.history, one.fastest(TRAINING_EACH)
-            chosen = np.append(timed, np.flatnonzero(history.failed)[:TRAINING_EACH])
-            positions.append(one.positions(history.rows[chosen]))
+            failed = np.flatnonzero(history.failed)
+            share = len(timed) / (len(history) - len(failed))
+            chosen = np.append(timed, failed[: round(share * len(failed))])
+            positions.append(one.encoding.positions(history.rows[chosen]))
             log_ms.append(history.log_ms[chosen] - history.log_ms[timed[0]])
         self._positions, self._log_ms = np.concatenate(positions), np.concatenate(log_ms)
 
-    def fastest(self, of: int, each: int) -> Indices:
-        """Rows of the space: the fastest of the nearest other problems."""
-        found = {
-            one.space.config(int(row)): None
-            for one in self._nearest[:of]
-            for row in one.history.rows[one.fastest(each)]
-        }
-        rows = (self.problem.space.index(config) for config in found)
-        return np.array([row for row in rows if row is not None], dtype=np.intp)
-
     def fit(self, history: History, pending: Sequence[int]) -> Model:
-        """A model of the trials so far and of those of other problems, each relative to the best of its own.
-
-        The latter come before the rows of the space, as candidates that were tried.
-        """
-        training = np.argsort(history.log_ms, kind="stable")[:MAX_OWN]  # failures last
-        best = history.log_ms[training[0]]
-        limit = best + FAR_SLOWER
-        log_ms = np.concatenate([best + self._log_ms, history.log_ms[training]])
+        """A model of the own trials and those of other problems, with times relative to each one's best."""
+        fastest_first = np.argsort(history.log_ms, kind="stable")  # failures last
+        training = training_sample(fastest_first, MAX_OWN, self._rng)
+        best_ms = history.log_ms[training[0]]
+        limit = best_ms + FAR_SLOWER
+        log_ms = np.concatenate([best_ms + self._log_ms, history.log_ms[training]])
         failed = np.isnan(log_ms)
 
-        elsewhere, tried = np.arange(-len(self._log_ms), 0), history.rows[training]
-        required = [
-            self._centres,
-            tried[:CENTRES_EACH],
-            self._known,
-            history.rows,
-            np.array(pending, np.intp),
-        ]
-        own = candidate_set(self.problem, np.concatenate(required), self._rng)
-        rows = np.concatenate([elsewhere, own])
-        positions = np.concatenate([self._positions, self.problem.positions(own)])
-        points = np.array(points_of(rows, np.concatenate([elsewhere, tried])))
+        others, own = np.arange(-len(self._log_ms), 0), history.rows[training]
+        required = [*own[:CENTRES_EACH], *self._centres, *self._known, *history.rows, *pending]
+        candidates = candidate_set(self.encoding, np.array(required, np.intp), self._rng)
+        rows = np.concatenate([others, candidates])
+        positions = np.concatenate([self._positions, self.encoding.positions(candidates)])
+        points = points_of(rows, np.concatenate([others, own]))
 
-        pool, trials = self._pool, len(history) + self.known_trials
-        iterations = MAX_ITERATIONS if trials > GROWTH * pool.fitted_to else 0
-        if iterations:
-            pool.fitted_to = trials
-        last, axes = pool.hyperparameters, self.problem.axes
-        data = positions, points[~failed].tolist(), np.minimum(log_ms[~failed], limit)
-        fitted = TimeFit(axes, *data, plain_prior(len(axes), len(rows)), last.time, iterations)
-        # what a trial costs depends on what was compiled for other problems: it shall not lead back to that
-        times = TimeModel(fitted, *data, np.full((~failed).sum(), np.nan))
+        trials = len(history) + self._pool.count_others(self.encoding.space)
+        last, is_fixed = self._pool.hyperparameters, trials <= REFIT_GROWTH * self._pool.fitted_to
+        axes, timed = self.encoding.axes, np.array(points)[~failed].tolist()
+        data = positions, timed, np.minimum(log_ms[~failed], limit)
+        fitted = TimeFit(axes, *data, plain_prior(len(axes), len(rows)), last.time, is_fixed=is_fixed)
+        times = TimeModel(fitted, *data, np.full(len(timed), np.nan))
         failure, failures = last.failure, None
         if failed.any():
-            failures = FailureModel(axes, positions, points.tolist(), failed, last.failure, iterations)
+            is_known = is_fixed and failure is not None
+            failures = FailureModel(axes, positions, points, failed, failure, is_fixed=is_known)
             failure = failures.kernel.values
-        pool.hyperparameters = Hyperparameters(time=fitted.kernel.values, failure=failure)
+        self._pool.hyperparameters = Hyperparameters(time=fitted.kernel.values, failure=failure)
+        self._pool.fitted_to = self._pool.fitted_to if is_fixed else trials
         model = Model(history, rows, times, failures, np.zeros(len(rows)), limit)
         model.begin(pending)
         return model
+
+
+def _fastest_rows(space: Space, problems: Iterable[PooledProblem], each: int) -> list[int]:
+    """Rows of a space: the best of several problems, the second best of each, and so on."""
+    ranked = [
+        [one.encoding.space.config(int(row)) for row in one.history.rows[one.fastest(each)]]
+        for one in problems
+    ]
+    return _rows(space, filter(None, chain.from_iterable(zip_longest(*ranked))))
+
+
+def _rows(space: Space, configs: Iterable[Config]) -> list[int]:
+    """The rows of those configurations that a space has, each once."""
+    rows = (space.index(config) for config in dict.fromkeys(configs))
+    return [row for row in rows if row is not None]

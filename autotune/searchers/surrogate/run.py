@@ -16,7 +16,7 @@ from autotune.searchers.surrogate.initial_design import maximin_order
 from autotune.searchers.surrogate.model import Model
 from autotune.searchers.surrogate.stopping import UNLIKELY, improvement
 
-BATCH = 8
+MAX_BATCH = 8  # once the history is twice as long
 MIN_TIMED = 2  # timed trials that a model needs
 GROWTH = 1.25  # fit a new model when the history has grown by this factor
 MODELS_TO_STOP = 2  # in a row that must find an improvement unlikely
@@ -29,11 +29,14 @@ Fit = Callable[[History, Sequence[int]], Model]
 class Run:
     """The state of one search."""
 
-    def __init__(self, encoding: Encoding, evaluate: Evaluate, rng: np.random.Generator) -> None:
+    def __init__(
+        self, encoding: Encoding, evaluate: Evaluate, rng: np.random.Generator, *, has_costs: bool = True
+    ) -> None:
+        """Begin without trials; without costs, what a trial takes does not count."""
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
         self._stream = stream(evaluate)
         self._pending: dict[Config, int] = {}  # rows under way
-        self._history = History()
+        self._history = History(has_costs=has_costs)
 
     def search(self, first: Sequence[int], fit: Fit, *, least: int, stop_when_unlikely: bool) -> None:
         """Search until everything was tried, an improvement is unlikely, or BudgetSpent is raised.
@@ -49,7 +52,7 @@ class Run:
         unlikely = 0  # models in a row
         while len(history) < len(space):
             if (~history.failed).sum() < MIN_TIMED:
-                self._try(self.design(self._room(BATCH)))
+                self._try(self.design(self._room(MAX_BATCH)))
                 continue
             fitted_to = len(history)
             model = fit(history, list(self._pending.values()))
@@ -59,7 +62,7 @@ class Run:
                 if unlikely == MODELS_TO_STOP:
                     break
             while len(history) < GROWTH * fitted_to:
-                rows = model.propose(self._room(max(least, min(BATCH, len(history) // 2))))
+                rows = model.propose(self._room(max(least, min(MAX_BATCH, len(history) // 2))))
                 if not rows and not self._pending:
                     break
                 self._try(rows)

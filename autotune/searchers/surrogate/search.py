@@ -11,9 +11,8 @@ from autotune.searchers.base import Evaluate, SourceResults
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
-from autotune.searchers.surrogate.fitting import fit_model
+from autotune.searchers.surrogate.fitting import Hyperparameters, fit_model
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.hyperparameters import Hyperparameters
 from autotune.searchers.surrogate.model import Model
 from autotune.searchers.surrogate.portfolio import portfolio
 from autotune.searchers.surrogate.run import DESIGN_SAMPLE, GROWTH, Run
@@ -47,14 +46,14 @@ class SurrogateSearch:
         with one_blas_thread():
             rng = np.random.default_rng(seed)
             encoding = Encoding(space)
-            models = _Models(encoding, self._sources, rng)
+            models = _TransferModels(encoding, self._sources, rng)
             run = Run(encoding, evaluate, rng)
             known, bests = models.known_rows(), models.transfer.bests_without_model
             first = list(dict.fromkeys([*known, *bests] if known else [*bests, *run.design(DESIGN)]))
             run.search(first, models.fit, least=1, stop_when_unlikely=self._stop_when_unlikely)
 
 
-class _Models:
+class _TransferModels:
     """The models of one search, each of which starts from the one before."""
 
     def __init__(

@@ -13,7 +13,6 @@ import numpy as np
 
 from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions
 from autotune.searchers.surrogate.gaussian_process import (
-    MAX_ITERATIONS,
     HyperPrior,
     Kernel,
     default_hyper_prior,
@@ -55,16 +54,20 @@ class TimeFit:
         log_ms: Floats,
         prior: TimePrior,
         start: Floats | None,
-        iterations: int = MAX_ITERATIONS,
+        *,
+        is_fixed: bool = False,
     ) -> None:
-        """Fit to the log times of points; the optimiser starts from hyperparameters, if there are any."""
+        """Fit to the log times of points.
+
+        The optimiser starts from hyperparameters, if there are any. With `is_fixed`, they are kept.
+        """
         self.prior = prior
         self.scale = max(float(log_ms.std()), 1e-3) if prior.scale is None else prior.scale
         residuals = log_ms / self.scale - prior.mean[points]
         self.offset = float(residuals.mean())
         kernel = Kernel(axes, prior.hyper.mean if start is None else start)
         targets, basis = residuals - self.offset, prior.basis[points]
-        self.kernel, evidence = fit(kernel, prior.hyper, positions[points], targets, basis, iterations)
+        self.kernel, evidence = fit(kernel, prior.hyper, positions[points], targets, basis, is_fixed=is_fixed)
         self.evidence = evidence - len(log_ms) * math.log(self.scale)
 
 
