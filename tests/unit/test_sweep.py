@@ -51,7 +51,7 @@ def test_a_range_of_sizes_ends_in_variants_that_serve_what_lies_between(folder):
     counts = trials(folder)
     assert len(counts) == 3 and max(counts.values()) <= 17  # the others take part of the budget
     again = folder.run("search", "double.yaml", "--device", "fake", *command)
-    assert "int32: 2 variants for all sizes between; there at most" in again.stdout
+    assert "int32: 2 variants for all sizes between; what is served takes at most" in again.stdout
     assert trials(folder) == counts and again.stderr.count("trials go to ") == 3
     assert "sweep: last round at n=8000, int32, 3 of 3" in again.stderr
 

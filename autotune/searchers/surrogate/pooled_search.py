@@ -84,9 +84,9 @@ class _PooledModels:
         """A model of the own trials and those of other problems, with times relative to each one's best."""
         fastest_first = np.argsort(history.log_ms, kind="stable")  # failures last
         training = training_sample(fastest_first, MAX_OWN, self._rng)
-        best_ms = history.log_ms[training[0]]
-        limit = best_ms + FAR_SLOWER
-        log_ms = np.concatenate([best_ms + self._log_ms, history.log_ms[training]])
+        log_best = history.log_ms[training[0]]
+        limit = log_best + FAR_SLOWER
+        log_ms = np.concatenate([log_best + self._log_ms, history.log_ms[training]])
         failed = np.isnan(log_ms)
 
         others, own = np.arange(-len(self._log_ms), 0), history.rows[training]
