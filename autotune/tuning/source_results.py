@@ -5,7 +5,7 @@ Read from the caches and from the journals in `runs/`. Configurations that are i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,7 +29,9 @@ MAX_SOURCES = 8  # each source costs the search a model of its own
 _Times = dict[Config, float | None]
 
 
-def gather(task: TuningTask, options: Options) -> tuple[SourceResults, ...]:
+def gather(
+    task: TuningTask, options: Options, ignored: Iterable[TuningTask] = ()
+) -> tuple[SourceResults, ...]:
     """Collect results of this kernel, one source for each other device and problem; the largest comes first.
 
     Files that cannot be read are ignored.
@@ -37,15 +39,16 @@ def gather(task: TuningTask, options: Options) -> tuple[SourceResults, ...]:
     Args:
         task: What is tuned; results for its device and problem are ignored.
         options: Those of the search, whose own journal is ignored.
+        ignored: Other problems whose results are ignored.
     """
-    here = source_name(task)
+    left_out = {source_name(one) for one in (task, *ignored)}
     found: dict[str, _Times] = {}
     devices: dict[str, Traits] = {}
     for source, traits, times in (
         *_cached(task, options.cache),
         *_journaled(task, journal_file(task, options)),
     ):
-        if source != here:
+        if source not in left_out:
             valid = {config: time_ms for config, time_ms in times.items() if config in task.space}
             found.setdefault(source, {}).update(valid)
             devices.setdefault(source, traits)

@@ -11,6 +11,7 @@ from math import prod
 from pathlib import Path
 
 from autotune.core.records import Config, KernelRecord, Sizes, VariantTable
+from autotune.core.text import size_text
 from autotune.core.trials import Budget, Objective, problem_distance
 from autotune.errors import InputError
 from autotune.hardware.names import traits_of
@@ -19,7 +20,7 @@ from autotune.searchers import make_searcher
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.searchers.surrogate import Pool, PooledSearch
-from autotune.serving.cache import check_writable, store, writable_root
+from autotune.serving.cache import check_writable, read_record, record_path, store, writable_root
 from autotune.serving.interpolation import Row
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
@@ -124,13 +125,19 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     if warning := namesake(first, root):
         observer.warn(warning)
     problems, pool = [SweepProblem(task) for task in tasks], Pool([task.space for task in tasks])
+    of_type: dict[str, list[SweepProblem]] = {}
+    for problem in problems:
+        of_type.setdefault(problem.task.space.problem.dtype, []).append(problem)
+    for dtype, own in of_type.items():
+        for wider in _wider_tables(own, root):
+            swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
+            observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
     done: list[SweepProblem] = []
     results: list[Result] = []
     rows: list[Row] = []
     tables = []
     with open_processes(first, options, observer) as processes:
-        for dtype in dict.fromkeys(task.space.problem.dtype for task in tasks):
-            own = [one for one in problems if one.task.space.problem.dtype == dtype]
+        for dtype, own in of_type.items():
             order = _in_order(own)
             for problem in order:
                 task = problem.task
@@ -164,6 +171,22 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 store(root, first.device, replace(record, entries=(), variants=(table,)))
                 tables.append(table)
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
+
+
+def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantTable]:
+    """The tables in the cache that the sweep of an element type replaces, and that reach beyond its sizes."""
+    task, sizes = problems[0].task, [one.task.space.problem.sizes for one in problems]
+    path = record_path(str(root), task.device.slug, task.spec.kernel)
+    if len(problems) < 2 or not Path(path).exists():  # one size gets no table
+        return []
+    problem = task.space.problem
+    new = VariantTable(problem.dtype, tuple(sizes), (), (), problem.data)
+
+    def is_inside(one: Sizes) -> bool:
+        return all(min(s[name] for s in sizes) <= one[name] <= max(s[name] for s in sizes) for name in one)
+
+    old = (table for table in read_record(path).variants if table.range == new.range)
+    return [table for table in old if not all(map(is_inside, table.sizes))]
 
 
 def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
@@ -223,9 +246,7 @@ def _sources(
         )
     if not options.transfer:
         return ()
-    own = {source_name(one.task) for one in problems}
-    known = gather(task, options)
-    return tuple(source for source in known if source.source not in own)
+    return gather(task, options, ignored=(one.task for one in problems))
 
 
 def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:

@@ -243,6 +243,27 @@ def test_an_element_type_starts_from_the_results_of_those_before_it(folder):
     assert all(table["variants"] == [best] for table in both["tables"])
 
 
+def test_a_sweep_warns_if_its_variants_replace_those_of_a_wider_range(folder):
+    command = ("search", "double.yaml", "--device", "fake", "--budget", "6", "--sweep")
+    for sizes, is_warned in (("n=500:8000:x4", False), ("n=500:8000:x2", False), ("n=500:2000:x2", True)):
+        told = "replace those of a wider one: n=500 to n=8000, int32"
+        assert (told in folder.run(*command, sizes).stderr) is is_warned
+
+
+def test_a_sweep_beside_many_other_results_resumes_exactly(folder):
+    """Its own journals must not take the places of the others, from which its first search started."""
+    give_two_types(folder)
+    folder.edit("  A: [1, 2, 3, 4, 5, 6]", f"  A: {[*range(1, 41)]}")
+    folder.edit("A + B <= 7", "A + B <= 41")
+    engine = ("--engine", "surrogate", "--dtype")
+    folder.search("--sweep", "n=500:128000:x2", "--budget", "6", *engine, "int64")
+    command = ("--sweep", "n=500:32000:x4", "--budget", "24", *engine, "int32")
+    folder.search(*command)
+    counts = trials(folder)
+    folder.search(*command)
+    assert trials(folder) == counts
+
+
 def test_what_is_far_slower_at_a_size_is_not_tried_at_the_next(folder, monkeypatch):
     folder.edit("  A: [1, 2, 3, 4, 5, 6]", f"  A: {[*range(1, 41)]}")
     folder.edit("A + B <= 7", "A + B <= 41")
