@@ -114,15 +114,19 @@ def ranges(texts: Sequence[str], fixed: Collection[str] = ()) -> dict[str, list[
     found: dict[str, list[int]] = {}
     for text in texts:
         match = re.fullmatch(r"(\w+)=([^:]+):([^:]+):([x+])([^:]+)", text)
-        first, last, step = map(_power, match.group(2, 3, 5) if match else ("", "", ""))
-        is_product = match is not None and match[4] == "x"
-        if 0 < last < first:
-            raise InputError(f"--sweep {text}: the first size, {first:,}, is above the last one, {last:,}")
-        if match is None or not 0 < first <= last or step < 1 + is_product:
+        if match is None:
             raise InputError(
                 f"--sweep {text}: expected NAME=FIRST:LAST:STEP with a step that multiplies or adds, such as "
                 "n=2**10:2**30:x4 or n=100:1000:+100"
             )
+        first, last, step = (_whole_number(text, part) for part in match.group(2, 3, 5))
+        is_product = match[4] == "x"
+        if first < 1:
+            raise InputError(f"--sweep {text}: sizes start at 1")
+        if last < first:
+            raise InputError(f"--sweep {text}: the first size, {first:,}, is above the last one, {last:,}")
+        if step < 1 + is_product:
+            raise InputError(f"--sweep {text}: a step is at least {'x2' if is_product else '+1'}")
         if match[1] in RESERVED_SIZES or match[1] in found:
             raise InputError(f"--sweep {text}: {match[1]} cannot be the name of a size, or is given twice")
         if match[1] in fixed:
@@ -135,11 +139,15 @@ def ranges(texts: Sequence[str], fixed: Collection[str] = ()) -> dict[str, list[
     return found
 
 
-def _power(text: str) -> int:
-    """The number of a text such as `1_000_000` or `2**20`; 0 for anything else."""
-    match = re.fullmatch(r"([0-9][0-9_,]{0,22})(?:\*\*([0-9]{1,2}))?", text.strip())
+def _whole_number(text: str, part: str) -> int:
+    """The number of a part such as `1_000_000` or `2**20`; raises InputError for anything else."""
+    match = re.fullmatch(r"([0-9][0-9_,]{0,22})(?:\*\*([0-9]{1,2}))?", part.strip())
     number = int(re.sub("[_,]", "", match[1])) ** int(match[2] or 1) if match else 0
-    return number if number < 10**18 else 0
+    if match is None or number >= 10**18:
+        raise InputError(
+            f"--sweep {text}: {part!r} is not a whole number below 10**18, such as 1000, 1_000 or 2**10"
+        )
+    return number
 
 
 def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
