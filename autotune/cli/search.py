@@ -73,8 +73,8 @@ def _add_sweep(group: argparse._ArgumentGroup) -> None:
     opt.add_sweep(
         group,
         "tune a range of sizes in one run, such as n=2**10:2**30:x4 or n=100:1000:+100, and choose a few "
-        "variants that serve all sizes between them; repeat for further sizes. --budget and --time are those "
-        "of the first size, the others get parts of it. --dtype int32,float32 takes several element types",
+        "variants that serve all sizes between them; repeat for further sizes. --budget and --time are for "
+        "the first size; each other size gets a part. --dtype int32,float32 takes several element types",
     )
     group.add_argument(
         "--variants",

@@ -79,7 +79,9 @@ def _variants(one: VariantTable) -> str:
     if expected is None:
         bound = "their slowdown is not known: too few sizes"
     else:
-        bound = f"what is served takes at most {expected:.2f} times the best possible, in nine of ten cases"
+        bound = (
+            f"what is served takes at most {expected:.2f} times the best possible time, in nine of ten cases"
+        )
     head = (
         f"{one.dtype}: {count_text(len(one.configs), 'variant')} for all sizes between; {bound} "
         f"({count_text(len(one.left_out), 'size')} left out in turn)"

@@ -189,7 +189,9 @@ class _Prepared:
 
     def _run_all(self, packed: _Packed) -> None:
         """Queue operations on the arrays that they were packed with."""
-        for queue, what in (packed.first, *packed.others):
+        if status := packed.first.queue():
+            self._retry(*packed.first, status)
+        for queue, what in packed.others:
             if status := queue():
                 self._retry(queue, what, status)
 

@@ -30,14 +30,15 @@ class FailureModel:
     ) -> None:
         """Fit to the outcomes of points.
 
-        The optimiser starts from hyperparameters, if there are any. With `is_fixed`, they are kept.
+        The optimiser starts from hyperparameters, if there are any. With `is_fixed` they are kept.
         """
         self._outcomes = [float(outcome) for outcome in failed]
         prior, rate = default_hyper_prior(len(axes), noise=NOISE), self._rate
         targets = (np.array(self._outcomes) - rate) / math.sqrt(rate * (1.0 - rate))
         no_basis = np.empty((len(positions), 0))
         kernel = Kernel(axes, prior.mean if start is None else start)
-        self.kernel, _ = fit(kernel, prior, positions[points], targets, no_basis[points], is_fixed=is_fixed)
+        data = prior, positions[points], targets, no_basis[points]
+        self.kernel = kernel if is_fixed else fit(kernel, *data)[0]
         self._posterior = Posterior(self.kernel, positions, no_basis, points)
 
     def add(self, point: int, *, failed: bool) -> None:

@@ -149,13 +149,7 @@ def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, 
 
 
 def fit(
-    start: Kernel,
-    prior: HyperPrior,
-    positions: Positions,
-    targets: Floats,
-    basis: Floats,
-    *,
-    is_fixed: bool = False,
+    start: Kernel, prior: HyperPrior, positions: Positions, targets: Floats, basis: Floats
 ) -> tuple[Kernel, float]:
     """Find the most probable hyperparameters given some measurements.
 
@@ -165,15 +159,12 @@ def fit(
         positions: of the measured configurations, shape (n, axes).
         targets: measured values, shape (n,), with a mean of about 0.
         basis: values of the basis functions, shape (n, functions).
-        is_fixed: keep the hyperparameters as they are.
 
     Returns:
         The kernel, and the log of likelihood times prior, up to a constant for the number of targets.
     """
     objective = _NegativeLogPosterior(start.axes, prior, positions, targets, basis)
     bounds = list(zip(prior.mean - 4 * prior.spread, prior.mean + 4 * prior.spread, strict=True))
-    if is_fixed:
-        return start, -objective(start.values)[0]
     options = {"maxiter": MAX_ITERATIONS}
     found = minimize(objective, start.values, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return replace(start, values=found.x), -float(found.fun)

@@ -12,12 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions
-from autotune.searchers.surrogate.gaussian_process import (
-    HyperPrior,
-    Kernel,
-    default_hyper_prior,
-    fit,
-)
+from autotune.searchers.surrogate.gaussian_process import HyperPrior, Kernel, default_hyper_prior, fit
 from autotune.searchers.surrogate.posterior import Posterior
 
 
@@ -59,7 +54,8 @@ class TimeFit:
     ) -> None:
         """Fit to the log times of points.
 
-        The optimiser starts from hyperparameters, if there are any. With `is_fixed`, they are kept.
+        The optimiser starts from hyperparameters, if there are any. With `is_fixed` they are kept, and the
+        evidence, which takes as long as a step of the optimiser, is nan.
         """
         self.prior = prior
         self.scale = max(float(log_ms.std()), 1e-3) if prior.scale is None else prior.scale
@@ -67,7 +63,8 @@ class TimeFit:
         self.offset = float(residuals.mean())
         kernel = Kernel(axes, prior.hyper.mean if start is None else start)
         targets, basis = residuals - self.offset, prior.basis[points]
-        self.kernel, evidence = fit(kernel, prior.hyper, positions[points], targets, basis, is_fixed=is_fixed)
+        data = prior.hyper, positions[points], targets, basis
+        self.kernel, evidence = (kernel, math.nan) if is_fixed else fit(kernel, *data)
         self.evidence = evidence - len(log_ms) * math.log(self.scale)
 
 
