@@ -328,7 +328,8 @@ class Entry:
 class VariantTable:
     """A few configurations that together lose least over a range of sizes, chosen by a sweep.
 
-    Their times at each of the swept sizes are with the results for these sizes.
+    Their times at each of the swept sizes are with the results for these sizes; those half-way between two of
+    them are here, because these sizes have no results.
     """
 
     dtype: str
@@ -336,6 +337,9 @@ class VariantTable:
     configs: tuple[Config, ...]
     left_out: tuple[float, ...]  # slowdowns of swept sizes, each served from the results of the others
     data: str = ""  # name of the inputs' content; empty where the space has only one
+    # sizes half-way between two that were swept, with the time of each configuration there, relative to the
+    # shortest one; None where it was not timed
+    halfway: tuple[tuple[Sizes, tuple[float | None, ...]], ...] = ()
 
     @property
     def range(self) -> tuple[str, str, tuple[tuple[str, int], ...]]:

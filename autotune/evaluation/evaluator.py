@@ -6,7 +6,7 @@ A searcher passes configurations and receives trials. Only this module spends th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from autotune.core.records import Config
@@ -140,6 +140,13 @@ class Evaluator:
             self.beside_budget += not charged
             self._evaluate([config], None)
         return self.trials[config]
+
+    def recall(self, trials: Iterable[Trial]) -> None:
+        """Take over trials of an earlier evaluator with the same journal, without looking them up again."""
+        for trial in trials:
+            self.trials[trial.config] = trial
+            self._resumed_s += trial.cost_s / self.devices
+            self._on_trial(trial)
 
     def _evaluate(self, configs: Sequence[Config], limit_s: float | None) -> None:
         """Run one at a time on the device while the next ones are compiled and the last ones journaled."""

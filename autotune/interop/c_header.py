@@ -23,7 +23,7 @@ from autotune.interop.c_condition import ALWAYS, NEVER, condition, same_launches
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import DeviceRecord, latest, no_results, walk
-from autotune.serving.interpolation import Row
+from autotune.serving.interpolation import rows_of
 from autotune.serving.portability import KnownDevice, best_place, nearest, ranked, scopes
 from autotune.serving.validity import KernelOnDevice
 
@@ -265,22 +265,21 @@ class _Answers:
     def _variants(
         self, number: int, kernel: KernelOnDevice, table: VariantTable, swept: Sequence[Entry]
     ) -> list[_Point]:
-        """A sweep's sizes, each with all variants and what they cost there."""
+        """The sizes at which a sweep timed its variants, each with all of them and what they cost there."""
         timed = [config for config in table.configs if any(config in e.relative_times for e in swept)]
         conditions = [condition(kernel, config, None, self.sizes) for config in timed]
         points = []
-        for entry in swept if timed else ():
-            row = Row(entry.sizes, entry.relative_times)
+        for row in rows_of(table, swept) if timed else ():
             rows = [
                 _Candidate(
                     _Choice(config, number, None),
                     NEVER if text is None else text,
                     row.cost(config),
-                    same_launches(kernel, config, entry.sizes),
+                    same_launches(kernel, config, row.sizes),
                 )
                 for config, text in zip(timed, conditions, strict=True)
             ]
-            points.append(_Point(entry.sizes, rows))
+            points.append(_Point(row.sizes, rows))
         return points
 
     def _order(self, dtype: str, scope: Sequence[KnownDevice], sizes: Sizes) -> list[_Choice]:

@@ -154,10 +154,15 @@ def _in_order(value: Any, names: list[str]) -> Any:
 
 
 def _variants(value: Any, place: str) -> VariantTable:
-    """A table for at least one size, all of the same names."""
+    """A table for at least one size, all of the same names; half-way, every configuration has a place."""
     table = _object(VariantTable)(value, place)
-    if len({frozenset(sizes) for sizes in table.sizes}) != 1:
+    names = {frozenset(sizes) for sizes in table.sizes}
+    if len(names) != 1:
         raise Damaged(f"{place}.sizes", "at least one, all of the same names", list(table.sizes))
+    for number, (sizes, times) in enumerate(table.halfway):
+        if names != {frozenset(sizes)} or len(times) != len(table.configs):
+            expected = "sizes of the same names, and a time or null for each configuration"
+            raise Damaged(f"{place}.halfway[{number}]", expected, value["halfway"][number])
     return table
 
 
@@ -205,6 +210,7 @@ _any_config = values.config_of(values.scalar)
 _texts = values.list_of(values.text)
 _integer_or_null = values.nullable(values.integer)
 _amount_or_null = values.nullable(values.amount)
+_sizes = values.mapping_of(values.size, values.name)
 _dtype = values.choice(C_TYPES)
 _entry = values.reader(lambda text: type(text) is str and is_entry(text), "a kernel's name in C or C++")
 _option = values.reader(
@@ -256,7 +262,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "launch_mode": values.choice(("graph", "eager")),
     },
     Entry: {
-        "sizes": values.mapping_of(values.size, values.name),
+        "sizes": _sizes,
         "dtype": _dtype,
         "config": _config,
         "time_ms": values.amount,
@@ -290,10 +296,11 @@ _SCHEMA: dict[type, dict[str, Read]] = {
     },
     VariantTable: {
         "dtype": _dtype,
-        "sizes": values.list_of(values.mapping_of(values.size, values.name)),
+        "sizes": values.list_of(_sizes),
         "configs": values.list_of(_config),
         "left_out": values.list_of(values.amount),
         "data": values.text,
+        "halfway": values.list_of(values.row_of(_sizes, values.list_of(_amount_or_null))),
     },
 }
 _WITH_CONFIGS = {  # the fields of these records that hold configurations

@@ -1,6 +1,7 @@
 """The tier INTERPOLATED: which variant of a sweep to serve between the sizes that were swept.
 
-Logarithms of relative times are interpolated linearly over the logarithms of the sizes, in each dimension.
+Logarithms of relative times are interpolated linearly over the logarithms of the sizes, in each dimension,
+between the sizes at which the variants were timed: those that were swept, and some half-way between them.
 The variant with the lowest one is served. The time of a variant does not count at a size where it has other
 launches than at the one that is asked for: a reduction by one block, for example, is a single launch.
 """
@@ -13,7 +14,7 @@ from functools import partial
 from math import log, log2, prod
 from typing import NamedTuple
 
-from autotune.core.records import Config, Entry, Match, Sizes, Tier, distance
+from autotune.core.records import Config, Entry, Match, Sizes, Tier, VariantTable, distance
 from autotune.core.text import size_text
 from autotune.serving.best import Best
 from autotune.serving.matching import Query, stale_reasons
@@ -30,6 +31,21 @@ class Row(NamedTuple):
     def cost(self, config: Config) -> float:
         """The logarithm of a configuration's slowdown; without a time, that of the slowest with one."""
         return log(self.relative_times.get(config) or max(self.relative_times.values()))
+
+
+def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[Row]:
+    """The times of a table's configurations at the sizes that were swept, and half-way between these.
+
+    Args:
+        table: The table.
+        swept: The results at its sizes, as far as there are any.
+    """
+    rows = [Row(entry.sizes, entry.relative_times) for entry in swept]
+    for sizes, times in table.halfway:
+        timed = {config: time for config, time in zip(table.configs, times, strict=True) if time is not None}
+        if timed:
+            rows.append(Row(sizes, timed))
+    return rows
 
 
 def match_variants(
@@ -50,8 +66,7 @@ def match_variants(
         if table.dtype != kernel.dtype:
             continue
         swept = [entry for entry in entries if entry.sizes in table.sizes and entry.data == table.data]
-        rows = [Row(one.sizes, one.relative_times) for one in swept]
-        for config in in_order(rows, table.configs, sizes, kernel.launched):
+        for config in in_order(rows_of(table, swept), table.configs, sizes, kernel.launched):
             entry = next((one for one in swept if config in one.relative_times), None)
             if entry is None or kernel.check(config, sizes).violations:
                 continue
@@ -77,7 +92,7 @@ def in_order(
     """The configurations by their interpolated time at these sizes, the fastest first.
 
     Args:
-        rows: The swept sizes.
+        rows: The swept sizes, and those half-way between them.
         configs: The variants.
         sizes: Where to interpolate.
         launched: What tells whether a configuration has the same launches at two sizes.

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from math import prod
 from pathlib import Path
 
 from autotune.core.records import Config, KernelRecord, Sizes, VariantTable
@@ -28,6 +27,7 @@ from autotune.tuning.cache_entry import kernel_record
 from autotune.tuning.context import POLICY, open_context, scoring_of
 from autotune.tuning.fewer_launches import FewerLaunchesFirst
 from autotune.tuning.finalists import finalists
+from autotune.tuning.halfway import halfway
 from autotune.tuning.limits import checks_time_s
 from autotune.tuning.namesakes import namesake
 from autotune.tuning.observer import Observer
@@ -41,14 +41,14 @@ from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
 
 MIN_TRIALS = 6  # of each problem
-# Parts of the budget, one for each problem after the first of its element type. Small sizes differ from each
-# other, few configurations are nearly as fast as the best there, and trials are quick; large ones, which the
-# memory limits, are alike.
-PARTS_FOR_SMALLER, PARTS_FOR_LARGER = 2, 8
+# Shares of the budget, for the problems after the first. Small sizes differ from each other, few
+# configurations are nearly as fast as the best there, and trials are quick; large ones, which the memory
+# limits, are alike.
+SHARE_FOR_SMALLER, SHARE_FOR_LARGER = 0.8, 0.1
 MAX_NEIGHBOURS = 4  # whose results an engine that uses some starts from
 MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
 # Candidates, timed at other sizes, too: so many for each variant, and so many of the best of each size.
-TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 2
+TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 4
 STORED_OF_EACH = 1  # of the best of each size then, those whose times are stored
 
 
@@ -96,10 +96,11 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     """Tune several problems of a kernel, and choose variants that lose least at all sizes.
 
     Each size is searched, from the middle of the range outwards: the first one with the whole budget, the
-    others with a part of it, and with a model that learns from all before it. Then the best of each size are
-    measured at its neighbours, and from there on for as long as they are nearly as fast as the best. At the
-    end, these are measured again, in turns, and results and a table are stored in the cache. All this is done
-    for one element type after the other; a later one starts from the results of those before it.
+    others with a share of it, and with a model that learns from all before it. Then the best of each size are
+    measured half-way to its neighbours, at these, and from there on for as long as they are nearly as fast as
+    the best. At the end, these are measured again, in turns, and results and a table are stored in the cache.
+    All this is done for one element type after the other; a later one starts from the results of those before
+    it.
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
@@ -141,7 +142,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             order = _in_order(own)
             for problem in order:
                 task = problem.task
-                share = _share(options, _parts(problem, done, len(own)))
+                share = _part(options, _share(problem, done, len(own)))
                 make = partial(_searcher, problem, problems, done, share, pool)
                 searcher, known = make(), _known(problem, done)
                 if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
@@ -153,7 +154,9 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                     problem.resumed = context.evaluator.resumed
                 pool.learn(task.space, problem.tried)
                 done.append(problem)
-            candidates = Candidates(own, _share(options, len(own)), observer, processes, root)
+            between = map(SweepProblem, halfway([problem.task for problem in own]))
+            each = _part(options, 1 / len(own))
+            candidates = Candidates(own, between, each, observer, processes, root)
             candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
             candidates.spread()
             for problem in own:  # for later element types
@@ -167,7 +170,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             if len(own) > 1:
                 record = _record(results, options)
                 kernel = KernelOnDevice(record, first.device, dtype)
-                table = _table(problems, own, measured, max_variants, kernel)
+                table = _table(problems, measured, candidates.halfway_rows(), max_variants, kernel)
                 store(root, first.device, replace(record, entries=(), variants=(table,)))
                 tables.append(table)
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
@@ -195,35 +198,36 @@ def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
     But the largest is last, because its inputs take longest to draw, and the last one's are used again.
     """
     middle = min(reversed(problems), key=lambda one: sum(_distance(one, other) for other in problems))
-    largest = max(problems, key=_elements)
+    largest = max(problems, key=lambda one: one.elements)
     return sorted(problems, key=lambda one: (one is largest, _distance(one, middle)))
 
 
-def _parts(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> int:
-    """Into how many parts the budget is divided for a problem that is searched after those that are done."""
+def _share(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> float:
+    """The share of the budget of a problem that is searched after those that are done.
+
+    Args:
+        problem: The problem.
+        done: Those before it.
+        count: How many there are of its element type.
+    """
+    if not done:
+        return 1.0
     dtype = problem.task.space.problem.dtype
     alike = [one for one in done if one.task.space.problem.dtype == dtype]
-    if not alike:
-        return 1
-    is_larger = _elements(problem) > _elements(alike[0])
-    return min(count, PARTS_FOR_LARGER) if is_larger else PARTS_FOR_SMALLER
-
-
-def _elements(problem: SweepProblem) -> int:
-    """The product of a problem's sizes, which tells the larger of two."""
-    return prod(problem.task.space.problem.sizes.values())
+    is_larger = bool(alike) and problem.elements > alike[0].elements
+    return max(1 / count, SHARE_FOR_LARGER) if is_larger else SHARE_FOR_SMALLER
 
 
 def _distance(one: SweepProblem, other: SweepProblem) -> float:
     return problem_distance(one.task.space.problem, other.task.space.problem)
 
 
-def _share(options: Options, count: int) -> Options:
-    """The options with one of `count` parts of the budget."""
+def _part(options: Options, share: float) -> Options:
+    """The options with a share of the budget."""
     trials, seconds = options.budget.trials, options.budget.seconds
     part = Budget(
-        trials=None if trials is None else max(MIN_TRIALS, trials // count),
-        seconds=None if seconds is None else seconds / count,
+        trials=None if trials is None else max(MIN_TRIALS, round(trials * share)),
+        seconds=None if seconds is None else seconds * share,
     )
     return replace(options, budget=part)
 
@@ -254,7 +258,7 @@ def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
     if not done:
         return []
     nearest = min(done, key=lambda one: _distance(one, problem))
-    if _elements(nearest) <= _elements(problem):
+    if nearest.elements <= problem.elements:
         return []
     best = (trial.config for trial in finalists(nearest.searched, MAX_KNOWN))
     return [config for config in best if config in problem.task.space]
@@ -294,8 +298,8 @@ def _record(results: Sequence[Result], options: Options) -> KernelRecord:
 
 def _table(
     problems: Sequence[SweepProblem],
-    own: Sequence[SweepProblem],
-    rows: Sequence[Row],
+    swept: Sequence[Row],
+    between: Sequence[Row],
     max_variants: int,
     kernel: KernelOnDevice,
 ) -> VariantTable:
@@ -303,8 +307,8 @@ def _table(
 
     Args:
         problems: Those of all element types.
-        own: Those of this one.
-        rows: For each of these, the times of the candidates.
+        swept: For each of its own, the times of the candidates.
+        between: The same for sizes half-way between these.
         max_variants: The most variants.
         kernel: Tells which launches configurations have.
     """
@@ -314,11 +318,12 @@ def _table(
         for trial in problem.searched:
             if sizes not in (known := found_at.setdefault(trial.config, [])):
                 known.append(sizes)
-    first = own[0].task.space.problem
+    configs = tuple(cover((*swept, *between), max_variants))
     return VariantTable(
-        dtype=first.dtype,
-        sizes=tuple(row.sizes for row in rows),
-        configs=tuple(cover(rows, max_variants)),
-        left_out=left_out_slowdowns(rows, found_at, max_variants, kernel.launched),
-        data=first.data,
+        dtype=kernel.dtype,
+        sizes=tuple(row.sizes for row in swept),
+        configs=configs,
+        left_out=left_out_slowdowns(swept, between, found_at, max_variants, kernel.launched),
+        data=problems[0].task.space.problem.data,
+        halfway=tuple((row.sizes, tuple(map(row.relative_times.get, configs))) for row in between),
     )

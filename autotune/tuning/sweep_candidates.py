@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 
 from autotune.core.records import Config
@@ -28,7 +29,7 @@ from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
 
-FAR_SLOWER = 1.3  # times the best of a size: what is slower there is not tried at its neighbours
+FAR_SLOWER = 1.2  # times the best of a size: what is slower there is not tried at its neighbours
 # Arrays of a problem in device memory from which it takes long to draw inputs. The last round then has one
 # fresh set of inputs: a further one says little beside so many elements.
 LARGE_BYTES = 2**29
@@ -50,6 +51,11 @@ class SweepProblem:
         problem = self.task.space.problem
         return f"{size_text(problem.sizes)}, {problem.dtype}"
 
+    @property
+    def elements(self) -> int:
+        """The product of its sizes, which tells the larger of two problems."""
+        return prod(self.task.space.problem.sizes.values())
+
 
 class Candidates:
     """The best configurations of one element type, and how they are measured at its sizes."""
@@ -57,18 +63,31 @@ class Candidates:
     def __init__(
         self,
         problems: Sequence[SweepProblem],
+        halfway: Iterable[SweepProblem],
         options: Options,
         observer: Observer,
         processes: Processes,
         root: Path,
     ) -> None:
-        self.problems = problems  # those of the element type
+        """Choose nothing yet.
+
+        Args:
+            problems: Those of the element type.
+            halfway: Problems between these, at which candidates are only timed; large ones are left out.
+            options: How to search.
+            observer: Is told what is done.
+            processes: Those of the sweep.
+            root: The cache folder.
+        """
+        self._problems = problems
         self.configs: list[Config] = []
         self._seed, self._limit_s = options.seed, options.budget.seconds
         self._options = replace(options, budget=Budget(), fresh=False)
         self._observer, self._processes, self._root = observer, processes, root
         self._checks = StoredChecks()
         self._failures: dict[Config, Failure] = {}  # found by these checks
+        self._halfway = [problem for problem in halfway if not self._is_large(problem)]
+        self._all = sorted((*problems, *self._halfway), key=lambda problem: problem.elements)
 
     def choose(self, limit: int, each: int) -> None:
         """Choose, by all trials, those that together lose least at all sizes, and the best of each size.
@@ -77,8 +96,8 @@ class Candidates:
             limit: The most that together lose least.
             each: How many of the best of each size.
         """
-        best = (trial.config for problem in self.problems for trial in finalists(problem.tried, each))
-        self.configs = list(dict.fromkeys([*cover([_row(one) for one in self.problems], limit), *best]))
+        best = (trial.config for problem in self._problems for trial in finalists(problem.tried, each))
+        self.configs = list(dict.fromkeys([*cover(_rows(self._all), limit), *best]))
 
     def check(self, checks_s: float) -> None:
         """Keep those that pass the checks before storing, which may take `checks_s`.
@@ -87,7 +106,7 @@ class Candidates:
         """
         until_s = time.perf_counter() + checks_s
         left = self.configs
-        for problem in self.problems:
+        for problem in self._problems:
             here = [config for config in left if config in problem.task.space]
             if here:
                 with self._context(problem.task) as context:
@@ -98,17 +117,18 @@ class Candidates:
     def spread(self) -> None:
         """Verify and time each from size to size, for as long as it is nearly as fast as the best there.
 
-        First from larger sizes to smaller ones: the device still has the arrays of the largest.
+        First from larger sizes to smaller ones: the device still has the arrays of the largest. On the way
+        back, those whose inputs would be drawn once more for a few candidates are left out.
         """
-        pairs = neighbours([one.task.space.problem.sizes for one in self.problems])
-        upwards = range(len(self.problems))
-        for place in [*reversed(upwards), *upwards]:
-            near = [sum(pair) - place for pair in pairs if place in pair]
-            rows = [_row(self.problems[other]) for other in near]
+        pairs = neighbours([one.task.space.problem.sizes for one in self._all])
+        downwards = range(len(self._all) - 1, -1, -1)
+        upwards = (place for place in reversed(downwards) if not self._is_large(self._all[place]))
+        for place in [*downwards, *upwards]:
+            near = _rows(self._all[sum(pair) - place] for pair in pairs if place in pair)
             fast = {
-                config for row in rows for config, time in row.relative_times.items() if time <= FAR_SLOWER
+                config for row in near for config, time in row.relative_times.items() if time <= FAR_SLOWER
             }
-            self._try(self.problems[place], [config for config in self.configs if config in fast])
+            self._try(self._all[place], [config for config in self.configs if config in fast])
 
     def _try(self, problem: SweepProblem, configs: Sequence[Config]) -> None:
         """Verify and time what has not been tried at a size."""
@@ -117,9 +137,17 @@ class Candidates:
         if new:
             with self._context(problem.task) as context:
                 note = f"sweep: the best of nearby sizes at {problem.label}"
-                known = len(tried) + len(new)
-                self._observer.started(problem.task, known, context.journal, note)
-                problem.tried = tuple(context.evaluator([*tried, *new]))
+                best = [trial.config for trial in finalists(problem.tried, 1)]  # is timed beside the others
+                self._observer.started(problem.task, len(best) + len(new), context.journal, note)
+                problem.tried += tuple(context.evaluator([*best, *new])[len(best) :])
+
+    def halfway_rows(self) -> list[Row]:
+        """The times of the candidates at the sizes half-way between those that were swept."""
+        found = []
+        for sizes, times in _rows(self._halfway):
+            known = {config: times[config] for config in self.configs if config in times}
+            found += [Row(sizes, known)] if known else []
+        return found
 
     def conclude(self, problem: SweepProblem, number: str) -> Result:
         """The last round at one size, with the best of its own and of others; `number` is for progress."""
@@ -130,7 +158,7 @@ class Candidates:
         with self._context(task) as context:
             note = f"sweep: last round at {problem.label}, {number}"
             self._observer.started(task, len(tried), context.journal, note)
-            context.evaluator(tried)  # known from the journal
+            context.evaluator.recall(problem.tried)
             wrong = [one for one in self._failures if one in tried and one != task.spec.default]
             for trial in context.evaluator(wrong):  # a race may not show at this size
                 marked = mark_failed(context, trial, self._failures[trial.config])
@@ -153,9 +181,12 @@ class Candidates:
         return open_context(task, self._options, self._observer, POLICY, self._processes)
 
 
-def _row(problem: SweepProblem) -> Row:
-    """The relative times of all that was tried at a size."""
-    times_ms = {trial.config: trial.time_ms for trial in problem.tried if trial.time_ms}
-    best_ms = min(times_ms.values())
-    times = {config: time_ms / best_ms for config, time_ms in times_ms.items()}
-    return Row(problem.task.space.problem.sizes, times)
+def _rows(problems: Iterable[SweepProblem]) -> list[Row]:
+    """The relative times of all that was tried at some sizes; none for a size where nothing has a time."""
+    rows = []
+    for problem in problems:
+        times_ms = {trial.config: trial.time_ms for trial in problem.tried if trial.time_ms}
+        best_ms = min(times_ms.values(), default=0.0)
+        times = {config: time_ms / best_ms for config, time_ms in times_ms.items()}
+        rows += [Row(problem.task.space.problem.sizes, times)] if times else []
+    return rows

@@ -50,29 +50,32 @@ def neighbours(sizes: Sequence[Sizes]) -> list[tuple[int, int]]:
 
 
 def left_out_slowdowns(
-    rows: Sequence[Row],
+    swept: Sequence[Row],
+    between: Sequence[Row],
     found_at: Mapping[Config, Sequence[Sizes]],
     limit: int,
     launched: Callable[[Config, Sizes], object],
 ) -> tuple[float, ...]:
-    """Leave each size out in turn: the slowdown there of the variants that the others would give.
+    """Leave each swept size out in turn: the slowdown there of the variants that all others would give.
 
     Sizes at the ends of the range are not left out, because nothing is served beyond it by interpolation.
 
     Args:
-        rows: The sizes with the times of all candidates.
+        swept: The sizes that were swept, with the times of all candidates.
+        between: The sizes between them, with the times that are known there.
         found_at: The sizes at which each candidate was proposed; what only the size left out proposed does
             not take part.
         limit: The most variants.
         launched: As for `in_order`.
     """
     slowdowns = []
-    for row in rows:
-        others = [
+    for row in swept:
+        known = (
             Row(other.sizes, {c: t for c, t in other.relative_times.items() if [*found_at[c]] != [row.sizes]})
-            for other in rows
+            for other in (*swept, *between)
             if other is not row
-        ]
+        )
+        others = [other for other in known if other.relative_times]
         served = in_order(others, cover(others, limit), row.sizes, launched)
         if served:
             slowdowns.append(exp(row.cost(served[0])))

@@ -406,7 +406,8 @@ def test_every_field_of_the_records_is_in_the_file():
     words = {"objective": "time_ms", "workload_sha256": "cd", "checks": "data zeros"}
     words |= {"cache_state": "warm", "launch_mode": "graph"}
     later |= {"provenance": replace(PROVENANCE, **words)}
-    table = VariantTable("int32", ({"n": 64},), (DEFAULT,), (1.5,), "banded")
+    between = (({"n": 90}, (1.0,)), ({"n": 100}, (None,)))
+    table = VariantTable("int32", ({"n": 64},), (DEFAULT,), (1.5,), "banded", between)
     whole = replace(
         record(replace(entry(64), **later)), compiler="nvcc", source="../axpy.cu", variants=(table,)
     )

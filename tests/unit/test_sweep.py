@@ -15,7 +15,7 @@ from autotune.evaluation.work_item import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep, sweep_candidates
 from autotune.tuning.observer import Unobserved
-from autotune.tuning.sweep import _in_order, _parts, bind_sweep
+from autotune.tuning.sweep import _in_order, _share, bind_sweep
 from autotune.tuning.sweep_candidates import SweepProblem
 from autotune.tuning.task import Target
 from tests.conftest import KERNEL
@@ -47,12 +47,17 @@ def test_a_range_of_sizes_ends_in_variants_that_serve_what_lies_between(folder):
         1999: (5, Tier.INTERPOLATED),
         500: (2, Tier.EXACT),
     }
-    assert served[501].provenance.engine == "sweep" and served[501].expected_slowdown > 1
+    assert served[501].provenance.engine == "sweep"
+    stored = json.loads(next(folder.path.glob("cache/*/double.json")).read_text())["variants"]
+    assert [(sizes["n"], times) for sizes, times in stored[0]["halfway"]] == [
+        (1000, [10.0, 1.0]),
+        (4000, [1.0, None]),  # ten times as slow at 8,000: not tried at the next size
+    ]
     counts = trials(folder)
-    assert len(counts) == 3 and max(counts.values()) <= 17  # the others take part of the budget
+    assert len(counts) == 5 and max(counts.values()) <= 20  # the others take part of the budget
     again = folder.run("search", "double.yaml", "--device", "fake", *command)
-    assert "int32: 2 variants for all sizes between; what is served takes at most" in again.stdout
-    assert trials(folder) == counts and again.stderr.count("trials go to ") == 3
+    assert "int32: 2 variants for all sizes between; " in again.stdout
+    assert trials(folder) == counts and again.stderr.count("trials go to ") == 5
     assert "sweep: last round at n=8000, int32, 3 of 3" in again.stderr
 
 
@@ -199,21 +204,21 @@ def problems_of(folder, count):
 
 
 @pytest.mark.parametrize(
-    ("count", "order", "parts"),
+    ("count", "order", "shares"),
     [
         (1, [0], [1]),
-        (2, [0, 1], [1, 2]),
-        (6, [3, 2, 4, 1, 0, 5], [1, 2, 6, 2, 2, 6]),
-        (11, [5, 4, 6, 3, 7, 2, 8, 1, 9, 0, 10], [1, 2, 8, 2, 8, 2, 8, 2, 8, 2, 8]),
+        (2, [0, 1], [1, 1 / 2]),
+        (6, [3, 2, 4, 1, 0, 5], [1, 0.8, 1 / 6, 0.8, 0.8, 1 / 6]),
+        (11, [5, 4, 6, 3, 7, 2, 8, 1, 9, 0, 10], [1, *[0.8, 0.1] * 5]),
     ],
 )
-def test_sizes_are_searched_from_the_middle_outwards_and_larger_ones_get_smaller_parts(
-    folder, count, order, parts
+def test_sizes_are_searched_from_the_middle_outwards_and_larger_ones_get_smaller_shares(
+    folder, count, order, shares
 ):
     problems = problems_of(folder, count)
     found = _in_order(problems)
     assert [problems.index(one) for one in found] == order
-    assert [_parts(one, found[:place], count) for place, one in enumerate(found)] == parts
+    assert [_share(one, found[:place], count) for place, one in enumerate(found)] == shares
 
 
 TWO_TYPES = """\
@@ -292,10 +297,11 @@ def test_a_default_that_fails_for_a_later_element_type_keeps_the_results_of_the_
     assert [table["dtype"] for table in stored["variants"]] == ["int32"]
 
 
-def test_a_further_element_type_gets_the_same_parts(folder):
+def test_a_further_element_type_gets_the_same_shares_but_for_its_first_size(folder):
     give_two_types(folder)
     sizes = {"n": [1000 * 4**place for place in range(6)]}
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), sizes, ["int32", "int64"], Unobserved())
     problems = [SweepProblem(task) for task in tasks]
-    assert {_parts(one, problems[:6], 6) for one in problems[6:]} == {1}
-    assert [_parts(one, [*problems[:6], problems[9]], 6) for one in problems[6:]] == [2, 2, 2, 2, 6, 6]
+    assert {_share(one, problems[:6], 6) for one in problems[6:]} == {0.8}
+    shares = [_share(one, [*problems[:6], problems[9]], 6) for one in problems[6:]]
+    assert shares == [0.8, 0.8, 0.8, 0.8, 1 / 6, 1 / 6]

@@ -111,7 +111,7 @@ def test_sizes_left_out_cost_less_than_expected(tmp_path):
         "int32",
         tuple(one.sizes for one in rows),
         tuple(cover(rows, 4)),
-        left_out_slowdowns(rows, found_at, 4, same),
+        left_out_slowdowns(rows, [], found_at, 4, same),
     )
     assert len(table.left_out) == len(SWEPT) - 2
     results = [

@@ -12,15 +12,17 @@ CENTRES = 20  # fastest configurations whose neighbours are all candidates
 JUMPS = 100  # random changes of two or three parameters around each centre
 
 
-def candidate_set(encoding: Encoding, required: Indices, rng: np.random.Generator) -> Indices:
+def candidate_set(
+    encoding: Encoding, required: Indices, rng: np.random.Generator, limit: int = MAX_CANDIDATES
+) -> Indices:
     """Row numbers of the candidates, ascending: `required` (best first), their neighbours and random rows."""
     size = len(encoding.space)
-    if size <= MAX_CANDIDATES:
+    if size <= limit:
         return np.arange(size)
     near = _neighbours(encoding, required[:CENTRES], rng)
-    count = MAX_CANDIDATES - min(len(near) + len(required), MAX_CANDIDATES // 2)
+    count = limit - min(len(near) + len(required), limit // 2)
     anywhere = rng.integers(0, size, count)
-    return np.unique(np.concatenate([required, near[: MAX_CANDIDATES // 2], anywhere]))
+    return np.unique(np.concatenate([required, near[: limit // 2], anywhere]))
 
 
 def _neighbours(encoding: Encoding, centres: Indices, rng: np.random.Generator) -> Indices:

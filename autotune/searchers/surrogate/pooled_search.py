@@ -33,7 +33,8 @@ CENTRES_EACH = 5  # of the best of each of these, and of the own, around which t
 TRAINING_EACH = 40  # of the trials of each
 MAX_OWN = 200  # of the own trials
 FAR_SLOWER = 1.0  # logarithm of the time relative to the best: beyond it all configurations are alike
-REFIT_GROWTH = 1.15  # fit the hyperparameters again when there are so many times as many trials
+MAX_CANDIDATES = 3_500  # fewer than of a search alone: trials of other problems tell where the best ones are
+REFIT_GROWTH = 1.3  # fit the hyperparameters again when there are so many times as many trials
 
 
 class PooledSearch:
@@ -91,7 +92,7 @@ class _PooledModels:
 
         others, own = np.arange(-len(self._log_ms), 0), history.rows[training]
         required = [*own[:CENTRES_EACH], *self._centres, *self._known, *history.rows, *pending]
-        candidates = candidate_set(self.encoding, np.array(required, np.intp), self._rng)
+        candidates = candidate_set(self.encoding, np.array(required, np.intp), self._rng, MAX_CANDIDATES)
         rows = np.concatenate([others, candidates])
         positions = np.concatenate([self._positions, self.encoding.positions(candidates)])
         points = points_of(rows, np.concatenate([others, own]))
