@@ -7,10 +7,10 @@ streams are ctypes objects that are made once; a call writes the addresses of it
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache, partial
-from threading import get_ident
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from threading import Lock, get_ident
 from typing import Any, NamedTuple
 from weakref import finalize
 
@@ -21,18 +21,15 @@ from autotune.compilers.known_compilers import lazy_compiler
 from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.errors import InputError, LaunchError, OutOfMemory
-from autotune.hardware.cuda_driver import cuda_device, driver, error_name
+from autotune.errors import LaunchError
+from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.hardware.cuda_launch import NON_BLOCKING, launch_config, permissions
-from autotune.runtime.graph_memory import CAPTURE_INVALIDATED, hold_for_graph
+from autotune.runtime.cuda_context import check, context_of, handle_of, inside
+from autotune.runtime.graph_memory import hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import Bound, CallPlan, Hidden, Workspace, offsets
 
-# From cuda.h.
-_OUT_OF_MEMORY = 2
-_OTHER_CONTEXT = (201, 400)  # the current context is none, or not that of the kernel
-_POINTER_CONTEXT = 1  # CU_POINTER_ATTRIBUTE_CONTEXT
-_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+_OTHER_CONTEXT = (201, 400)  # from cuda.h: the current context is none, or not that of the kernel
 _MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 
 
@@ -60,7 +57,7 @@ class CudaLauncher:
 
     def __init__(self, number: int, stream: int, address: int) -> None:
         self.device = cuda_device(number)
-        self._context = _context(number, stream, address)
+        self._context = context_of(number, stream, address)
         self.place: object = self._context.value
         self.queue: Hashable = (self.place, stream, get_ident() if stream == PER_THREAD else 0)
         self._stream = stream
@@ -85,7 +82,7 @@ class CudaLauncher:
     def prepare(self, program: Module, plan: CallPlan, workspace: Workspace) -> _Prepared:
         """Pack the launches; raises LaunchError."""
         plan = plan._replace(hidden=plan.hidden + program.scratch(plan.launches))
-        with _inside(self._context):
+        with inside(self._context):
             if plan.hidden or plan.variables:
                 return _PreparedWithMemory(program, plan, self._context, self._stream, workspace)
             return _Prepared(program, plan, self._context, self._stream)
@@ -97,10 +94,10 @@ class Module:
     def __init__(self, binary: Binary, context: ctypes.c_void_p) -> None:
         self.cubins = Cubins(binary)
         self._handles = {key: ctypes.c_void_p() for key in self.cubins.contents}
-        with _inside(context):
+        with inside(context):
             for key, cubin in self.cubins.contents.items():
                 status = driver().cuModuleLoadData(ctypes.byref(self._handles[key]), cubin)
-                _check("the binary", status)
+                check("the binary", status)
 
     def scratch(self, steps: Iterable[Launch]) -> tuple[Hidden, ...]:
         """The scratch memory that Triton's kernels need beside that of the launch plan."""
@@ -114,9 +111,9 @@ class Module:
         """Look up a launch's kernel; allow it the launch's dynamic shared memory and cluster."""
         found = ctypes.c_void_p()
         handle, symbol = self._handles[self.cubins.key(step.entry)], self.cubins.symbol(step.entry)
-        _check(step.entry, driver().cuModuleGetFunction(ctypes.byref(found), handle, symbol))
+        check(step.entry, driver().cuModuleGetFunction(ctypes.byref(found), handle, symbol))
         for attribute, value, what in permissions(step):
-            _check(f"{step.entry}: {what}", driver().cuFuncSetAttribute(found, attribute, value))
+            check(f"{step.entry}: {what}", driver().cuFuncSetAttribute(found, attribute, value))
         return found
 
     def variable(self, name: str, size_bytes: int) -> ctypes.c_uint64:
@@ -124,7 +121,7 @@ class Module:
         address, room_bytes = ctypes.c_uint64(), ctypes.c_size_t()
         handle, symbol = self._handles[self.cubins.key(name)], self.cubins.symbol(name)
         found = ctypes.byref(address), ctypes.byref(room_bytes)
-        _check(name, driver().cuModuleGetGlobal_v2(*found, handle, symbol))
+        check(name, driver().cuModuleGetGlobal_v2(*found, handle, symbol))
         if size_bytes > room_bytes.value:
             raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes.value}")
         return address
@@ -136,13 +133,13 @@ class _Block:
     def __init__(self, context: ctypes.c_void_p, size_bytes: int) -> None:
         address = ctypes.c_uint64()
         status = driver().cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size_bytes))
-        _check(f"{size_bytes} bytes of scratch memory", status)
+        check(f"{size_bytes} bytes of scratch memory", status)
         self.address = address.value
         finalize(self, _free, address, context).atexit = False
 
 
 def _free(address: ctypes.c_uint64, context: ctypes.c_void_p) -> None:
-    with _inside(context):
+    with inside(context):
         driver().cuMemFree_v2(address)  # waits for the work that is queued
 
 
@@ -152,7 +149,7 @@ class _Prepared:
     def __init__(self, program: Module, plan: CallPlan, context: ctypes.c_void_p, stream: int) -> None:
         self._plan, self._context, self._stream = plan, context, ctypes.c_void_p(stream)
         self._launches = [program.cubins.completed(step) for step in plan.launches]
-        self._functions = [_handle(program.function(step).value) for step in self._launches]
+        self._functions = [handle_of(program.function(step).value) for step in self._launches]
         self._variables = [program.variable(name, size_bytes) for name, _, size_bytes in plan.variables]
         self._addresses: Mapping[str, int] = {}  # of hidden arrays
         self._spare: list[_Packed] = []  # one for each thread that has called at the same time as others
@@ -162,7 +159,7 @@ class _Prepared:
         try:
             packed = self._spare.pop()
         except IndexError:
-            packed = self._pack(self._addresses, handles)
+            packed = self._pack(self._addresses, handles, self._stream)
         first, others, slots, views, _ = packed
         slots[:] = handles
         if views:  # a loop over nothing takes longer than this question
@@ -178,14 +175,27 @@ class _Prepared:
 
     def bind(self, handles: Sequence[int]) -> Bound:
         """The operations on these arrays."""
-        packed = self._pack(self._addresses, handles)
-        if packed.others:
-            return Bound(partial(self._run_all, packed))
+        return self._bind(handles, Lock())
 
-        def finish(status: int) -> None:  # keeps the memory of the arguments, too
-            self._retry(*packed.first, status)
+    def _bind(self, handles: Sequence[int], lock: Lock) -> Bound:
+        """Bind with a graph, which a lock protects; without one where the driver makes none."""
+        run = partial(self.run, handles)
+        if self._stream.value == PER_THREAD:  # another stream in each thread
+            return Bound(run)
+        from autotune.runtime.launch_graph import LaunchGraph  # only if a kernel is bound
 
-        return Bound(packed.first.queue, finish)
+        def capture(stream: ctypes.c_void_p) -> None:
+            self._run_all(self._pack(self._addresses, handles, stream))
+
+        with suppress(LaunchError):
+            graph = LaunchGraph(self._context, capture)
+            queue = graph.on(self._stream.value or LEGACY, lock, run)
+
+            def finish(status: int, graph: LaunchGraph = graph) -> None:  # keeps the graph, too
+                self._retry(queue, self._launches[0].entry, status)
+
+            return Bound(queue, finish)
+        return Bound(run)
 
     def _run_all(self, packed: _Packed) -> None:
         """Queue operations on the arrays that they were packed with."""
@@ -198,12 +208,12 @@ class _Prepared:
     def _retry(self, queue: Callable[[], int], what: str, status: int) -> None:
         """Try again in the kernel's context: another may be current, or none in a new thread."""
         if status in _OTHER_CONTEXT:
-            with _inside(self._context):
+            with inside(self._context):
                 status = queue()
-        _check(what, status)
+        check(what, status)
 
-    def _pack(self, addresses: Mapping[str, int], handles: Sequence[int]) -> _Packed:
-        """Pack all operations, for hidden arrays at these addresses."""
+    def _pack(self, addresses: Mapping[str, int], handles: Sequence[int], stream: ctypes.c_void_p) -> _Packed:
+        """Pack all operations on a stream, for hidden arrays at these addresses."""
         plan, copy = self._plan, driver().cuMemcpyDtoDAsync_v2
         slots = (ctypes.c_uint64 * len(plan.given))(*handles)
         values: dict[str, Any] = {
@@ -227,21 +237,14 @@ class _Prepared:
             for address, (name, source, size_bytes) in zip(self._variables, plan.variables, strict=True)
         ]
         operations = [
-            _Operation(partial(copy, target, values[source], ctypes.c_size_t(size_bytes), self._stream), what)
+            _Operation(partial(copy, target, values[source], ctypes.c_size_t(size_bytes), stream), what)
             for what, target, source, size_bytes in copies
         ]
         operations += [
-            self._launch(step, function, [values[name] for name in step.arguments])
+            _launch(step, function, [values[name] for name in step.arguments], stream)
             for step, function in zip(self._launches, self._functions, strict=True)
         ]
         return _Packed(operations[0], operations[1:], slots, views, values)
-
-    def _launch(self, step: Launch, function: Any, passed: Sequence[Any]) -> _Operation:
-        config = launch_config(step, self._stream.value or LEGACY)
-        parameters = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
-        # References, which ctypes passes as they are: it would convert anything else at every call.
-        arguments = ctypes.byref(config), function, ctypes.byref(parameters), None
-        return _Operation(partial(driver().cuLaunchKernelEx, *arguments), step.entry)
 
 
 class _PreparedWithMemory(_Prepared):
@@ -255,7 +258,7 @@ class _PreparedWithMemory(_Prepared):
         # A graph may run beside other calls, so it gets memory of its own.
         self._may_capture = bool(plan.hidden) and stream != LEGACY
         self._capture_state = ctypes.c_int()
-        arguments = _handle(stream), ctypes.byref(self._capture_state)
+        arguments = handle_of(stream), ctypes.byref(self._capture_state)
         self._ask_capture_state = partial(driver().cuStreamIsCapturing, *arguments)
         shared = [array for array in plan.hidden if not array.fill]
         kept = [array for array in plan.hidden if array.fill]
@@ -270,7 +273,7 @@ class _PreparedWithMemory(_Prepared):
         """Queue the operations, in turn with those of other threads; raises LaunchError."""
         with self._lock:
             if self._may_capture:
-                _check("the stream", self._ask_capture_state())
+                check("the stream", self._ask_capture_state())
                 if self._capture_state.value:
                     self._capture(handles)
                     return
@@ -278,17 +281,25 @@ class _PreparedWithMemory(_Prepared):
 
     def bind(self, handles: Sequence[int]) -> Bound:
         """A run on these arrays."""
-        return Bound(partial(self.run, handles))
+        return self._bind(handles, self._lock)
 
     def _capture(self, handles: Sequence[int]) -> None:
         """Add the operations to a graph, with memory of its own for the hidden arrays."""
         hidden = self._plan.hidden
-        with _inside(self._context):
+        with inside(self._context):
             block = _Block(self._context, offsets(hidden)[1])
-            _check("the graph's memory", hold_for_graph(driver(), self._stream, block))
+            check("the graph's memory", hold_for_graph(driver(), self._stream, block))
             addresses = _addresses(hidden, block)
             _fill([array for array in hidden if array.fill], addresses)
-            self._run_all(self._pack(addresses, handles))
+            self._run_all(self._pack(addresses, handles, self._stream))
+
+
+def _launch(step: Launch, function: Any, passed: Sequence[Any], stream: ctypes.c_void_p) -> _Operation:
+    config = launch_config(step, stream.value or LEGACY)
+    parameters = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
+    # References, which ctypes passes as they are: it would convert anything else at every call.
+    arguments = ctypes.byref(config), function, ctypes.byref(parameters), None
+    return _Operation(partial(driver().cuLaunchKernelEx, *arguments), step.entry)
 
 
 def _addresses(arrays: Sequence[Hidden], block: _Block | None) -> dict[str, int]:
@@ -300,67 +311,14 @@ def _fill(arrays: Sequence[Hidden], addresses: dict[str, int]) -> None:
     if not arrays:
         return
     stream = ctypes.c_void_p()
-    _check("a stream", driver().cuStreamCreate(ctypes.byref(stream), NON_BLOCKING))
+    check("a stream", driver().cuStreamCreate(ctypes.byref(stream), NON_BLOCKING))
     try:
         for array in arrays:
             item = array.fill[:4]  # one of 8 or 16 bytes consists of equal parts
             value = ctypes.c_uint(int.from_bytes(item, "little"))
             count = ctypes.c_size_t(array.size_bytes // len(item))
             address = ctypes.c_uint64(addresses[array.name])
-            _check(array.name, getattr(driver(), _MEMSET[len(item)])(address, value, count, stream))
-        _check("a fill", driver().cuStreamSynchronize(stream))
+            check(array.name, getattr(driver(), _MEMSET[len(item)])(address, value, count, stream))
+        check("a fill", driver().cuStreamSynchronize(stream))
     finally:
         driver().cuStreamDestroy_v2(stream)
-
-
-def _handle(value: int | None) -> Any:
-    """A handle as ctypes passes it, without a conversion at every call."""
-    return ctypes.c_void_p.from_param(value)
-
-
-def _check(what: str, status: int) -> None:
-    if status:
-        error = OutOfMemory if status == _OUT_OF_MEMORY else LaunchError
-        raise error(f"{what}: {error_name(status)}")
-
-
-def _context(number: int, stream: int, address: int) -> ctypes.c_void_p:
-    """The stream's context, which has the memory at an address or is the current one of the memory's GPU.
-
-    The default streams are those of every context: then it is that of the memory, which another package may
-    have allocated in a context that is not current. Memory that is mapped or of a pool may have none.
-    """
-    current, device, owner, found = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
-    if driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
-        _check("the context", driver().cuCtxGetCurrent(ctypes.byref(current)))
-    driver().cuPointerGetAttribute(ctypes.byref(owner), _POINTER_CONTEXT, ctypes.c_uint64(address))
-    context = next(filter(None, (owner, current)), None) or _primary_context(number)
-    if stream in (LEGACY, PER_THREAD):
-        return context
-    with _inside(context):
-        status = driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
-    if status == CAPTURE_INVALIDATED:
-        raise InputError("the stream is in a capture that an earlier error has ended")
-    if status or found.value not in (context.value, current.value):
-        raise InputError("the stream is not one of the GPU that has the arrays")
-    return found
-
-
-@cache  # retained as long as the process runs
-def _primary_context(number: int) -> ctypes.c_void_p:
-    context = ctypes.c_void_p()
-    _check(f"GPU {number}", driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), number))
-    return context
-
-
-@contextmanager
-def _inside(context: ctypes.c_void_p) -> Iterator[None]:
-    """Make a context current, and allow calls that would end a capture of this thread."""
-    mode, popped = ctypes.c_int(_RELAXED), ctypes.c_void_p()
-    _check("the context", driver().cuCtxPushCurrent_v2(context))
-    driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
-    try:
-        yield
-    finally:
-        driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
-        driver().cuCtxPopCurrent_v2(ctypes.byref(popped))

@@ -139,6 +139,62 @@ def test_a_bound_kernel_follows_the_current_stream(torch):
         assert bool((z == factor + 1).all())
 
 
+@pytest.mark.parametrize("default", [{}, LAST_BLOCK, IN_PLACE], ids=["two launches", "counter", "copy"])
+def test_a_bound_kernel_reads_new_content_alone_beside_calls_and_in_graphs(torch, tmp_path, default):
+    reduce = reduce_with(tmp_path, **default)
+    x, y = numbers(torch), numbers(torch)
+    run = reduce.bind(x)
+    stream = torch.cuda.Stream()
+    for own in (torch.cuda.current_stream(), stream):
+        with torch.cuda.stream(own):
+            for _ in range(3):
+                x.copy_(numbers(torch))
+                other, total = reduce(y), run()
+                assert int(total) == int(x.sum(dtype=torch.int32))
+                assert int(other) == int(y.sum(dtype=torch.int32))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        total = run()
+    for _ in range(2):
+        x.copy_(numbers(torch))
+        torch.cuda.synchronize()
+        graph.replay()
+        torch.cuda.synchronize()
+        assert int(total) == int(x.sum(dtype=torch.int32))
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["default stream", "own stream"])
+def test_a_bound_kernel_runs_in_threads_without_a_context(torch, tmp_path, own):
+    reduce = reduce_with(tmp_path, **LAST_BLOCK)
+    x, y = (numbers(torch, 1_000_003) for _ in range(2))
+    totals = [torch.zeros_like(x[:1]) for _ in range(2)]
+    stream = torch.cuda.Stream() if own else None
+    runs = [reduce.bind(one, sum=total, stream=stream) for one, total in zip((x, y), totals, strict=True)]
+    torch.cuda.synchronize()
+    threads = [Thread(target=lambda run=run: [run() for _ in range(300)]) for run in (*runs, *runs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    torch.cuda.synchronize()
+    assert [int(total) for total in totals] == [int(one.sum(dtype=torch.int32)) for one in (x, y)]
+
+
+def test_a_bound_kernel_of_a_gpu_that_is_not_current_waits_for_its_own_stream(two_gpus):
+    torch = two_gpus
+    x, y, z = (torch.ones(64, 64, device="cuda:0") for _ in range(3))
+    run = load_kernel("matadd").bind(x, y, z)
+    for factor in (2.0, 3.0):
+        with torch.cuda.device(0):
+            torch.cuda._sleep(10_000_000)
+            x.fill_(factor)
+        with torch.cuda.device(1):
+            torch.ones(1, device="cuda:1")
+            run()
+        torch.cuda.synchronize(0)
+        assert bool((z == factor + 1).all())
+
+
 def test_what_does_not_fit_is_said(torch):
     add = load_kernel("matadd")
     x, y = torch.ones(64, 64, device="cuda"), torch.ones(64, 64, device="cuda")
