@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import os
 import statistics
@@ -94,6 +95,8 @@ def torch_calls() -> Iterator[Contender]:
         yield Contender("triton, torch", lambda: triton_add(x, y, z), wait)
     kernel = load_kernel("matadd")
     yield Contender("call, torch", lambda: kernel(x, y, z), wait)
+    others = itertools.cycle([torch.empty_like(x) for _ in range(2)])
+    yield Contender("call, torch, other addresses", lambda: kernel(x, y, next(others)), wait)
     yield Contender("call with a result, torch", lambda: kernel(x, y), wait)
     yield Contender("bound, torch", kernel.bind(x, y, z), wait)
     vector, reduce = torch.ones(ELEMENTS, device="cuda"), load_kernel("reduce")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock, get_ident
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import finalize
 
 import numpy as np
@@ -24,12 +24,18 @@ from autotune.core.trials import Binary
 from autotune.errors import LaunchError
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.hardware.cuda_launch import NON_BLOCKING, launch_config, permissions
-from autotune.runtime.cuda_context import check, context_of, handle_of, inside
+from autotune.runtime.cuda_context import NOT_AS_GRAPH, check, context_of, handle_of, inside
 from autotune.runtime.graph_memory import hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import Bound, CallPlan, Hidden, Workspace, offsets
 
+if TYPE_CHECKING:
+    from autotune.runtime.launch_graph import LaunchGraph
+
 _OTHER_CONTEXT = (201, 400)  # from cuda.h: the current context is none, or not that of the kernel
+_REPEATS = (
+    100  # calls in a row on the same arrays: then a graph is made, which takes as long as some 20 calls
+)
 _MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 
 
@@ -153,9 +159,31 @@ class _Prepared:
         self._variables = [program.variable(name, size_bytes) for name, _, size_bytes in plan.variables]
         self._addresses: Mapping[str, int] = {}  # of hidden arrays
         self._spare: list[_Packed] = []  # one for each thread that has called at the same time as others
+        self._lock = Lock()  # of the graphs
+        self._latest: Sequence[int] | None = None  # the handles of the latest call
+        self._in_a_row = 0  # calls with these handles
+        self._repeated: tuple[Sequence[int], LaunchGraph] | None = None
 
     def run(self, handles: Sequence[int]) -> None:
-        """Queue the operations; raises LaunchError."""
+        """Queue the operations: as a graph, once the same handles have come again and again.
+
+        Raises LaunchError.
+        """
+        repeated = self._repeated  # once, because another thread may replace it
+        if repeated is not None and repeated[0] == handles:
+            if status := repeated[1].launch():
+                self._finish(*repeated, status)
+            return
+        self._queue(handles)
+        if handles != self._latest:
+            self._latest, self._in_a_row = handles, 0
+            return
+        self._in_a_row += 1
+        if self._in_a_row == _REPEATS and (graph := self._graph(handles)):
+            self._repeated = handles, graph
+
+    def _queue(self, handles: Sequence[int]) -> None:
+        """Queue the operations one by one; raises LaunchError."""
         try:
             packed = self._spare.pop()
         except IndexError:
@@ -174,28 +202,30 @@ class _Prepared:
         self._spare.append(packed)
 
     def bind(self, handles: Sequence[int]) -> Bound:
-        """The operations on these arrays."""
-        return self._bind(handles, Lock())
+        """The operations on these arrays, as a graph where the driver makes one."""
+        graph = self._graph(handles)
+        if graph is None:
+            return Bound(partial(self._queue, handles))
+        return Bound(graph.launch, partial(self._finish, handles, graph))
 
-    def _bind(self, handles: Sequence[int], lock: Lock) -> Bound:
-        """Bind with a graph, which a lock protects; without one where the driver makes none."""
-        run = partial(self.run, handles)
-        if self._stream.value == PER_THREAD:  # another stream in each thread
-            return Bound(run)
-        from autotune.runtime.launch_graph import LaunchGraph  # only if a kernel is bound
+    def _graph(self, handles: Sequence[int]) -> LaunchGraph | None:
+        """The operations as a graph; None where the driver makes none."""
+        from autotune.runtime.launch_graph import LaunchGraph  # not needed by a first call
 
         def capture(stream: ctypes.c_void_p) -> None:
             self._run_all(self._pack(self._addresses, handles, stream))
 
-        with suppress(LaunchError):
-            graph = LaunchGraph(self._context, capture)
-            queue = graph.on(self._stream.value or LEGACY, lock, run)
+        if self._stream.value != PER_THREAD:  # which is another stream in each thread
+            with suppress(LaunchError):
+                return LaunchGraph(self._context, self._stream.value or LEGACY, self._lock, capture)
+        return None
 
-            def finish(status: int, graph: LaunchGraph = graph) -> None:  # keeps the graph, too
-                self._retry(queue, self._launches[0].entry, status)
-
-            return Bound(queue, finish)
-        return Bound(run)
+    def _finish(self, handles: Sequence[int], graph: LaunchGraph, status: int) -> None:
+        """Do what a graph could not."""
+        if status == NOT_AS_GRAPH:
+            self._queue(handles)
+        else:
+            self._retry(graph.launch, self._launches[0].entry, status)
 
     def _run_all(self, packed: _Packed) -> None:
         """Queue operations on the arrays that they were packed with."""
@@ -269,7 +299,7 @@ class _PreparedWithMemory(_Prepared):
         self._addresses = _addresses(shared, self._blocks[0]) | _addresses(kept, self._blocks[1])
         _fill(kept, self._addresses)
 
-    def run(self, handles: Sequence[int]) -> None:
+    def _queue(self, handles: Sequence[int]) -> None:
         """Queue the operations, in turn with those of other threads; raises LaunchError."""
         with self._lock:
             if self._may_capture:
@@ -277,11 +307,7 @@ class _PreparedWithMemory(_Prepared):
                 if self._capture_state.value:
                     self._capture(handles)
                     return
-            _Prepared.run(self, handles)
-
-    def bind(self, handles: Sequence[int]) -> Bound:
-        """A run on these arrays."""
-        return self._bind(handles, self._lock)
+            _Prepared._queue(self, handles)
 
     def _capture(self, handles: Sequence[int]) -> None:
         """Add the operations to a graph, with memory of its own for the hidden arrays."""

@@ -14,7 +14,7 @@ from autotune import load_kernel
 from autotune.compilers.kernel_source import packaged
 from autotune.errors import CacheError, InputError, SetupError
 from autotune.hardware.cuda_driver import pointer_device
-from autotune.runtime import cuda
+from autotune.runtime import cuda, launch_graph
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::autotune.StaleWarning")]
 LAST_BLOCK = {"FINISH": "last_block", "ALGORITHM": "shuffle", "USE_SHUFFLE": True}  # partials and a counter
@@ -193,6 +193,64 @@ def test_a_bound_kernel_of_a_gpu_that_is_not_current_waits_for_its_own_stream(tw
             run()
         torch.cuda.synchronize(0)
         assert bool((z == factor + 1).all())
+
+
+@pytest.mark.parametrize("default", [{}, LAST_BLOCK, IN_PLACE], ids=["two launches", "counter", "copy"])
+def test_calls_that_repeat_become_a_graph_and_stay_right(torch, tmp_path, monkeypatch, default):
+    monkeypatch.setattr(cuda, "_REPEATS", 3)
+    made = []
+
+    class Graph(launch_graph.LaunchGraph):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(launch_graph, "LaunchGraph", Graph)
+    reduce = reduce_with(tmp_path, **default)
+    x, y = numbers(torch), numbers(torch)
+    total, stream = torch.zeros_like(x[:1]), torch.cuda.Stream()
+    for one in (x, x, y, x, x, x, x, x, x, y, x, y, y, y, y, y, y, x):
+        one.copy_(numbers(torch))
+        reduce(one, sum=total)
+        assert int(total) == int(one.sum(dtype=torch.int32))
+    assert len(made) == 2
+    with torch.cuda.stream(stream):
+        for _ in range(6):
+            reduce(x, sum=total)
+    stream.synchronize()
+    assert len(made) == 3
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        reduce(x, sum=total)
+    x.copy_(numbers(torch))
+    torch.cuda.synchronize()
+    graph.replay()
+    torch.cuda.synchronize()
+    assert int(total) == int(x.sum(dtype=torch.int32))
+
+
+def test_threads_that_repeat_calls_on_their_own_arrays_get_their_own_sums(torch, tmp_path, monkeypatch):
+    monkeypatch.setattr(cuda, "_REPEATS", 5)
+    reduce = reduce_with(tmp_path, **LAST_BLOCK)
+    inputs = [torch.full((100_003,), number, device="cuda", dtype=torch.int32) for number in range(1, 5)]
+    totals = [torch.zeros_like(x[:1]) for x in inputs]
+    torch.cuda.synchronize()
+    wrong = []
+
+    def call(x, total):
+        expected = 100_003 * int(x[0])
+        for _ in range(100):
+            for _ in range(8):
+                reduce(x, sum=total)
+            if int(total) != expected:
+                wrong.append(int(total))
+
+    threads = [Thread(target=call, args=pair) for pair in zip(inputs, totals, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_what_does_not_fit_is_said(torch):
