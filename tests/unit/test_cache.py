@@ -194,6 +194,9 @@ def test_a_number_that_is_not_finite_is_refused(tmp_path):
 INJECTED = "A 1\n#define main evil\n//"
 
 
+TABLE = {"dtype": "int32", "sizes": [{"n": 64}, {"n": 128}], "configs": [dict(DEFAULT)], "left_out": []}
+
+
 def edited(change) -> str:
     data = json.loads(record_text(record(entry(64))))
     change(data)
@@ -303,6 +306,13 @@ def edited(change) -> str:
             r"compiler_options\.cuda: expected an option",
         ),
         (edited(lambda data: data["entries"][0].update(time_ms=-1.0)), "time_ms: .* at least 0"),
+        *(
+            (
+                edited(lambda data, row=row: data.update(variants=[TABLE | {"halfway": [row]}])),
+                r"variants\[0\]\.halfway\[0\]: expected",
+            )
+            for row in ([{"n": 90}, [1.0, 1.0]], [{"m": 90}, [1.0]], [{"n": 90}])
+        ),
         ("[" * 100_000, "nested too deeply"),
     ],
 )

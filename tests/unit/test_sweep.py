@@ -14,6 +14,7 @@ from autotune.evaluation.inputs import draw_inputs
 from autotune.evaluation.work_item import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep, sweep_candidates
+from autotune.tuning.halfway import halfway
 from autotune.tuning.observer import Unobserved
 from autotune.tuning.sweep import _in_order, _share, bind_sweep
 from autotune.tuning.sweep_candidates import SweepProblem
@@ -219,6 +220,25 @@ def test_sizes_are_searched_from_the_middle_outwards_and_larger_ones_get_smaller
     found = _in_order(problems)
     assert [problems.index(one) for one in found] == order
     assert [_share(one, found[:place], count) for place, one in enumerate(found)] == shares
+
+
+def halfway_of(folder, **ranges):
+    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), ranges, [], Unobserved())
+    return [task.space.problem.sizes for task in halfway(tasks)]
+
+
+def test_sizes_half_way_are_between_neighbours_where_the_default_is_valid(folder):
+    assert halfway_of(folder, n=[500, 2000, 8000]) == [{"n": 1000}, {"n": 4000}]
+    assert halfway_of(folder, n=[500]) == [] and halfway_of(folder, n=[7, 8, 10]) == [{"n": 9}]
+    folder.edit("  - A + B <= 7\n", "  - A + B <= 7\n  - n % 500 == 0\n  - A == 1 or n != 4000\n")
+    folder.edit("default: {A: 1", "default: {A: 2")
+    assert halfway_of(folder, n=[500, 2000, 8000, 8500]) == [{"n": 1000}]
+
+
+def test_several_sizes_that_vary_have_nothing_half_way(folder):
+    folder.edit("{n: 1000}", "{n: 1000, m: 8}")
+    assert halfway_of(folder, n=[500, 2000], m=[8, 32]) == []
+    assert halfway_of(folder, n=[500, 2000], m=[8]) == [{"n": 1000, "m": 8}]
 
 
 TWO_TYPES = """\

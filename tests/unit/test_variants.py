@@ -152,6 +152,22 @@ def test_a_variant_that_is_not_valid_for_the_size_gives_way_to_the_next(swept):
     assert 1.2 < even.expected_slowdown < 3
 
 
+def test_a_time_half_way_decides_between_variants_that_are_alike_at_the_sizes(swept):
+    known = cache.read_record(cache.record_path(str(swept), DEVICE.slug, "reduce"))
+    (table,) = known.variants
+    known = replace(known, launch=tuple(replace(step, when="True") for step in known.launch))
+    served = {}
+    for times in ((1.5, 1.0), (None, 1.0), (None, None)):
+        halfway = (({"n": 128}, times),)
+        write(swept, DEVICE, replace(known, variants=(replace(table, halfway=halfway),)))
+        found = (best_config("reduce", DEVICE, n=n, cache=swept) for n in (66, 100, 128, 160, 254))
+        served[times] = [one["VECTOR"] for one in found]
+    fast, safe = 2, 1
+    assert served[1.5, 1.0] == [fast, safe, safe, safe, fast]
+    assert served[None, 1.0] == [fast] * 5  # all that is known there is equal
+    assert served[None, None] == [fast] * 5
+
+
 def test_the_only_variant_of_a_sweep_is_called_so(swept):
     known = cache.read_record(cache.record_path(str(swept), DEVICE.slug, "reduce"))
     (table,) = known.variants
