@@ -124,9 +124,10 @@ def tables(draw, entries, sizes):
     for dtype in ("int32", "float32"):
         timed = {config for one in entries if one.dtype == dtype for config in one.relative_times}
         chosen = draw.sample(sorted(timed, key=str), min(4, len(timed)))
-        between = [{name: round((size * 1000) ** 0.5) for name, size in one.items()} for one in sizes]
-        times = (draw.uniform(1, 3), None, 1.0, 1.0)[: len(chosen)]
-        halfway = tuple((one, times) for one in between)
+        halfway = ()
+        if len(sizes[0]) == 1:
+            times = (draw.uniform(1, 3), None, 1.0, 1.0)[: len(chosen)]
+            halfway = tuple(({"n": round((one["n"] * 1000) ** 0.5)}, times) for one in sizes)
         found.append(VariantTable(dtype, tuple(sizes), tuple(chosen), (1.1, 1.2), "", halfway))
     return tuple(found)
 
