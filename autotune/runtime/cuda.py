@@ -7,6 +7,7 @@ streams are ctypes objects that are made once; a call writes the addresses of it
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -24,7 +25,7 @@ from autotune.core.trials import Binary
 from autotune.errors import LaunchError
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.hardware.cuda_launch import NON_BLOCKING, launch_config, permissions
-from autotune.runtime.cuda_context import NOT_AS_GRAPH, check, context_of, handle_of, inside
+from autotune.runtime.cuda_context import check, context_of, handle_of, inside
 from autotune.runtime.graph_memory import hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import Bound, CallPlan, Hidden, Workspace, offsets
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
     from autotune.runtime.launch_graph import LaunchGraph
 
 _OTHER_CONTEXT = (201, 400)  # from cuda.h: the current context is none, or not that of the kernel
-_REPEATS = (
-    100  # calls in a row on the same arrays: then a graph is made, which takes as long as some 20 calls
-)
+_REPEATS = 100  # calls in a row on the same arrays, after which a graph is made
+_MAX_GRAPHS = 256  # of a process, of which repeated calls make no more: each takes some device memory
 _MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 
 
@@ -171,15 +171,15 @@ class _Prepared:
         """
         repeated = self._repeated  # once, because another thread may replace it
         if repeated is not None and repeated[0] == handles:
-            if status := repeated[1].launch():
-                self._finish(*repeated, status)
+            if repeated[1].launch():  # not here, or not now
+                self._queue(handles)
             return
         self._queue(handles)
         if handles != self._latest:
             self._latest, self._in_a_row = handles, 0
             return
         self._in_a_row += 1
-        if self._in_a_row == _REPEATS and (graph := self._graph(handles)):
+        if self._in_a_row == _REPEATS and (graph := self._graph(handles, _MAX_GRAPHS)):
             self._repeated = handles, graph
 
     def _queue(self, handles: Sequence[int]) -> None:
@@ -206,26 +206,20 @@ class _Prepared:
         graph = self._graph(handles)
         if graph is None:
             return Bound(partial(self._queue, handles))
-        return Bound(graph.launch, partial(self._finish, handles, graph))
+        return Bound(graph.launch, lambda _: self._queue(handles))
 
-    def _graph(self, handles: Sequence[int]) -> LaunchGraph | None:
-        """The operations as a graph; None where the driver makes none."""
+    def _graph(self, handles: Sequence[int], limit: float = math.inf) -> LaunchGraph | None:
+        """The operations as a graph; None where the driver makes none, or if there are so many already."""
         from autotune.runtime.launch_graph import LaunchGraph  # not needed by a first call
 
         def capture(stream: ctypes.c_void_p) -> None:
             self._run_all(self._pack(self._addresses, handles, stream))
 
-        if self._stream.value != PER_THREAD:  # which is another stream in each thread
+        # the stream per thread is another one in each
+        if self._stream.value != PER_THREAD and len(LaunchGraph.alive) < limit:
             with suppress(LaunchError):
                 return LaunchGraph(self._context, self._stream.value or LEGACY, self._lock, capture)
         return None
-
-    def _finish(self, handles: Sequence[int], graph: LaunchGraph, status: int) -> None:
-        """Do what a graph could not."""
-        if status == NOT_AS_GRAPH:
-            self._queue(handles)
-        else:
-            self._retry(graph.launch, self._launches[0].entry, status)
 
     def _run_all(self, packed: _Packed) -> None:
         """Queue operations on the arrays that they were packed with."""

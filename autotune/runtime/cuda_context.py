@@ -13,7 +13,6 @@ from autotune.hardware.cuda_driver import driver, error_name
 from autotune.runtime.graph_memory import CAPTURE_INVALIDATED
 from autotune.runtime.packages import LEGACY, PER_THREAD
 
-NOT_AS_GRAPH = -1  # beside the driver's statuses: a graph cannot be launched here
 # From cuda.h.
 RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _OUT_OF_MEMORY = 2

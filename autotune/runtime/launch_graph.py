@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import Any
-from weakref import finalize
+from typing import Any, ClassVar
+from weakref import WeakSet, finalize
 
+from autotune.errors import LaunchError
 from autotune.hardware.cuda_driver import driver
 from autotune.hardware.cuda_launch import NON_BLOCKING
-from autotune.runtime.cuda_context import NOT_AS_GRAPH, RELAXED, check, handle_of, inside
+from autotune.runtime.cuda_context import RELAXED, check, handle_of, inside
 from autotune.runtime.packages import LEGACY
+
+NOT_HERE = -1  # beside the driver's statuses
 
 
 class LaunchGraph:
     """Operations that are captured once; the driver's memory of them is freed with the last reference."""
+
+    alive: ClassVar[WeakSet[LaunchGraph]] = WeakSet()
 
     def __init__(
         self, context: ctypes.c_void_p, stream: int, lock: Lock, queue: Callable[[ctypes.c_void_p], None]
@@ -31,7 +37,27 @@ class LaunchGraph:
         """
         ready = _captured(context, queue)
         finalize(self, _destroy, ready, context).atexit = False
-        self.launch = _launcher(ready, context, stream, lock)
+        self.alive.add(self)
+        self._lock = lock
+        self._launch = partial(driver().cuGraphLaunch, handle_of(ready.value), handle_of(stream))
+        self._found: Any
+        if stream == LEGACY:
+            self._found, self._usual = ctypes.c_void_p(), context.value
+            self._ask = partial(driver().cuCtxGetCurrent, ctypes.byref(self._found))
+        else:
+            self._found, self._usual = ctypes.c_int(), 0
+            self._ask = partial(driver().cuStreamIsCapturing, handle_of(stream), ctypes.byref(self._found))
+
+    def launch(self) -> Any:
+        """Queue the operations; returns the driver's status, or NOT_HERE.
+
+        The latter in a capture of the stream, which no graph can be added to like this. And on the default
+        stream, which every context has, if another context is current: there the graph would wait for others.
+        """
+        with self._lock:
+            if not self._ask() and self._found.value == self._usual:
+                return self._launch()
+        return NOT_HERE
 
 
 def _captured(context: ctypes.c_void_p, queue: Callable[[ctypes.c_void_p], None]) -> ctypes.c_void_p:
@@ -47,38 +73,14 @@ def _captured(context: ctypes.c_void_p, queue: Callable[[ctypes.c_void_p], None]
                 status = driver().cuStreamEndCapture(stream, ctypes.byref(graph))
             check("a graph", status)
             flags = ctypes.c_ulonglong()
-            status = driver().cuGraphInstantiateWithFlags(ctypes.byref(ready), graph, flags)
-            driver().cuGraphDestroy(graph)
-            check("a graph", status)
+            check("a graph", driver().cuGraphInstantiateWithFlags(ctypes.byref(ready), graph, flags))
         finally:
+            if graph:
+                driver().cuGraphDestroy(graph)
             driver().cuStreamDestroy_v2(stream)
     return ready
 
 
-def _launcher(ready: ctypes.c_void_p, context: ctypes.c_void_p, stream: int, lock: Lock) -> Callable[[], int]:
-    """A function that launches a graph; it returns the driver's status, or NOT_AS_GRAPH.
-
-    The latter in a capture of the stream, to which a graph cannot be added like this. And on the default
-    stream, which every context has, if another context is current: there the graph would wait for others.
-    """
-    found: Any
-    launch = partial(driver().cuGraphLaunch, handle_of(ready.value), handle_of(stream))
-    if stream == LEGACY:
-        found, usual = ctypes.c_void_p(), context.value
-        ask = partial(driver().cuCtxGetCurrent, ctypes.byref(found))
-    else:
-        found, usual = ctypes.c_int(), 0
-        ask = partial(driver().cuStreamIsCapturing, handle_of(stream), ctypes.byref(found))
-
-    def queue() -> Any:
-        with lock:
-            if not ask() and found.value == usual:
-                return launch()
-        return NOT_AS_GRAPH
-
-    return queue
-
-
 def _destroy(ready: ctypes.c_void_p, context: ctypes.c_void_p) -> None:
-    with inside(context):
+    with suppress(LaunchError), inside(context):  # the context may be gone, and the graph with it
         driver().cuGraphExecDestroy(ready)  # not before what is queued has ended

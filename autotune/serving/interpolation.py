@@ -21,6 +21,10 @@ from autotune.serving.matching import Query, stale_reasons
 from autotune.serving.portability import Slowdown
 from autotune.serving.validity import KernelOnDevice
 
+# Half-way, a variant without a time counts as so many times as slow as the slowest with one: it was far
+# slower at the sizes beside, or failed.
+UNTIMED = 1.2
+
 
 class Row(NamedTuple):
     """The times of configurations at one size that was swept, relative to the best one there."""
@@ -42,9 +46,9 @@ def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[Row]:
     """
     rows = [Row(entry.sizes, entry.relative_times) for entry in swept]
     for sizes, times in table.halfway:
-        timed = {config: time for config, time in zip(table.configs, times, strict=True) if time is not None}
-        if timed:
-            rows.append(Row(sizes, timed))
+        slower = UNTIMED * max((time for time in times if time is not None), default=1.0)
+        relative = (slower if time is None else time for time in times)
+        rows.append(Row(sizes, dict(zip(table.configs, relative, strict=True))))
     return rows
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 from autotune.core.records import Config, KernelRecord, Sizes, VariantTable
@@ -129,6 +129,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     of_type: dict[str, list[SweepProblem]] = {}
     for problem in problems:
         of_type.setdefault(problem.task.space.problem.dtype, []).append(problem)
+    between = {dtype: halfway([problem.task for problem in own]) for dtype, own in of_type.items()}
+    swept_tasks = (*tasks, *chain.from_iterable(between.values()))
     for dtype, own in of_type.items():
         for wider in _wider_tables(own, root):
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
@@ -143,7 +145,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             for problem in order:
                 task = problem.task
                 share = _part(options, _share(problem, done, len(own)))
-                make = partial(_searcher, problem, problems, done, share, pool)
+                make = partial(_searcher, problem, swept_tasks, done, share, pool)
                 searcher, known = make(), _known(problem, done)
                 if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
                     searcher = FewerLaunchesFirst(known, make)
@@ -154,9 +156,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                     problem.resumed = context.evaluator.resumed
                 pool.learn(task.space, problem.tried)
                 done.append(problem)
-            between = map(SweepProblem, halfway([problem.task for problem in own]))
-            each = _part(options, 1 / len(own))
-            candidates = Candidates(own, between, each, observer, processes, root)
+            part = _part(options, 1 / len(own))
+            candidates = Candidates(own, map(SweepProblem, between[dtype]), part, observer, processes, root)
             candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
             candidates.spread()
             for problem in own:  # for later element types
@@ -233,9 +234,12 @@ def _part(options: Options, share: float) -> Options:
 
 
 def _sources(
-    problem: SweepProblem, problems: Sequence[SweepProblem], done: Sequence[SweepProblem], options: Options
+    problem: SweepProblem, tasks: Iterable[TuningTask], done: Sequence[SweepProblem], options: Options
 ) -> tuple[SourceResults, ...]:
-    """The results of the nearest problems of the sweep; for its first one, those of earlier searches."""
+    """The results of the nearest problems of the sweep; for its first one, those of earlier searches.
+
+    Earlier results of the sweep's own tasks do not count: so it resumes as it began.
+    """
     task = problem.task
     if done:
         nearest = sorted(done, key=lambda one: _distance(one, problem))[:MAX_NEIGHBOURS]
@@ -250,7 +254,7 @@ def _sources(
         )
     if not options.transfer:
         return ()
-    return gather(task, options, ignored=(one.task for one in problems))
+    return gather(task, options, ignored=tasks)
 
 
 def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
@@ -266,7 +270,7 @@ def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
 
 def _searcher(
     problem: SweepProblem,
-    problems: Sequence[SweepProblem],
+    tasks: Iterable[TuningTask],
     done: Sequence[SweepProblem],
     options: Options,
     pool: Pool,
@@ -281,7 +285,7 @@ def _searcher(
     if engine == "surrogate" and done:
         first = [task.spec.default, *(config for source in tried for config, _ in source.results)]
         return PooledSearch(pool, first, stop_when_unlikely=stops)
-    sources = (*tried, *_sources(problem, problems, done, options))
+    sources = (*tried, *_sources(problem, tasks, done, options))
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
 
 
@@ -299,7 +303,7 @@ def _record(results: Sequence[Result], options: Options) -> KernelRecord:
 def _table(
     problems: Sequence[SweepProblem],
     swept: Sequence[Row],
-    between: Sequence[Row],
+    halfway: Sequence[Row],
     max_variants: int,
     kernel: KernelOnDevice,
 ) -> VariantTable:
@@ -308,7 +312,7 @@ def _table(
     Args:
         problems: Those of all element types.
         swept: For each of its own, the times of the candidates.
-        between: The same for sizes half-way between these.
+        halfway: The same for sizes half-way between these.
         max_variants: The most variants.
         kernel: Tells which launches configurations have.
     """
@@ -318,12 +322,12 @@ def _table(
         for trial in problem.searched:
             if sizes not in (known := found_at.setdefault(trial.config, [])):
                 known.append(sizes)
-    configs = tuple(cover((*swept, *between), max_variants))
+    configs = tuple(cover((*swept, *halfway), max_variants))
     return VariantTable(
         dtype=kernel.dtype,
         sizes=tuple(row.sizes for row in swept),
         configs=configs,
-        left_out=left_out_slowdowns(swept, between, found_at, max_variants, kernel.launched),
+        left_out=left_out_slowdowns(swept, halfway, found_at, max_variants, kernel.launched),
         data=problems[0].task.space.problem.data,
-        halfway=tuple((row.sizes, tuple(map(row.relative_times.get, configs))) for row in between),
+        halfway=tuple((row.sizes, tuple(map(row.relative_times.get, configs))) for row in halfway),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import prod
@@ -12,6 +12,7 @@ from pathlib import Path
 from autotune.core.records import Config
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Failure, Trial
+from autotune.errors import InputError, SetupError
 from autotune.evaluation.buffers import device_bytes
 from autotune.processes.machine_load import cpu_times
 from autotune.serving.interpolation import Row
@@ -25,7 +26,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import Result
 from autotune.tuning.shared_processes import Processes
-from autotune.tuning.stored_checks import StoredChecks
+from autotune.tuning.stored_checks import FINDINGS, StoredChecks
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
 
@@ -81,23 +82,32 @@ class Candidates:
         """
         self._problems = problems
         self.configs: list[Config] = []
-        self._seed, self._limit_s = options.seed, options.budget.seconds
+        self._seed, self._limit_s, self._is_fresh = options.seed, options.budget.seconds, options.fresh
         self._options = replace(options, budget=Budget(), fresh=False)
         self._observer, self._processes, self._root = observer, processes, root
         self._checks = StoredChecks()
         self._failures: dict[Config, Failure] = {}  # found by these checks
-        self._halfway = [problem for problem in halfway if not self._is_large(problem)]
+        self._halfway = list(filter(self._is_small, halfway))
         self._all = sorted((*problems, *self._halfway), key=lambda problem: problem.elements)
 
     def choose(self, limit: int, each: int) -> None:
         """Choose, by all trials, those that together lose least at all sizes, and the best of each size.
+
+        None that is wrong or crashes at one of the sizes, whether it was searched or is half-way.
 
         Args:
             limit: The most that together lose least.
             each: How many of the best of each size.
         """
         best = (trial.config for problem in self._problems for trial in finalists(problem.tried, each))
-        self.configs = list(dict.fromkeys([*cover(_rows(self._all), limit), *best]))
+        wrong = {
+            trial.config
+            for problem in self._all
+            for trial in problem.tried
+            if trial.status in FINDINGS and not trial.by_machine
+        }
+        chosen = dict.fromkeys([*cover(_rows(self._all, wrong), limit), *best])
+        self.configs = [config for config in chosen if config not in wrong]
 
     def check(self, checks_s: float) -> None:
         """Keep those that pass the checks before storing, which may take `checks_s`.
@@ -134,19 +144,29 @@ class Candidates:
         """Verify and time what has not been tried at a size."""
         tried = [trial.config for trial in problem.tried]
         new = [config for config in configs if config in problem.task.space and config not in tried]
-        if new:
-            with self._context(problem.task) as context:
+        if not new:
+            return
+        is_halfway = problem in self._halfway
+        is_fresh = self._is_fresh and is_halfway and not tried
+        try:
+            with self._context(problem.task, is_fresh=is_fresh) as context:
                 note = f"sweep: the best of nearby sizes at {problem.label}"
                 best = [trial.config for trial in finalists(problem.tried, 1)]  # is timed beside the others
                 self._observer.started(problem.task, len(best) + len(new), context.journal, note)
                 problem.tried += tuple(context.evaluator([*best, *new])[len(best) :])
+        except (InputError, SetupError) as error:
+            if not is_halfway:
+                raise
+            self._leave_out(problem, error)
+            self._halfway.remove(problem)
 
     def halfway_rows(self) -> list[Row]:
         """The times of the candidates at the sizes half-way between those that were swept."""
         found = []
         for sizes, times in _rows(self._halfway):
             known = {config: times[config] for config in self.configs if config in times}
-            found += [Row(sizes, known)] if known else []
+            best = min(known.values(), default=1.0)
+            found += [Row(sizes, {config: time / best for config, time in known.items()})] if known else []
         return found
 
     def conclude(self, problem: SweepProblem, number: str) -> Result:
@@ -177,15 +197,29 @@ class Candidates:
         default = self._processes.maker(task).make(task.spec.default)
         return device_bytes(default.problem) > LARGE_BYTES
 
-    def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
-        return open_context(task, self._options, self._observer, POLICY, self._processes)
+    def _is_small(self, problem: SweepProblem) -> bool:
+        """Whether a problem half-way takes little time; not if its inputs cannot be made."""
+        try:
+            return not self._is_large(problem)
+        except (InputError, SetupError) as error:
+            self._leave_out(problem, error)
+            return False
+
+    def _leave_out(self, problem: SweepProblem, error: Exception) -> None:
+        """Tell why nothing is timed at a size half-way, which nobody asked for."""
+        self._observer.warn(f"half-way between two sizes, at {problem.label}, nothing is timed: {error}")
+
+    def _context(self, task: TuningTask, *, is_fresh: bool = False) -> AbstractContextManager[TuningContext]:
+        options = replace(self._options, fresh=is_fresh)
+        return open_context(task, options, self._observer, POLICY, self._processes)
 
 
-def _rows(problems: Iterable[SweepProblem]) -> list[Row]:
-    """The relative times of all that was tried at some sizes; none for a size where nothing has a time."""
+def _rows(problems: Iterable[SweepProblem], wrong: Collection[Config] = ()) -> list[Row]:
+    """The relative times of what was tried at some sizes and is not wrong; none where nothing has a time."""
     rows = []
     for problem in problems:
-        times_ms = {trial.config: trial.time_ms for trial in problem.tried if trial.time_ms}
+        tried = (trial for trial in problem.tried if trial.config not in wrong)
+        times_ms = {trial.config: trial.time_ms for trial in tried if trial.time_ms}
         best_ms = min(times_ms.values(), default=0.0)
         times = {config: time_ms / best_ms for config, time_ms in times_ms.items()}
         rows += [Row(problem.task.space.problem.sizes, times)] if times else []

@@ -9,14 +9,14 @@ from math import exp, log
 from autotune.core.records import Config, Sizes
 from autotune.serving.interpolation import Row, in_order
 
-WORTH = 1.01  # a further variant must be at least this many times as fast at a size, or half-way between two
+WORTH = 1.01  # a further variant must be at least this many times as fast at a size, or between two of them
 
 
 def cover(rows: Sequence[Row], limit: int) -> list[Config]:
     """Choose at most `limit` configurations that together lose least at all sizes, the most useful first.
 
     Each one is the configuration that lowers the sum of the logarithms of the slowdowns most: at the sizes,
-    and half-way between two neighbours, where both count half. A configuration without a time at a size
+    and between two neighbours, where both count half. A configuration without a time at a size
     counts there as slower than the slowest one that has a time. Source: the greedy algorithm for k-medians,
     Cornuejols, Fisher and Nemhauser, Management Science 23 (1977).
     """
@@ -51,7 +51,7 @@ def neighbours(sizes: Sequence[Sizes]) -> list[tuple[int, int]]:
 
 def left_out_slowdowns(
     swept: Sequence[Row],
-    between: Sequence[Row],
+    halfway: Sequence[Row],
     found_at: Mapping[Config, Sequence[Sizes]],
     limit: int,
     launched: Callable[[Config, Sizes], object],
@@ -62,7 +62,7 @@ def left_out_slowdowns(
 
     Args:
         swept: The sizes that were swept, with the times of all candidates.
-        between: The sizes between them, with the times that are known there.
+        halfway: The sizes half-way between them, with the times that are known there.
         found_at: The sizes at which each candidate was proposed; what only the size left out proposed does
             not take part.
         limit: The most variants.
@@ -72,7 +72,7 @@ def left_out_slowdowns(
     for row in swept:
         known = (
             Row(other.sizes, {c: t for c, t in other.relative_times.items() if [*found_at[c]] != [row.sizes]})
-            for other in (*swept, *between)
+            for other in (*swept, *halfway)
             if other is not row
         )
         others = [other for other in known if other.relative_times]

@@ -164,7 +164,7 @@ def test_a_time_half_way_decides_between_variants_that_are_alike_at_the_sizes(sw
         served[times] = [one["VECTOR"] for one in found]
     fast, safe = 2, 1
     assert served[1.5, 1.0] == [fast, safe, safe, safe, fast]
-    assert served[None, 1.0] == [fast] * 5  # all that is known there is equal
+    assert served[None, 1.0] == [fast, fast, safe, fast, fast]
     assert served[None, None] == [fast] * 5
 
 

@@ -1,0 +1,74 @@
+/* The calls of the CUDA driver that launches need: it notes the first argument of every kernel that runs. */
+#include <stdlib.h>
+
+enum { MOST = 10000, INVALID_HANDLE = 400, UNSUPPORTED = 801 };
+
+typedef struct {
+    unsigned long long values[16];
+    int count;
+} Graph;
+
+unsigned long long ran[MOST];
+int runs, graph_launches, graphs_alive, is_refused, is_captured, launch_status;
+size_t context, own_context = 7;
+static Graph *recording;
+static void *recorded_stream;
+static size_t outer_context;
+
+static void run(unsigned long long value) { ran[runs++ % MOST] = value; }
+
+int cuStreamCreate(void **stream, unsigned flags) { *stream = malloc(1); return 0; }
+int cuStreamDestroy_v2(void *stream) { free(stream); return 0; }
+int cuThreadExchangeStreamCaptureMode(int *mode) { return 0; }
+int cuMemcpyDtoDAsync_v2(size_t to, size_t from, size_t size_bytes, void *stream) { return 0; }
+int cuCtxGetCurrent(size_t *found) { *found = context; return 0; }
+int cuCtxPushCurrent_v2(size_t pushed) { outer_context = context; context = pushed; return 0; }
+int cuCtxPopCurrent_v2(size_t *popped) { *popped = context; context = outer_context; return 0; }
+int cuStreamIsCapturing(void *stream, int *found) { *found = is_captured; return 0; }
+
+int cuStreamBeginCapture_v2(void *stream, int mode)
+{
+    if (is_refused) return UNSUPPORTED;
+    recording = calloc(1, sizeof *recording);
+    recorded_stream = stream;
+    return 0;
+}
+
+int cuStreamEndCapture(void *stream, Graph **graph)
+{
+    *graph = recording;
+    recording = NULL;
+    return 0;
+}
+
+int cuGraphInstantiateWithFlags(Graph **ready, const Graph *graph, unsigned long long flags)
+{
+    *ready = malloc(sizeof **ready);
+    **ready = *graph;
+    ++graphs_alive;
+    return 0;
+}
+
+int cuGraphDestroy(Graph *graph) { free(graph); return 0; }
+int cuGraphExecDestroy(Graph *ready) { free(ready); --graphs_alive; return 0; }
+
+int cuGraphLaunch(const Graph *ready, void *stream)
+{
+    if (launch_status) return launch_status;
+    ++graph_launches;
+    for (int i = 0; i < ready->count; ++i) run(ready->values[i]);
+    return 0;
+}
+
+struct config {
+    unsigned grid[3], block[3], shared_bytes;
+    void *stream;
+};
+
+int cuLaunchKernelEx(const struct config *config, void *function, unsigned long long **arguments, void **extra)
+{
+    if (context != own_context) return INVALID_HANDLE;
+    if (recording && config->stream == recorded_stream) recording->values[recording->count++] = *arguments[0];
+    else run(*arguments[0]);
+    return 0;
+}

@@ -1,0 +1,149 @@
+"""Bound and repeated launches as graphs, on a double of the CUDA driver; tests/gpu has them on GPUs."""
+
+import ctypes
+import gc
+import shutil
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from autotune.core.records import Launch
+from autotune.runtime import cuda, cuda_context, launch_graph
+from autotune.runtime.packages import LEGACY, PER_THREAD
+from autotune.runtime.prepared import CallPlan, Workspace
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
+OUT_OF_MEMORY = 2
+CONTEXT, OTHER_CONTEXT, STREAM = 7, 8, 4096
+STEP = Launch("add", (4, 1, 1), (32, 1, 1), 0, ("x",))
+
+
+class Double:
+    """The double, with its counters as attributes."""
+
+    def __init__(self, library):
+        self.library = library
+
+    def __getattr__(self, name):
+        return ctypes.c_int.in_dll(self.library, name).value
+
+    def set(self, **values):
+        for name, value in values.items():
+            ctypes.c_int.in_dll(self.library, name).value = value
+
+    def enter(self, context):
+        ctypes.c_size_t.in_dll(self.library, "context").value = context
+
+    @property
+    def ran(self):
+        """The first arguments of the kernels that ran, in order."""
+        return list((ctypes.c_uint64 * 10_000).in_dll(self.library, "ran")[: self.runs])
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    source, built = Path(__file__).with_name("driver_double.c"), tmp_path / "double.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(built), str(source)], check=True)
+    library = ctypes.CDLL(str(built))
+    for module in (cuda, cuda_context, launch_graph):
+        monkeypatch.setattr(module, "driver", lambda: library)
+    monkeypatch.setattr(cuda_context, "error_name", str)
+    monkeypatch.setattr(cuda, "_REPEATS", 3)
+    double = Double(library)
+    double.enter(CONTEXT)
+    yield double
+    gc.collect()  # before the library is gone
+    assert double.graphs_alive == 0
+
+
+def prepare(stream, launches=(STEP,), make=cuda._Prepared, **plan):
+    """The launches of a kernel with one array, on a program that is not read."""
+    program = SimpleNamespace(
+        cubins=SimpleNamespace(completed=lambda step: step), function=lambda step: ctypes.c_void_p(5)
+    )
+    whole = CallPlan(("x",), {}, (), (), launches, **plan)
+    more = () if make is cuda._Prepared else (Workspace(),)
+    return make(program, whole, ctypes.c_void_p(CONTEXT), stream, *more)
+
+
+def call(bound):
+    if status := bound.queue():
+        bound.finish(status)
+
+
+@pytest.mark.parametrize("make", [cuda._Prepared, cuda._PreparedWithMemory])
+@pytest.mark.parametrize("stream", [LEGACY, STREAM])
+def test_a_bound_kernel_is_one_graph(driver, stream, make):
+    bound = prepare(stream, (STEP, STEP), make).bind([11])
+    assert driver.ran == [] and driver.graphs_alive == 1
+    call(bound)
+    call(bound)
+    assert driver.ran == [11] * 4 and driver.graph_launches == 2
+
+
+def test_a_bound_kernel_is_queued_one_by_one_in_a_capture(driver):
+    bound = prepare(STREAM).bind([11])
+    driver.set(is_captured=1)
+    call(bound)
+    driver.set(is_captured=0)
+    assert driver.ran == [11] and driver.graph_launches == 0
+
+
+def test_on_the_default_stream_of_another_context_it_runs_in_its_own(driver):
+    bound = prepare(LEGACY).bind([11])
+    driver.enter(OTHER_CONTEXT)
+    call(bound)
+    assert driver.ran == [11] and driver.graph_launches == 0
+    driver.enter(CONTEXT)
+    call(bound)
+    assert driver.ran == [11, 11] and driver.graph_launches == 1
+
+
+@pytest.mark.parametrize(
+    ("stream", "changed"),
+    [(STREAM, {"is_refused": 1}), (STREAM, {"launch_status": OUT_OF_MEMORY}), (PER_THREAD, {})],
+)
+def test_without_a_graph_launches_go_on(driver, stream, changed):
+    driver.set(**changed)
+    prepared = prepare(stream)
+    call(prepared.bind([11]))
+    for _ in range(8):
+        prepared.run([12])
+    assert driver.ran == [11, *[12] * 8] and driver.graph_launches == 0
+
+
+@pytest.mark.parametrize("make", [cuda._Prepared, cuda._PreparedWithMemory])
+def test_calls_that_repeat_become_a_graph_until_other_arrays_do(driver, make):
+    prepared = prepare(STREAM, make=make)
+    passed = [1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 2, 2, 2, 2, 2, 2, 1]
+    as_graph = []
+    for value in passed:
+        before = driver.graph_launches
+        prepared.run([value])
+        as_graph.append(driver.graph_launches > before)
+    assert driver.ran == passed
+    assert [place for place, one in enumerate(as_graph) if one] == [7, 8, 10, 14, 15, 16]
+    assert driver.graphs_alive == 1
+
+
+def test_repeated_calls_make_a_limited_number_of_graphs(driver, monkeypatch):
+    monkeypatch.setattr(cuda, "_MAX_GRAPHS", 2)
+    kept = [prepare(STREAM) for _ in range(4)]
+    for prepared in kept:
+        for _ in range(6):
+            prepared.run([5])
+    assert driver.graphs_alive == 2 and driver.ran == [5] * 24
+
+
+def test_a_graph_is_freed_with_the_bound_function_or_the_kernel(driver):
+    prepared = prepare(STREAM)
+    bound = prepared.bind([1])
+    for _ in range(6):
+        prepared.run([2])
+    assert driver.graphs_alive == 2
+    del bound
+    assert driver.graphs_alive == 1
+    del prepared
+    assert driver.graphs_alive == 0
