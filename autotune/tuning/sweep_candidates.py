@@ -87,6 +87,7 @@ class Candidates:
         self._observer, self._processes, self._root = observer, processes, root
         self._checks = StoredChecks()
         self._failures: dict[Config, Failure] = {}  # found by these checks
+        self._left_out: set[SweepProblem] = set()  # of those half-way
         self._halfway = list(filter(self._is_small, halfway))
         self._all = sorted((*problems, *self._halfway), key=lambda problem: problem.elements)
 
@@ -144,7 +145,7 @@ class Candidates:
         """Verify and time what has not been tried at a size."""
         tried = [trial.config for trial in problem.tried]
         new = [config for config in configs if config in problem.task.space and config not in tried]
-        if not new:
+        if not new or problem in self._left_out:
             return
         is_halfway = problem in self._halfway
         is_fresh = self._is_fresh and is_halfway and not tried
@@ -158,7 +159,6 @@ class Candidates:
             if not is_halfway:
                 raise
             self._leave_out(problem, error)
-            self._halfway.remove(problem)
 
     def halfway_rows(self) -> list[Row]:
         """The times of the candidates at the sizes half-way between those that were swept."""
@@ -206,7 +206,8 @@ class Candidates:
             return False
 
     def _leave_out(self, problem: SweepProblem, error: Exception) -> None:
-        """Tell why nothing is timed at a size half-way, which nobody asked for."""
+        """Time nothing at a size half-way, which nobody asked for, and tell why."""
+        self._left_out.add(problem)
         self._observer.warn(f"half-way between two sizes, at {problem.label}, nothing is timed: {error}")
 
     def _context(self, task: TuningTask, *, is_fresh: bool = False) -> AbstractContextManager[TuningContext]:

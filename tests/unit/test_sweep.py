@@ -241,6 +241,49 @@ def test_several_sizes_that_vary_have_nothing_half_way(folder):
     assert halfway_of(folder, n=[500, 2000], m=[8]) == [{"n": 1000, "m": 8}]
 
 
+SHORT = ("--sweep", "n=500:2000:x4", "--budget", "18")
+
+
+def test_a_fresh_sweep_of_an_edited_kernel_times_anew_half_way(folder):
+    folder.search(*SHORT)
+    journal = folder.path / "runs/double.fake-gpu.n1000.int32.jsonl"
+    header = journal.read_text().splitlines()[0]
+    folder.write(KERNEL + "# edited\n")
+    assert "--fresh" in folder.run("search", "double.yaml", "--device", "fake", *SHORT).stderr
+    folder.search(*SHORT, "--fresh")
+    assert journal.read_text().splitlines()[0] != header and trials(folder)[journal.name] > 0
+
+
+def test_what_is_wrong_half_way_is_no_variant(folder):
+    assert [one["A"] for one in folder.search(*SHORT)["tables"][0]["variants"]] == [5]
+    folder.write(KERNEL.replace("    return", "    if A == 5 and n == 1000:\n        y[0] ^= 1\n    return"))
+    found = folder.search(*SHORT, "--fresh")
+    assert all(one["A"] in (4, 6) for one in found["tables"][0]["variants"])
+
+
+def test_a_size_half_way_that_a_reference_refuses_is_left_out(folder):
+    reference = folder.path / "reference.py"
+    refused = "(inputs, sizes):\n    assert sizes['n'] != 1000, 'no such size'\n"
+    reference.write_text(reference.read_text().replace("(inputs, sizes):\n", refused))
+    done = folder.run("search", "double.yaml", "--device", "fake", *SHORT)
+    assert done.returncode == 0, done.stderr
+    assert "warning: half-way between two sizes, at n=1000, int32, nothing is timed: " in done.stderr
+    assert "no such size" in done.stderr
+    stored = json.loads(next(folder.path.glob("cache/*/double.json")).read_text())
+    assert len(stored["entries"]) == 2 and "halfway" not in stored["variants"][0]
+
+
+def test_a_sweep_does_not_start_from_what_it_timed_half_way(folder):
+    folder.edit("  A: [1, 2, 3, 4, 5, 6]", f"  A: {[*range(1, 41)]}")
+    folder.edit("A + B <= 7", "A + B <= 41")
+    folder.write(KERNEL.replace("A - 5", "A - 33"))
+    command = ("--sweep", "n=500:32000:x4", "--budget", "24", "--engine", "surrogate")
+    folder.search(*command)
+    counts = trials(folder)
+    folder.search(*command)
+    assert trials(folder) == counts
+
+
 TWO_TYPES = """\
 def double(grid, block, x, y, n):
     is_wide = x.size > 4 * n
