@@ -71,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _interrupted(words: Sequence[str]) -> int:
     resumes = bool(words) and words[0] in _RESUMING
-    return _fail("interrupted; the same command resumes" if resumes else "interrupted", 130)
+    how = "the same command without --fresh" if "--fresh" in words else "the same command"
+    return _fail(f"interrupted; {how} resumes" if resumes else "interrupted", 130)
 
 
 def _say_starting(words: Sequence[str]) -> None:

@@ -80,7 +80,8 @@ def _variants(one: VariantTable) -> str:
         bound = "their slowdown is not known: too few sizes"
     else:
         bound = (
-            f"what is served takes at most {expected:.2f} times the best possible time, in nine of ten cases"
+            f"what is served takes at most {expected:.2f} times what a search of that size finds, in nine of "
+            "ten cases"
         )
     head = (
         f"{one.dtype}: {count_text(len(one.configs), 'variant')} for all sizes between; {bound} "

@@ -151,7 +151,8 @@ class Candidates:
         is_fresh = self._is_fresh and is_halfway and not tried
         try:
             with self._context(problem.task, is_fresh=is_fresh) as context:
-                note = f"sweep: the best of nearby sizes at {problem.label}"
+                where = f"{problem.label}, half-way" if is_halfway else problem.label
+                note = f"sweep: the best of nearby sizes at {where}"
                 best = [trial.config for trial in finalists(problem.tried, 1)]  # is timed beside the others
                 self._observer.started(problem.task, len(best) + len(new), context.journal, note)
                 problem.tried += tuple(context.evaluator([*best, *new])[len(best) :])

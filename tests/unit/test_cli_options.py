@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.cli import devices, main, options
+from autotune.cli import devices, main, options, search
 from autotune.cli.parsing import parser
 from autotune.core.trials import Budget, Objective
 from autotune.searchers import engine_names
@@ -125,3 +125,13 @@ def test_an_interrupt_that_an_import_turns_into_an_error_is_one_line(monkeypatch
     finally:
         signal.signal(signal.SIGINT, handler)
     assert capsys.readouterr().err == "autotune: interrupted\n"
+
+
+@pytest.mark.parametrize(("more", "resumes"), [((), ""), (("--fresh",), " without --fresh")])
+def test_an_interrupted_search_says_which_command_resumes(monkeypatch, capsys, more, resumes):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "run", interrupted)
+    assert main(["search", "reduce", *more]) == 130
+    assert capsys.readouterr().err == f"autotune: interrupted; the same command{resumes} resumes\n"
