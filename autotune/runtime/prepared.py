@@ -71,7 +71,8 @@ class Bound(NamedTuple):
 
     Attributes:
         queue: Queues the launches. What it returns goes to `finish`, unless it is None or 0.
-        finish: Returns the event of a queue; raises LaunchError for the status of a driver.
+        finish: Returns the event of a queue; for the status of a driver, queues the launches in another way,
+            or raises LaunchError.
     """
 
     queue: Callable[[], Any]

@@ -115,22 +115,15 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
         WriteError: A journal or the cache cannot be written.
     """
     began_s, first = time.perf_counter(), tasks[0]
-    if scoring_of(first, options).objective is not Objective.TIME:
-        raise InputError("a sweep minimizes the time; leave out --objective, or give --objective time")
-    if options.journal is not None:
-        raise InputError("a sweep has a journal for each size, in runs/; leave out --journal")
-    for task in tasks:
-        require_valid_default(task)
-    root = writable_root(options.cache)
-    check_writable(root, first.device, first.spec.kernel)
+    root = _checked_root(tasks, options)
     if warning := namesake(first, root):
         observer.warn(warning)
     problems, pool = [SweepProblem(task) for task in tasks], Pool([task.space for task in tasks])
     of_type: dict[str, list[SweepProblem]] = {}
     for problem in problems:
         of_type.setdefault(problem.task.space.problem.dtype, []).append(problem)
-    between = {dtype: halfway([problem.task for problem in own]) for dtype, own in of_type.items()}
-    swept_tasks = (*tasks, *chain.from_iterable(between.values()))
+    halfway_tasks = {dtype: halfway([problem.task for problem in own]) for dtype, own in of_type.items()}
+    all_tasks = (*tasks, *chain.from_iterable(halfway_tasks.values()))
     for dtype, own in of_type.items():
         for wider in _wider_tables(own, root):
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
@@ -145,7 +138,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             for problem in order:
                 task = problem.task
                 share = _part(options, _share(problem, done, len(own)))
-                make = partial(_searcher, problem, swept_tasks, done, share, pool)
+                make = partial(_searcher, problem, all_tasks, done, share, pool)
                 searcher, known = make(), _known(problem, done)
                 if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
                     searcher = FewerLaunchesFirst(known, make)
@@ -156,8 +149,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                     problem.resumed = context.evaluator.resumed
                 pool.learn(task.space, problem.tried)
                 done.append(problem)
-            part = _part(options, 1 / len(own))
-            candidates = Candidates(own, map(SweepProblem, between[dtype]), part, observer, processes, root)
+            between, part = map(SweepProblem, halfway_tasks[dtype]), _part(options, 1 / len(own))
+            candidates = Candidates(own, between, part, observer, processes, root)
             candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
             candidates.spread()
             for problem in own:  # for later element types
@@ -175,6 +168,19 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 store(root, first.device, replace(record, entries=(), variants=(table,)))
                 tables.append(table)
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
+
+
+def _checked_root(tasks: Sequence[TuningTask], options: Options) -> Path:
+    """The cache folder, once all input is checked; raises InputError or WriteError."""
+    if scoring_of(tasks[0], options).objective is not Objective.TIME:
+        raise InputError("a sweep minimizes the time; leave out --objective, or give --objective time")
+    if options.journal is not None:
+        raise InputError("a sweep has a journal for each size, in runs/; leave out --journal")
+    for task in tasks:
+        require_valid_default(task)
+    root = writable_root(options.cache)
+    check_writable(root, tasks[0].device, tasks[0].spec.kernel)
+    return root
 
 
 def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantTable]:

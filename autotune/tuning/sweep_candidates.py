@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import prod
@@ -107,7 +107,8 @@ class Candidates:
             for trial in problem.tried
             if trial.status in FINDINGS and not trial.by_machine
         }
-        chosen = dict.fromkeys([*cover(_rows(self._all, wrong), limit), *best])
+        right = _rows(self._all, lambda config: config not in wrong)
+        chosen = dict.fromkeys([*cover(right, limit), *best])
         self.configs = [config for config in chosen if config not in wrong]
 
     def check(self, checks_s: float) -> None:
@@ -163,12 +164,7 @@ class Candidates:
 
     def halfway_rows(self) -> list[Row]:
         """The times of the candidates at the sizes half-way between those that were swept."""
-        found = []
-        for sizes, times in _rows(self._halfway):
-            known = {config: times[config] for config in self.configs if config in times}
-            best = min(known.values(), default=1.0)
-            found += [Row(sizes, {config: time / best for config, time in known.items()})] if known else []
-        return found
+        return _rows(self._halfway, self.configs.__contains__)
 
     def conclude(self, problem: SweepProblem, number: str) -> Result:
         """The last round at one size, with the best of its own and of others; `number` is for progress."""
@@ -216,11 +212,11 @@ class Candidates:
         return open_context(task, options, self._observer, POLICY, self._processes)
 
 
-def _rows(problems: Iterable[SweepProblem], wrong: Collection[Config] = ()) -> list[Row]:
-    """The relative times of what was tried at some sizes and is not wrong; none where nothing has a time."""
+def _rows(problems: Iterable[SweepProblem], counts: Callable[[Config], bool] = lambda _: True) -> list[Row]:
+    """The relative times at some sizes of the configurations that count; none where none has a time."""
     rows = []
     for problem in problems:
-        tried = (trial for trial in problem.tried if trial.config not in wrong)
+        tried = (trial for trial in problem.tried if counts(trial.config))
         times_ms = {trial.config: trial.time_ms for trial in tried if trial.time_ms}
         best_ms = min(times_ms.values(), default=0.0)
         times = {config: time_ms / best_ms for config, time_ms in times_ms.items()}
