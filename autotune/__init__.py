@@ -61,9 +61,8 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     for module, names in _MODULES.items():
         if name in names:
-            from importlib import import_module
-
-            value = getattr(import_module(f"autotune.{module}"), name)
+            # importlib would be loaded for this alone; best_config is to load as little as it can
+            value = getattr(__import__(f"autotune.{module}", fromlist=names), name)
             globals()[name] = value
             return value
     raise AttributeError(f"module 'autotune' has no attribute {name!r}")
