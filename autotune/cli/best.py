@@ -82,7 +82,8 @@ def best_json(best: Best) -> dict[str, Any]:
 
 def best_text(best: Best) -> str:
     """The configuration, how well it fits, what is stale, and the compiler flags in the last line."""
-    time_text = f"{best.time_ms:.4g} ms" if best.time_ms is not None else "not timed"
+    there = "" if best.match.tier is Tier.EXACT else " there"
+    time_text = f"{best.time_ms:.4g} ms{there}" if best.time_ms is not None else "not timed"
     lines = [str(best.config), f"{best.match.tier.value}: {best.match.detail} ({time_text})"]
     if best.expected_slowdown is None:
         lines.append("expected slowdown: unknown")

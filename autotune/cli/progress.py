@@ -163,6 +163,8 @@ class SearchProgress(_Progress):
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Say what will be searched and where trials go, and count trials from now on."""
         space = task.space
+        if note:
+            self._say(note)
         if journal.path not in self._journals:  # a sweep comes back to its sizes
             self._journals.add(journal.path)
             self._say(
@@ -170,8 +172,6 @@ class SearchProgress(_Progress):
                 f"{space.cartesian:,} configurations"
             )
             self._say(f"trials go to {journal.path}")
-        if note:
-            self._say(note)
         if journal.warning:
             self.warn(journal.warning)
         self._best_ms = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.console import Group
@@ -11,8 +12,9 @@ from rich.table import Table
 from autotune.cli.search_summary import late_checks, result_json, uncompared
 from autotune.cli.tables import UNKNOWN, cell, ratio_cell, table
 from autotune.cli.texts import rate_text
-from autotune.core.records import Config, Tier, VariantTable
+from autotune.core.records import NOISY, Config, Tier, VariantTable
 from autotune.core.text import count_text, ratio_text, table_sizes
+from autotune.serving.interpolation import Row, rows_of
 from autotune.serving.portability import Slowdown, expected_slowdown
 from autotune.tuning.sweep import Sweep
 
@@ -24,8 +26,11 @@ def sweep_text(found: Sweep) -> Group:
         f"{first.task.spec.kernel} on {first.task.device.name} ({first.task.address}): "
         f"{count_text(len(found.results), 'problem')}, {count_text(tried, 'trial')} in {found.seconds:.0f} s"
     )
-    last = (*uncompared(first), *late_checks(found.results), f"kept in {first.cache_file}")
-    return Group(head, _results(found), *map(_variants, found.tables), *last)
+    if resumed := sum(result.resumed for result in found.results):
+        head += f"; {resumed:,} of them were known from the journals"
+    variants = (_variants(one, _rows(found, one)) for one in found.tables)
+    last = (*uncompared(first), *_noise(found), *late_checks(found.results), f"kept in {first.cache_file}")
+    return Group(head, _results(found), *variants, *last)
 
 
 def sweep_json(found: Sweep) -> dict[str, Any]:
@@ -70,24 +75,57 @@ def _results(found: Sweep) -> Table:
 def _variant(of: VariantTable | None, relative_times: Mapping[Config, float]) -> tuple[str, str]:
     if of is None:
         return UNKNOWN, UNKNOWN
-    best = min(of.configs, key=lambda config: relative_times.get(config, float("inf")))
+    best = _best(of, relative_times)
     return str(of.configs.index(best) + 1), ratio_cell(relative_times.get(best))
 
 
-def _variants(one: VariantTable) -> str:
+def _best(one: VariantTable, relative_times: Mapping[Config, float]) -> Config:
+    """The variant that is the fastest at a size."""
+    return min(one.configs, key=lambda config: relative_times.get(config, float("inf")))
+
+
+def _rows(found: Sweep, one: VariantTable) -> list[Row]:
+    """The times of the variants at all sizes, also half-way, in the order of the sizes."""
+    pairs = zip(found.results, found.rows, strict=True)
+    swept = [row for result, row in pairs if result.task.space.problem.dtype == one.dtype]
+    return sorted([*swept, *rows_of(one, ())], key=lambda row: tuple(row.sizes.values()))
+
+
+def _noise(found: Sweep) -> list[str]:
+    """Warn if the machine was unsteady in some of the last rounds."""
+    noises = [noise for result in found.results if (noise := result.final.noise or 0.0) > NOISY]
+    if not noises:
+        return []
+    where = f"in {len(noises)} of {count_text(len(found.results), 'last round')}"
+    return [
+        f"warning the machine was unsteady {where}: up to {max(noises):.0%} noise between two timings of the "
+        "same binary; run the sweep again on a quiet machine"
+    ]
+
+
+def _variants(one: VariantTable, rows: Sequence[Row]) -> str:
     expected = _expected(one)
     if expected is None:
         bound = "their slowdown is not known: too few sizes"
     else:
         bound = (
             f"what is served takes at most {expected:.2f} times what a search of that size finds, in nine of "
-            "ten cases"
+            f"ten cases ({count_text(len(one.left_out), 'size')} left out in turn)"
         )
-    head = (
-        f"{one.dtype}: {count_text(len(one.configs), 'variant')} for all sizes between; {bound} "
-        f"({count_text(len(one.left_out), 'size')} left out in turn)"
-    )
-    return "\n".join([head, *(f"{number:>4}  {config}" for number, config in enumerate(one.configs, 1))])
+    lines = [f"{one.dtype}: {count_text(len(one.configs), 'variant')} for all sizes between; {bound}"]
+    for number, config in enumerate(one.configs, 1):
+        lines += [f"{number:>4}  fastest at {_best_at(one, rows, config)}", f"      {config}"]
+    return "\n".join(lines)
+
+
+def _best_at(one: VariantTable, rows: Sequence[Row], config: Config) -> str:
+    """At which sizes a variant is the fastest: `n=1,024 to n=8,192; n=65,536`."""
+    runs = []
+    for best, run in groupby(rows, lambda row: _best(one, row.relative_times)):
+        sizes = [table_sizes(row.sizes) for row in run]
+        if best == config:
+            runs.append(" to ".join(dict.fromkeys((sizes[0], sizes[-1]))))
+    return "; ".join(runs) or "none of the timed sizes"
 
 
 def _expected(one: VariantTable) -> float | None:

@@ -6,7 +6,7 @@ This module decides what a journal's header says, and it closes everything.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -103,6 +103,17 @@ def scoring_of(task: TuningTask, options: Options) -> Scoring:
         return Scoring(task.space, options.objective, options.own)
     own = task.spec.objective
     return Scoring(task.space, Objective.OWN if own else Objective.TIME, own or None)
+
+
+def start_over(tasks: Iterable[TuningTask], options: Options) -> None:
+    """Empty the journals of these tasks, as far as they have one.
+
+    Raises JournalError when one is in use, and WriteError when it cannot be written.
+    """
+    for task in tasks:
+        path = journal_file(task, options)
+        if path.exists():
+            Journal(path, _header(task), notes=journal_notes(task.spec), fresh=True).close()
 
 
 @contextmanager

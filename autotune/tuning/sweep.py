@@ -24,7 +24,7 @@ from autotune.serving.interpolation import Row
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
-from autotune.tuning.context import POLICY, open_context, scoring_of
+from autotune.tuning.context import POLICY, open_context, scoring_of, start_over
 from autotune.tuning.fewer_launches import FewerLaunchesFirst
 from autotune.tuning.finalists import finalists
 from autotune.tuning.halfway import halfway
@@ -128,6 +128,9 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
         for wider in _wider_tables(own, root):
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
+    if options.fresh:  # of all sizes at once, so that an interrupted sweep goes on with new trials only
+        start_over(all_tasks, options)
+        options = replace(options, fresh=False)
     done: list[SweepProblem] = []
     results: list[Result] = []
     rows: list[Row] = []

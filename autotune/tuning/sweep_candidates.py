@@ -82,8 +82,8 @@ class Candidates:
         """
         self._problems = problems
         self.configs: list[Config] = []
-        self._seed, self._limit_s, self._is_fresh = options.seed, options.budget.seconds, options.fresh
-        self._options = replace(options, budget=Budget(), fresh=False)
+        self._seed, self._limit_s = options.seed, options.budget.seconds
+        self._options = replace(options, budget=Budget())
         self._observer, self._processes, self._root = observer, processes, root
         self._checks = StoredChecks()
         self._failures: dict[Config, Failure] = {}  # found by these checks
@@ -149,9 +149,8 @@ class Candidates:
         if not new or problem in self._left_out:
             return
         is_halfway = problem in self._halfway
-        is_fresh = self._is_fresh and is_halfway and not tried
         try:
-            with self._context(problem.task, is_fresh=is_fresh) as context:
+            with self._context(problem.task) as context:
                 where = f"{problem.label}, half-way" if is_halfway else problem.label
                 note = f"sweep: the best of nearby sizes at {where}"
                 best = [trial.config for trial in finalists(problem.tried, 1)]  # is timed beside the others
@@ -207,9 +206,8 @@ class Candidates:
         self._left_out.add(problem)
         self._observer.warn(f"half-way between two sizes, at {problem.label}, nothing is timed: {error}")
 
-    def _context(self, task: TuningTask, *, is_fresh: bool = False) -> AbstractContextManager[TuningContext]:
-        options = replace(self._options, fresh=is_fresh)
-        return open_context(task, options, self._observer, POLICY, self._processes)
+    def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
+        return open_context(task, self._options, self._observer, POLICY, self._processes)
 
 
 def _rows(problems: Iterable[SweepProblem], counts: Callable[[Config], bool] = lambda _: True) -> list[Row]:

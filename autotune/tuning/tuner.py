@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.core.records import Config
-from autotune.core.text import hint
+from autotune.core.text import hint, size_text
 from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
 from autotune.processes.machine_load import CpuTimes, cpu_times
@@ -167,8 +167,10 @@ def require_valid_default(task: TuningTask) -> None:
     reasons = task.space.why_invalid(task.spec.default)
     if reasons:
         near = ", ".join(f"{name}: {value}" for name, value in task.space.nearest(task.spec.default).items())
+        sizes = task.space.problem.sizes
+        problem = f" for {size_text(sizes)}" if sizes else ""
         raise InputError(
-            f"{located(task.spec.path, 'default')}: default: not valid on {task.device.name}: "
+            f"{located(task.spec.path, 'default')}: default: not valid on {task.device.name}{problem}: "
             f"{'; '.join(reasons)}; write `default: {{{near}}}`, which is valid, or change the constraint"
         )
 

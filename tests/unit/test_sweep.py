@@ -57,15 +57,21 @@ def test_a_range_of_sizes_ends_in_variants_that_serve_what_lies_between(folder):
     counts = trials(folder)
     assert len(counts) == 5 and max(counts.values()) <= 20  # the others take part of the budget
     again = folder.run("search", "double.yaml", "--device", "fake", *command)
-    assert "int32: 2 variants for all sizes between; " in again.stdout
+    assert (
+        "int32: 2 variants for all sizes between; their slowdown is not known: too few sizes\n"
+        in again.stdout
+    )
+    assert "   1  fastest at n=2,000 to n=8,000\n      A=5 B=0\n" in again.stdout
+    assert "   2  fastest at n=500 to n=1,000\n      A=2 B=0\n" in again.stdout
+    assert " of them were known from the journals\n" in again.stdout
     assert trials(folder) == counts and again.stderr.count("trials go to ") == 5
     assert "sweep: last round at n=8000, int32, 3 of 3" in again.stderr
 
 
-def test_a_sweep_tells_one_variant_and_one_size_in_the_singular(folder):
+def test_a_sweep_tells_one_variant_and_one_problem_in_the_singular(folder):
     done = folder.run("search", "double.yaml", "--device", "fake", "--sweep", "n=500:2000:x2")
     assert "int32: 1 variant for all sizes between; " in done.stdout
-    assert "(1 size left out in turn)" in done.stdout
+    assert "known from the journals" not in done.stdout
     alone = folder.run("search", "double.yaml", "--device", "fake", "--sweep", "n=500:500:x2")
     assert ": 1 problem, " in alone.stdout
 
@@ -252,6 +258,21 @@ def test_a_fresh_sweep_of_an_edited_kernel_times_anew_half_way(folder):
     assert "--fresh" in folder.run("search", "double.yaml", "--device", "fake", *SHORT).stderr
     folder.search(*SHORT, "--fresh")
     assert journal.read_text().splitlines()[0] != header and trials(folder)[journal.name] > 0
+
+
+def test_a_fresh_sweep_starts_over_at_all_sizes_at_once(folder):
+    folder.search(*SHORT)
+    assert len(trials(folder)) == 3 and all(trials(folder).values())
+    folder.write("def double(grid, block, x, y, n):\n    raise ValueError\n")
+    assert folder.run("search", "double.yaml", "--device", "fake", *SHORT, "--fresh").returncode != 0
+    assert [count for count in trials(folder).values() if count] == [1]  # the default, where it failed
+
+
+def test_a_sweep_warns_of_noise_in_its_last_rounds(folder):
+    once = "import random\nif not hasattr(random, 'seeded'):\n    random.seed(5)\n    random.seeded = True\n"
+    folder.write(once + KERNEL.replace("+ 1.0", "+ (random.lognormvariate(0, 3) if n == 2000 else 1.0)"))
+    done = folder.run("search", "double.yaml", "--device", "fake", *SHORT)
+    assert "warning the machine was unsteady in 1 of 2 last rounds: up to " in done.stdout
 
 
 def test_what_is_wrong_half_way_is_no_variant(folder):
