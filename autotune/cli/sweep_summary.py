@@ -120,12 +120,14 @@ def _variants(one: VariantTable, rows: Sequence[Row]) -> str:
 
 def _best_at(one: VariantTable, rows: Sequence[Row], config: Config) -> str:
     """At which sizes a variant is the fastest: `n=1,024 to n=8,192; n=65,536`."""
-    runs = []
+    varied = [name for name in rows[0].sizes if len({row.sizes[name] for row in rows}) > 1]
+    places: list[str] = []
     for best, run in groupby(rows, lambda row: _best(one, row.relative_times)):
         sizes = [table_sizes(row.sizes) for row in run]
         if best == config:
-            runs.append(" to ".join(dict.fromkeys((sizes[0], sizes[-1]))))
-    return "; ".join(runs) or "none of the timed sizes"
+            is_range = len(varied) == 1 and len(sizes) > 1
+            places += [f"{sizes[0]} to {sizes[-1]}"] if is_range else sizes
+    return "; ".join(places) or "none of the timed sizes"
 
 
 def _expected(one: VariantTable) -> float | None:

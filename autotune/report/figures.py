@@ -24,6 +24,7 @@ SUFFIXES = (".svg", ".png", ".pdf")
 MAX_LINEAR_SPREAD = 20.0  # beyond it the short bars would vanish beside the long ones
 _TEXT, _BAR, _STRONG, _FAILED = "#6e7781", "#4c84c4", "#d9702e", "#b3470b"
 _MAP = "cividis_r"  # even in lightness, and safe for colour-blind readers
+_HALF_WIDTH = 34  # letters of a legend that fit beside others
 _METADATA: Mapping[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 
 
@@ -323,7 +324,7 @@ def _legend(axes: Axes, *others: Axes) -> None:
         fontsize=8,
         loc="upper left",
         bbox_to_anchor=(0.0, -0.14),
-        ncols=2,
+        ncols=2 if max(map(len, labels), default=0) <= _HALF_WIDTH else 1,
     )
 
 

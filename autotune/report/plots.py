@@ -12,7 +12,7 @@ from autotune.analysis.compare import KernelComparison
 from autotune.analysis.importance import importance
 from autotune.core import json_values as values
 from autotune.core.records import Sizes
-from autotune.core.text import hint, nearest, ratio_text, size_text, volume_text
+from autotune.core.text import hint, nearest, ratio_text, size_text, table_sizes, volume_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
 from autotune.interop.files import read_text
@@ -258,14 +258,15 @@ def _sweep(plot: Plot) -> Figure:
     times: dict[str, list[tuple[float, float]]] = {}
     rates: dict[str, list[tuple[float, float]]] = {}
     ceilings: dict[str, tuple[str, float]] = {}
-    problems: list[Sizes] = []
-    for view in _views(plot):
-        time_ms = view.best_ms
-        if time_ms is None:
-            continue
-        problems.append(view.search.sizes)
-        name = ", ".join(filter(None, (view.search.kernel, view.search.dtype, view.search.device_name)))
-        size = float(prod(view.search.sizes.values()))
+    views = [view for view in _views(plot) if view.best_ms]
+    problems = [view.search.sizes for view in views]
+    axis = _axis(problems)
+    for view in views:
+        time_ms, sizes = view.best_ms or 0.0, view.search.sizes
+        beside = "" if axis is None else _beside(sizes, axis)
+        of = (view.search.kernel, beside, view.search.dtype, view.search.device_name)
+        name = ", ".join(filter(None, of))
+        size = float(prod(sizes.values()) if axis is None else sizes[axis])
         times.setdefault(name, []).append((size, time_ms))
         moved = view.best_work("bytes")
         if moved:
@@ -277,7 +278,27 @@ def _sweep(plot: Plot) -> Figure:
         raise InputError("a sweep needs results of one kernel and device for several sizes")
     memories = dict(ceilings[line.label] for line in rate_lines if line.label in ceilings)
     title = plot.title or "best over size"
-    return figures.over_size(title, all_lines, rate_lines, memories, size=volume_text(problems))
+    return figures.over_size(title, all_lines, rate_lines, memories, size=axis or volume_text(problems))
+
+
+def _axis(problems: Sequence[Sizes]) -> str | None:
+    """The size to draw over: the one with most values, if others stay the same on a line; else None.
+
+    None stands for the product of all sizes, as of square matrices, where all grow together.
+    """
+    names = sorted({name for sizes in problems for name in sizes})
+    if not names or any(sizes.keys() != set(names) for sizes in problems):
+        return None
+    axis = max(names, key=lambda name: len({sizes[name] for sizes in problems}))
+    lines: dict[str, set[int]] = {}
+    for sizes in problems:
+        lines.setdefault(_beside(sizes, axis), set()).add(sizes[axis])
+    return axis if any(len(points) > 1 for points in lines.values()) else None
+
+
+def _beside(sizes: Sizes, axis: str) -> str:
+    """The other sizes than that of the axis."""
+    return table_sizes({name: size for name, size in sizes.items() if name != axis})
 
 
 def _lines(groups: Mapping[str, Sequence[tuple[float, float]]]) -> list[Line]:

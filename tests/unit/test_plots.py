@@ -141,6 +141,22 @@ def test_a_sweep_of_the_cache_has_rates_beside_the_memorys_ceiling(tmp_path):
     assert {"ms", "rate", "memory of Example(R) GPU 100, 1.5 TB/s"} <= set(found)
 
 
+def test_a_sweep_of_two_sizes_has_a_line_for_each_value_of_the_other(tmp_path):
+    several = [{"rows": rows, "columns": columns} for rows in (16, 32, 64) for columns in (16, 64)]
+    square = [{"rows": size, "columns": size} for size in (16, 32)]
+    found = {}
+    for name, problems in (("several", several), ("square", square)):
+        files = [
+            journal(tmp_path / f"{name}{place}.jsonl", [trial(1, time_ms=1.0)], device="GPU A", sizes=sizes)
+            for place, sizes in enumerate(problems)
+        ]
+        assert plot("sweep", *files, "-o", tmp_path / "a.svg").returncode == 0
+        found[name] = set(texts(tmp_path / "a.svg"))
+    lines = {f"double, columns={columns}, int32, GPU A" for columns in (16, 64)}
+    assert found["several"] >= {"rows", *lines}
+    assert found["square"] >= {"product of the sizes", "double, int32, GPU A"}
+
+
 def test_a_sweep_has_the_memory_of_the_devices_with_a_line_only(tmp_path):
     done = plot("sweep", "bicgk", "--cache", "cache", "-o", tmp_path / "a.svg")  # the H200 has one size
     assert done.returncode == 0, done.stderr

@@ -32,9 +32,9 @@ def trial(number, status=Status.OK, time_ms=1.0, config=None, **others):
     return Trial(Config(config or {"A": number}), f"{number:032x}", status, measurement=measurement, **others)
 
 
-def journal(path, trials, finals=None, kernel="double", n=1000, **header):
+def journal(path, trials, finals=None, kernel="double", n=1000, sizes=None, **header):
     rows = [{"journal": 1, "kernel": kernel, "device": "Fake GPU", "verification": "3", **header}]
-    rows[0] |= {"sizes": sizes_text({"n": n}), "dtype": "int32"}
+    rows[0] |= {"sizes": sizes_text(sizes or {"n": n}), "dtype": "int32"}
     rows += [{"trial": encode_trial(one)} for one in trials]
     if finals:
         rows.append({"finals": {key: encode_measurement(one) for key, one in finals.items()}})
