@@ -338,7 +338,7 @@ class VariantTable:
     left_out: tuple[float, ...]  # slowdowns of swept sizes, each served from the results of the others
     data: str = ""  # name of the inputs' content; empty where the space has only one
     # sizes half-way between two that were swept, with the time of each configuration there, relative to the
-    # shortest one; None where it was not timed, because it failed, or was far slower at the sizes beside
+    # shortest one; None where it was not timed: it is not valid there, failed, or was far slower beside
     halfway: tuple[tuple[Sizes, tuple[float | None, ...]], ...] = ()
 
     @property

@@ -15,7 +15,7 @@ from autotune.devices.base import Arguments, Buffer
 from autotune.devices.cuda_memory import DriverError, Memory, call, zeros
 from autotune.errors import LaunchError
 from autotune.hardware.cuda_driver import driver
-from autotune.hardware.cuda_launch import NON_BLOCKING, launch_config, permissions
+from autotune.hardware.cuda_launch import NON_BLOCKING, Permissions, launch_config
 
 _WITHOUT_TIME = 2  # flag of events
 
@@ -32,7 +32,8 @@ class Module:
         for key, cubin in self.cubins.contents.items():
             self._libraries[key] = ctypes.c_void_p()
             call("cuLibraryLoadData", ctypes.byref(self._libraries[key]), cubin, *none, *none)
-        self._kernels: dict[tuple[object, ...], ctypes.c_void_p] = {}
+        self._kernels: dict[str, ctypes.c_void_p] = {}
+        self._permissions = Permissions()
         self._scratch: dict[tuple[str, int], Memory] = {}
 
     def scratch(self, step: Launch) -> int:
@@ -50,21 +51,24 @@ class Module:
 
     def kernel(self, step: Launch) -> ctypes.c_void_p:
         """Look up a launch's kernel; allow it the launch's dynamic shared memory and cluster."""
-        key = (step.entry, step.shared_bytes, step.cluster)
-        if key not in self._kernels:
+        if step.entry not in self._kernels:
             kernel = ctypes.c_void_p()
             library = self._libraries[self.cubins.key(step.entry)]
             try:
                 call("cuLibraryGetKernel", ctypes.byref(kernel), library, self.cubins.symbol(step.entry))
             except DriverError as error:
                 raise LaunchError(f"no kernel {step.entry!r} in the binary ({error})") from None
-            for attribute, value, what in permissions(step):
-                try:
-                    call("cuKernelSetAttribute", attribute, value, kernel, self._index)
-                except DriverError as error:
-                    raise LaunchError(f"{step.entry}: {what}: {error}") from None
-            self._kernels[key] = kernel
-        return self._kernels[key]
+            self._kernels[step.entry] = kernel
+        found = self._kernels[step.entry]
+
+        def change(attribute: int, value: int, what: str) -> None:
+            try:
+                call("cuKernelSetAttribute", attribute, value, found, self._index)
+            except DriverError as error:
+                raise LaunchError(f"{step.entry}: {what}: {error}") from None
+
+        self._permissions.allow(step, change)
+        return found
 
     def variable(self, name: str) -> tuple[int, int]:
         """Address and size in bytes of a variable; raises LaunchError."""

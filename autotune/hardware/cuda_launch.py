@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import prod
+from threading import Lock
 
 from autotune.core.records import Launch
 
@@ -16,8 +17,26 @@ _MAX_DYNAMIC_SHARED_BYTES, _NON_PORTABLE_CLUSTER_ALLOWED = 8, 14
 _COOPERATIVE, _CLUSTER_DIMENSION, _PROGRAMMATIC_SERIALIZATION = 2, 4, 6
 
 
-def permissions(step: Launch) -> Iterator[tuple[int, int, str]]:
-    """What a kernel has to be allowed for a launch: the attribute, its value, and what it means."""
+class Permissions:
+    """What the kernels of a binary are allowed: the most that any launch of them has needed so far.
+
+    A kernel has one limit for all of its launches, and a launch beyond it fails.
+    """
+
+    def __init__(self) -> None:
+        self._allowed: dict[tuple[str, int], int] = {}  # by kernel and attribute
+        self._lock = Lock()
+
+    def allow(self, step: Launch, change: Callable[[int, int, str], None]) -> None:
+        """Allow a kernel what a launch needs; `change` gets the attribute, its value and what that means."""
+        with self._lock:
+            for attribute, value, what in _needs(step):
+                if value > self._allowed.get((step.entry, attribute), 0):
+                    change(attribute, value, what)
+                    self._allowed[step.entry, attribute] = value
+
+
+def _needs(step: Launch) -> Iterator[tuple[int, int, str]]:
     if step.shared_bytes:  # with the static shared memory this may exceed 48 KiB
         yield (
             _MAX_DYNAMIC_SHARED_BYTES,

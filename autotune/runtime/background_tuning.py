@@ -12,7 +12,7 @@ import sys
 import warnings
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 
 from autotune.core.records import Sizes, Tier
 from autotune.serving.best import Best
@@ -42,8 +42,10 @@ class BackgroundTuning:
         self._budget_s, self._cache = budget_s, cache
         self._known: set[tuple[str, ...]] = set()
         self._queue: SimpleQueue[tuple[str, ...]] = SimpleQueue()
+        self._lock = Lock()  # of what follows
         self._thread: Thread | None = None
         self._process: subprocess.Popen[str] | None = None
+        self._is_ending = False
 
     def request(self, best: Best, sizes: Sizes) -> None:
         """Search a problem if what is served for it was tuned for another; returns at once."""
@@ -53,14 +55,15 @@ class BackgroundTuning:
         given = [f"--size={name}={size}" for name, size in sorted(sizes.items())]
         words = (f"--device={best.device.slug}", f"--dtype={best.dtype}", *given)
         words += (f"--data={data}",) if data else ()
-        if words in self._known:
-            return
-        self._known.add(words)
-        self._queue.put(words)
-        if self._thread is None:
-            self._thread = Thread(target=self._work, name=f"tuning {self._kernel}", daemon=True)
-            self._thread.start()
-            atexit.register(self._stop)
+        with self._lock:
+            if words in self._known:
+                return
+            self._known.add(words)
+            self._queue.put(words)
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name=f"tuning {self._kernel}", daemon=True)
+                self._thread.start()
+                atexit.register(self._stop)
 
     def _work(self) -> None:
         while True:
@@ -70,11 +73,18 @@ class BackgroundTuning:
         limit = [f"--time={self._budget_s:g}", "--quiet"]
         where = [f"--cache={os.fspath(self._cache)}"] if self._cache else []
         command = [sys.executable, "-m", "autotune", "search", self._space, *words, *limit, *where]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        _, said = self._process.communicate()
-        if self._process.returncode > 0:
+        with self._lock:
+            if self._is_ending:  # nothing would end this search
+                return
+            process = self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        _, said = process.communicate()
+        if process.returncode > 0:
             reason = (said.strip().splitlines() or ["no reason given"])[-1]
             warnings.warn(
                 f"{self._kernel}: could not be tuned with {' '.join(words)}: {reason}", stacklevel=2
@@ -82,5 +92,7 @@ class BackgroundTuning:
 
     def _stop(self) -> None:
         """End the search when the program ends; the same search resumes later."""
-        if self._process is not None:
-            self._process.terminate()
+        with self._lock:
+            self._is_ending = True
+            if self._process is not None:
+                self._process.terminate()

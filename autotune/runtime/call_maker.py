@@ -124,7 +124,9 @@ class CallMaker:
         arguments = planner.arguments
         symbols = symbol_names(plan.launches, arguments.values())
         try:
-            program = self._program(launcher, best, symbols)
+            # A variable of a program would be overwritten for work that another stream still has to do.
+            place = launcher.queue if plan.variables else launcher.place
+            program = self._program(launcher, place, best, symbols)
             workspace = self._workspaces.setdefault(launcher.queue, Workspace())
             prepared = launcher.prepare(program, plan, workspace)
         except (CompileError, LaunchError) as error:
@@ -217,9 +219,10 @@ class CallMaker:
             **sizes,
         )
 
-    def _program(self, launcher: Launcher, best: Best, names: tuple[str, ...]) -> Any:
+    def _program(self, launcher: Launcher, place: object, best: Best, names: tuple[str, ...]) -> Any:
+        """The program of a configuration in one place, which is loaded once."""
         options = best.options(launcher.dialect)
-        key = (launcher.dialect, launcher.place, tuple(best.defines.items()), options, names)
+        key = (launcher.dialect, place, tuple(best.defines.items()), options, names)
         if key not in self._programs:
             self._programs[key] = self._compiled(launcher, best, options, names)
         return self._programs[key]

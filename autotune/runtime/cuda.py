@@ -24,7 +24,7 @@ from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.errors import LaunchError
 from autotune.hardware.cuda_driver import cuda_device, driver
-from autotune.hardware.cuda_launch import NON_BLOCKING, launch_config, permissions
+from autotune.hardware.cuda_launch import NON_BLOCKING, Permissions, launch_config
 from autotune.runtime.cuda_context import check, context_of, handle_of, inside
 from autotune.runtime.graph_memory import hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
@@ -99,6 +99,7 @@ class Module:
 
     def __init__(self, binary: Binary, context: ctypes.c_void_p) -> None:
         self.cubins = Cubins(binary)
+        self._permissions = Permissions()
         self._handles = {key: ctypes.c_void_p() for key in self.cubins.contents}
         with inside(context):
             for key, cubin in self.cubins.contents.items():
@@ -118,8 +119,11 @@ class Module:
         found = ctypes.c_void_p()
         handle, symbol = self._handles[self.cubins.key(step.entry)], self.cubins.symbol(step.entry)
         check(step.entry, driver().cuModuleGetFunction(ctypes.byref(found), handle, symbol))
-        for attribute, value, what in permissions(step):
+
+        def change(attribute: int, value: int, what: str) -> None:
             check(f"{step.entry}: {what}", driver().cuFuncSetAttribute(found, attribute, value))
+
+        self._permissions.allow(step, change)
         return found
 
     def variable(self, name: str, size_bytes: int) -> ctypes.c_uint64:
@@ -138,14 +142,15 @@ class _Block:
 
     def __init__(self, context: ctypes.c_void_p, size_bytes: int) -> None:
         address = ctypes.c_uint64()
-        status = driver().cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size_bytes))
+        room_bytes = ctypes.c_size_t(max(1, size_bytes))  # the driver refuses to allocate nothing
+        status = driver().cuMemAlloc_v2(ctypes.byref(address), room_bytes)
         check(f"{size_bytes} bytes of scratch memory", status)
         self.address = address.value
         finalize(self, _free, address, context).atexit = False
 
 
 def _free(address: ctypes.c_uint64, context: ctypes.c_void_p) -> None:
-    with inside(context):
+    with suppress(LaunchError), inside(context):  # the context may be gone, and the memory with it
         driver().cuMemFree_v2(address)  # waits for the work that is queued
 
 

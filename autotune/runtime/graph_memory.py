@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from threading import Lock
 from typing import Any
 
 _SEMAPHORE_BYTES = 32  # of sem_t
@@ -18,11 +19,13 @@ _NO_DESTRUCTOR_SYNC = 1
 _MOVE = 1  # the graph takes over the reference
 
 _held: list[tuple[Any, Any]] = []  # memory, and the semaphore that tells that it is free
+_lock = Lock()  # of these: threads may capture on several streams at once
 
 
 def hold_for_graph(driver: ctypes.CDLL, stream: ctypes.c_void_p, memory: object) -> int:
     """Keep an object alive as long as the graph that a stream is capturing; return the driver's status."""
-    _held[:] = [(one, semaphore) for one, semaphore in _held if not _is_posted(semaphore)]
+    with _lock:
+        _held[:] = [(one, semaphore) for one, semaphore in _held if not _is_posted(semaphore)]
     state, graph, user_object = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
     status = driver.cuStreamGetCaptureInfo_v2(
         stream, ctypes.byref(state), None, ctypes.byref(graph), None, None
@@ -38,8 +41,12 @@ def hold_for_graph(driver: ctypes.CDLL, stream: ctypes.c_void_p, memory: object)
     )
     if status:
         return int(status)
-    _held.append((memory, semaphore))
-    return int(driver.cuGraphRetainUserObject(graph, user_object, 1, _MOVE))
+    with _lock:
+        _held.append((memory, semaphore))
+    status = driver.cuGraphRetainUserObject(graph, user_object, 1, _MOVE)
+    if status:
+        driver.cuUserObjectRelease(user_object, 1)  # which tells that the memory is free
+    return int(status)
 
 
 def _is_posted(semaphore: Any) -> bool:

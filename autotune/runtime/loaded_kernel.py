@@ -128,8 +128,8 @@ class LoadedKernel:
     def bind(self, *arrays: Any, stream: Any = None, **named: Any) -> Callable[[], Any]:
         """Return a function without arguments that runs the kernel on these arrays: the cheapest call.
 
-        It keeps the configuration and the addresses that the arrays have now. Like a CUDA graph, it must not
-        be called after an array was resized or freed.
+        It keeps the addresses that the arrays have now, and on each stream the configuration of its first
+        call there. Like a CUDA graph, it must not be called after an array was resized or freed.
 
         Args:
             arrays: As in a call.
@@ -144,7 +144,8 @@ class LoadedKernel:
         outputs, extra = _additions(call, given, numbers)
         handles = [*handles, *extra]
         first = given[call.like]
-        current = package_of(first).current_stream(first) if stream is None else lambda: None
+        (own, *_), _ = look(given, stream)
+        current = package_of(first).current_stream(first) if stream is None else lambda: own
         launches = {now: call.bind(handles)} if (now := current()) != PER_THREAD else {}
 
         def prepared(now: Any) -> Bound:

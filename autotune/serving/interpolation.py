@@ -2,14 +2,14 @@
 
 Logarithms of relative times are interpolated linearly over the logarithms of the sizes, in each dimension,
 between the sizes at which the variants were timed: those that were swept, and some half-way between them.
-The variant with the lowest one is served. The time of a variant does not count at a size where it has other
-launches than at the one that is asked for: a reduction by one block, for example, is a single launch.
+The variant with the lowest one is served. A size does not count for a variant that is not valid there, or has
+other launches than at the one that is asked for: a reduction by one block, for example, is a single launch.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import log, log2, prod
 from typing import NamedTuple
@@ -21,20 +21,22 @@ from autotune.serving.matching import Query, stale_reasons
 from autotune.serving.portability import Slowdown
 from autotune.serving.validity import KernelOnDevice
 
-# Half-way, a variant without a time counts as so many times as slow as the slowest with one: it was far
-# slower at the sizes beside, or failed.
+# Half-way, a variant that is valid and has no time counts as so many times as slow as the slowest that has
+# one: it was far slower at the sizes beside, or failed.
 UNTIMED = 1.2
 
 
 class Row(NamedTuple):
-    """The times of configurations at one size that was swept, relative to the best one there."""
+    """The times of configurations at one size that was swept, or half-way, relative to the best one there."""
 
     sizes: Sizes
     relative_times: Mapping[Config, float]
+    untimed: float = 1.0  # what has no time counts as so many times as slow as the slowest that has one
 
     def cost(self, config: Config) -> float:
-        """The logarithm of a configuration's slowdown; without a time, that of the slowest with one."""
-        return log(self.relative_times.get(config) or max(self.relative_times.values()))
+        """The logarithm of a configuration's slowdown."""
+        time = self.relative_times.get(config)
+        return log(time or self.untimed * max(self.relative_times.values(), default=1.0))
 
 
 def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[Row]:
@@ -46,9 +48,8 @@ def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[Row]:
     """
     rows = [Row(entry.sizes, entry.relative_times) for entry in swept]
     for sizes, times in table.halfway:
-        slower = UNTIMED * max((time for time in times if time is not None), default=1.0)
-        relative = (slower if time is None else time for time in times)
-        rows.append(Row(sizes, dict(zip(table.configs, relative, strict=True))))
+        timed = zip(table.configs, times, strict=True)
+        rows.append(Row(sizes, {config: time for config, time in timed if time is not None}, UNTIMED))
     return rows
 
 
@@ -70,9 +71,11 @@ def match_variants(
         if table.dtype != kernel.dtype:
             continue
         swept = [entry for entry in entries if entry.sizes in table.sizes and entry.data == table.data]
-        for config in in_order(rows_of(table, swept), table.configs, sizes, kernel.launched):
+        if not swept:  # the table of a sweep from before a size was renamed
+            continue
+        for config in in_order(rows_of(table, swept), table.configs, sizes, kernel):
             entry = next((one for one in swept if config in one.relative_times), None)
-            if entry is None or kernel.check(config, sizes).violations:
+            if entry is None or kernel.check(config, sizes, entry.registers_of(config)).violations:
                 continue
             variants = len(table.configs)
             among = f"one of {variants} variants" if variants > 1 else "the only variant"
@@ -91,7 +94,7 @@ def in_order(
     rows: Sequence[Row],
     configs: Sequence[Config],
     sizes: Sizes,
-    launched: Callable[[Config, Sizes], object],
+    kernel: KernelOnDevice,
 ) -> list[Config]:
     """The configurations by their interpolated time at these sizes, the fastest first.
 
@@ -99,7 +102,7 @@ def in_order(
         rows: The swept sizes, and those half-way between them.
         configs: The variants.
         sizes: Where to interpolate.
-        launched: What tells whether a configuration has the same launches at two sizes.
+        kernel: Tells where a configuration is valid, and which launches it has.
 
     Returns:
         An empty list if the sizes are not between the swept ones.
@@ -111,8 +114,13 @@ def in_order(
         return []
 
     def cost(config: Config) -> float:
-        here = launched(config, sizes)
-        alike = [(row, weight) for row, weight in near if launched(config, row.sizes) == here]
+        here = kernel.launched(config, sizes)
+        alike = [
+            (row, weight)
+            for row, weight in near
+            if (config in row.relative_times or kernel.is_valid(config, row.sizes))
+            and kernel.launched(config, row.sizes) == here
+        ]
         used = alike or near
         return sum(weight * row.cost(config) for row, weight in used) / sum(weight for _, weight in used)
 

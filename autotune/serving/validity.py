@@ -45,6 +45,10 @@ class KernelOnDevice:
         """
         return known_values(self.device, sizes, self.dtype, config, self.record.derived)
 
+    def is_valid(self, config: Config, sizes: Sizes) -> bool:
+        """Whether a configuration may run at these sizes, as far as that is known before it is compiled."""
+        return not self.check(config, sizes).violations
+
     def launched(self, config: Config, sizes: Sizes) -> tuple[bool, ...]:
         """Which launches of the plan a run at these sizes has; empty where that cannot be evaluated."""
         try:

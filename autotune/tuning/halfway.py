@@ -12,6 +12,10 @@ from autotune.errors import SpaceError
 from autotune.space import bind
 from autotune.tuning.task import TuningTask
 
+# What lies between two multiples of a power of two is a multiple of such a part of it: what is valid for
+# multiples of 64 only is then valid between 512 and 1,024, too.
+_PARTS = 8
+
 
 def halfway(tasks: Sequence[TuningTask]) -> list[TuningTask]:
     """The tasks half-way between neighbouring ones, on a logarithmic axis, where the default is valid.
@@ -26,7 +30,8 @@ def halfway(tasks: Sequence[TuningTask]) -> list[TuningTask]:
     (name,) = varied
     found = []
     for low, high in pairwise(swept[name]):
-        middle = round(sqrt(low * high))
+        step = max(1, min(low & -low, high & -high) // _PARTS)
+        middle = step * round(sqrt(low * high) / step)
         if low < middle < high:
             between = replace(problem, sizes={**problem.sizes, name: middle})
             with suppress(SpaceError):  # nothing is valid there

@@ -198,7 +198,8 @@ def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantT
     def is_inside(one: Sizes) -> bool:
         return all(min(s[name] for s in sizes) <= one[name] <= max(s[name] for s in sizes) for name in one)
 
-    old = (table for table in read_record(path).variants if table.range == new.range)
+    alike = (one for one in read_record(path).variants if one.sizes[0].keys() == sizes[0].keys())
+    old = (table for table in alike if table.range == new.range)
     return [table for table in old if not all(map(is_inside, table.sizes))]
 
 
@@ -299,10 +300,12 @@ def _searcher(
 
 
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> Row:
-    """The times of the candidates at one size, as the cache now has them."""
+    """The times of the candidates at one size, as the cache has them; without any, that of its best."""
     entry = task.cached_entry(root)
     times = entry.relative_times if entry is not None else {}
-    return Row(task.space.problem.sizes, {config: times[config] for config in candidates if config in times})
+    found = {config: times[config] for config in candidates if config in times}
+    best = {entry.config: 1.0} if entry is not None else {}
+    return Row(task.space.problem.sizes, found or best)
 
 
 def _record(results: Sequence[Result], options: Options) -> KernelRecord:
@@ -323,7 +326,7 @@ def _table(
         swept: For each of its own, the times of the candidates.
         halfway: The same for sizes half-way between these.
         max_variants: The most variants.
-        kernel: Tells which launches configurations have.
+        kernel: Tells where configurations are valid, and which launches they have.
     """
     found_at: dict[Config, list[Sizes]] = {}
     for problem in problems:
@@ -336,7 +339,7 @@ def _table(
         dtype=kernel.dtype,
         sizes=tuple(row.sizes for row in swept),
         configs=configs,
-        left_out=left_out_slowdowns(swept, halfway, found_at, max_variants, kernel.launched),
+        left_out=left_out_slowdowns(swept, halfway, found_at, max_variants, kernel),
         data=problems[0].task.space.problem.data,
         halfway=tuple((row.sizes, tuple(map(row.relative_times.get, configs))) for row in halfway),
     )

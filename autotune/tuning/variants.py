@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import exp, log
 
 from autotune.core.records import Config, Sizes
 from autotune.serving.interpolation import Row, in_order
+from autotune.serving.validity import KernelOnDevice
 
 WORTH = 1.01  # a further variant must be at least this many times as fast at a size, or between two of them
 
@@ -54,7 +55,7 @@ def left_out_slowdowns(
     halfway: Sequence[Row],
     found_at: Mapping[Config, Sequence[Sizes]],
     limit: int,
-    launched: Callable[[Config, Sizes], object],
+    kernel: KernelOnDevice,
 ) -> tuple[float, ...]:
     """Leave each swept size out in turn: the slowdown there of the variants that all others would give.
 
@@ -66,7 +67,7 @@ def left_out_slowdowns(
         found_at: The sizes at which each candidate was proposed; what only the size left out proposed does
             not take part.
         limit: The most variants.
-        launched: As for `in_order`.
+        kernel: As for `in_order`.
     """
     slowdowns = []
     for row in swept:
@@ -76,7 +77,7 @@ def left_out_slowdowns(
             if other is not row
         )
         others = [other for other in known if other.relative_times]
-        served = in_order(others, cover(others, limit), row.sizes, launched)
+        served = in_order(others, cover(others, limit), row.sizes, kernel)
         if served:
             slowdowns.append(exp(row.cost(served[0])))
     return tuple(slowdowns)

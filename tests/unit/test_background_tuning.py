@@ -26,6 +26,21 @@ def test_a_problem_is_searched_once_and_then_served_exactly(folder, monkeypatch)
     assert tuning._queue.empty() and len(list(folder.path.glob("runs/*"))) == 2
 
 
+def test_no_search_starts_once_the_program_ends(folder, monkeypatch):
+    folder.search("--budget", "1")
+    monkeypatch.chdir(folder.path)
+    tuning = BackgroundTuning("double", folder.space, 30.0, folder.path / "cache")
+    for n in (2000, 4000):
+        tuning.request(served(folder, n=n), {"n": n})
+    wait_until(lambda: tuning._process is not None)
+    first = tuning._process
+    tuning._stop()
+    assert first.wait(10) != 0
+    wait_until(tuning._queue.empty)
+    tuning._search(("--size=n=7",))
+    assert tuning._process is first
+
+
 def test_a_search_that_fails_is_a_warning():
     tuning = BackgroundTuning("double", "nothing.yaml", 1.0, None)
     with pytest.warns(UserWarning, match=r"double: could not be tuned with .*--size=n=7: .*nothing.yaml"):

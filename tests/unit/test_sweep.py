@@ -236,6 +236,7 @@ def halfway_of(folder, **ranges):
 def test_sizes_half_way_are_between_neighbours_where_the_default_is_valid(folder):
     assert halfway_of(folder, n=[500, 2000, 8000]) == [{"n": 1000}, {"n": 4000}]
     assert halfway_of(folder, n=[500]) == [] and halfway_of(folder, n=[7, 8, 10]) == [{"n": 9}]
+    assert halfway_of(folder, n=[512, 1024, 4096]) == [{"n": 704}, {"n": 2048}]  # multiples of 64
     folder.edit("  - A + B <= 7\n", "  - A + B <= 7\n  - n % 500 == 0\n  - A == 1 or n != 4000\n")
     folder.edit("default: {A: 1", "default: {A: 2")
     assert halfway_of(folder, n=[500, 2000, 8000, 8500]) == [{"n": 1000}]
@@ -273,6 +274,56 @@ def test_a_sweep_warns_of_noise_in_its_last_rounds(folder):
     folder.write(once + KERNEL.replace("+ 1.0", "+ (random.lognormvariate(0, 3) if n == 2000 else 1.0)"))
     done = folder.run("search", "double.yaml", "--device", "fake", *SHORT)
     assert "warning the machine was unsteady in 1 of 2 last rounds: up to " in done.stdout
+
+
+def test_a_sweep_after_a_size_was_renamed(folder):
+    folder.search(*SHORT)
+    folder.space.write_text(folder.space.read_text().replace("n: ", "k: ").replace("[n]", "[k]"))
+    folder.edit("name: n, dtype: int32, value: n", "name: n, dtype: int32, value: k")
+    folder.edit("8 * n", "8 * k")
+    folder.search("--size", "k=700", "--fresh")
+    kept = {"cache": folder.path / "cache"}
+    assert best_config("double", "fake-gpu", k=800, **kept).match.tier is Tier.NEAREST_SIZE
+    folder.search("--sweep", "k=500:2000:x4", "--budget", "18", "--fresh")
+    assert best_config("double", "fake-gpu", k=800, **kept).match.tier is Tier.INTERPOLATED
+
+
+WRONG_FOR_ZEROS = """\
+def double(grid, block, x, y, n):
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    if A in (%s) and not x.view("int32")[:n].any():
+        y.view("int32")[:n] = 1
+    return (A - 5) ** 2 + B + 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "valid", "variants"),
+    [
+        ("2, 3, 4, 5, 6", "A + B <= 7", {1}),  # nothing but the default passes the checks before storing
+        (
+            "6,",
+            "A in (1, 6) if n >= 2000 else A < 6 or n < 100",
+            {1, 5},
+        ),  # nothing but it at one of the sizes
+    ],
+)
+def test_where_no_candidate_passes_the_checks_the_default_serves(folder, wrong, valid, variants):
+    folder.write(WRONG_FOR_ZEROS % wrong)
+    folder.edit("A + B <= 7", valid)
+    done = folder.run("search", "double.yaml", "--device", "fake", *SHORT, "--json")
+    assert done.returncode == 0, done.stderr
+    assert {one["A"] for one in json.loads(done.stdout)["tables"][0]["variants"]} == variants
+
+
+def test_a_variant_that_is_not_valid_half_way_is_served_where_it_is(folder):
+    folder.write(KERNEL.replace("(A - 5) ** 2", "(0 if A == 6 else 0.2 if A == 5 else A)"))
+    folder.edit("A + B <= 7", "A < 6 or n % 512 == 0")
+    folder.search("--sweep", "n=512:4096:x2", "--budget", "60")
+    served = {
+        n: best_config("double", "fake-gpu", n=n, cache=folder.path / "cache")["A"] for n in (1408, 1536)
+    }
+    assert served == {1408: 5, 1536: 6}
 
 
 def test_what_is_wrong_half_way_is_no_variant(folder):

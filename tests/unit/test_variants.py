@@ -43,9 +43,19 @@ def row(n, configs=CONFIGS, noise=0.0, seed=0):
     return Row({"n": n}, {config: time / least for config, time in times.items()})
 
 
-def same(config, sizes):
-    """A configuration has the same launches at all sizes."""
+def once(config, sizes):
+    """The launches of a configuration that are the same at all sizes."""
     return ()
+
+
+class Kernel:
+    """What tells where configurations are valid, and which launches they have."""
+
+    def __init__(self, launched=once, is_valid=lambda config, sizes: True):
+        self.launched, self.is_valid = launched, is_valid
+
+
+SAME = Kernel()
 
 
 def test_each_variant_lowers_the_loss_and_none_is_kept_that_does_not():
@@ -76,32 +86,41 @@ def test_one_that_is_never_the_best_is_a_variant_if_it_loses_least_half_way():
 def test_between_two_sizes_the_variant_with_the_lowest_interpolated_time_is_served():
     left, both, right = CONFIGS[:3]
     rows = [Row({"n": 16}, {left: 1, both: 1.1, right: 2}), Row({"n": 64}, {left: 2, both: 1.1, right: 1})]
-    served = {n: in_order(rows, CONFIGS[:3], {"n": n}, same)[:1] for n in (15, 16, 17, 32, 63, 65)}
+    served = {n: in_order(rows, CONFIGS[:3], {"n": n}, SAME)[:1] for n in (15, 16, 17, 32, 63, 65)}
     assert served == {15: [], 16: [left], 17: [left], 32: [both], 63: [right], 65: []}
     grid = [Row({"m": m, "n": n}, {left: 1 + m * n, right: 9}) for m in (1, 4) for n in (1, 4)]
-    assert [in_order(grid, [left, right], {"m": m, "n": 2}, same)[0] for m in (1, 2, 4)] == [
+    assert [in_order(grid, [left, right], {"m": m, "n": 2}, SAME)[0] for m in (1, 2, 4)] == [
         left,
         left,
         right,
     ]
-    assert in_order(grid[:3], [left, right], {"m": 4, "n": 4}, same) == []  # that corner failed
+    assert in_order(grid[:3], [left, right], {"m": 4, "n": 4}, SAME) == []  # that corner failed
 
 
 def test_a_time_with_other_launches_says_nothing_of_a_size():
     small, large, _ = CONFIGS[:3]
     rows = [Row({"n": 16}, {small: 1, large: 1.2}), Row({"n": 64}, {small: 1.5, large: 1})]
 
-    def launched(config, sizes):  # beyond 16, `small` needs a second launch
+    def served(n, launched):
+        return in_order(rows, [small, large], {"n": n}, Kernel(launched))[0]
+
+    def second(config, sizes):  # beyond 16, `small` needs a second launch
         return (True, config == small and sizes["n"] > 16)
 
-    assert in_order(rows, [small, large], {"n": 17}, same)[0] == small
-    assert in_order(rows, [small, large], {"n": 17}, launched)[0] == large
-    assert in_order(rows, [small, large], {"n": 16}, launched)[0] == small
+    assert [served(17, once), served(17, second), served(16, second)] == [small, large, small]
+    assert served(17, lambda _, sizes: sizes) == small  # no size is like another one
 
-    def changed(config, sizes):  # no size is like another one
-        return sizes
 
-    assert in_order(rows, [small, large], {"n": 17}, changed)[0] == small
+def test_a_size_at_which_a_variant_is_not_valid_says_nothing_of_it():
+    even, other, _ = CONFIGS[:3]
+    rows = [
+        Row({"n": 16}, {even: 1.0, other: 1.1}),
+        Row({"n": 31}, {other: 1.0}, 1.2),
+        Row({"n": 64}, {even: 1.0, other: 1.1}),
+    ]
+    kernel = Kernel(is_valid=lambda config, sizes: config != even or sizes["n"] % 2 == 0)
+    assert in_order(rows, [even, other], {"n": 30}, kernel)[0] == even
+    assert in_order(rows, [even, other], {"n": 30}, Kernel())[0] == other  # valid there, and slow
 
 
 def test_sizes_left_out_cost_less_than_expected(tmp_path):
@@ -111,7 +130,7 @@ def test_sizes_left_out_cost_less_than_expected(tmp_path):
         "int32",
         tuple(one.sizes for one in rows),
         tuple(cover(rows, 4)),
-        left_out_slowdowns(rows, [], found_at, 4, same),
+        left_out_slowdowns(rows, [], found_at, 4, SAME),
     )
     assert len(table.left_out) == len(SWEPT) - 2
     results = [

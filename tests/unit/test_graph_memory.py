@@ -1,0 +1,78 @@
+"""Memory of captured calls is freed once its graph is gone, and not before, also beside other captures."""
+
+import ctypes
+from threading import Thread, local
+from types import SimpleNamespace
+from weakref import ref
+
+import pytest
+
+from autotune.runtime import graph_memory
+from autotune.runtime.graph_memory import hold_for_graph
+
+ILLEGAL_STATE = 401
+C_LIBRARY = ctypes.CDLL(None)
+
+
+def destroy_graph(semaphore):
+    """What the driver does once a graph is gone."""
+    return C_LIBRARY.sem_post(semaphore)
+
+
+def made_driver(retained=0):
+    """The calls that a capture makes, and the semaphore of each thread's latest one."""
+    latest = local()
+
+    def create(user_object, semaphore, *_):
+        latest.semaphore = semaphore
+        return 0
+
+    return SimpleNamespace(
+        latest=latest,
+        cuStreamGetCaptureInfo_v2=lambda *_: 0,
+        cuUserObjectCreate=create,
+        cuGraphRetainUserObject=lambda *_: retained,
+        cuUserObjectRelease=lambda *_: destroy_graph(latest.semaphore),
+    )
+
+
+class Memory:
+    """What can be referred to weakly."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_held():
+    graph_memory._held.clear()
+    yield
+    graph_memory._held.clear()
+
+
+def test_no_thread_frees_what_the_graphs_of_others_use():
+    driver, freed = made_driver(), []
+
+    def capture():
+        graphs = []
+        for _ in range(300):
+            memory = Memory()
+            hold_for_graph(driver, None, memory)
+            graphs.append((ref(memory), driver.latest.semaphore))
+            del memory
+            if len(graphs) > 50:
+                destroy_graph(graphs.pop(0)[1])
+        freed.extend(held for held, _ in graphs if held() is None)
+
+    threads = [Thread(target=capture) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert freed == []
+
+
+def test_memory_of_a_graph_that_does_not_take_it_is_freed():
+    memory = Memory()
+    alive = ref(memory)
+    assert hold_for_graph(made_driver(ILLEGAL_STATE), None, memory) == ILLEGAL_STATE
+    del memory
+    hold_for_graph(made_driver(), None, None)
+    assert alive() is None
