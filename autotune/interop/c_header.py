@@ -23,7 +23,7 @@ from autotune.interop.c_condition import ALWAYS, NEVER, condition, same_launches
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import DeviceRecord, latest, no_results, walk
-from autotune.serving.interpolation import rows_of
+from autotune.serving.interpolation import known_registers, rows_of
 from autotune.serving.portability import KnownDevice, best_place, nearest, ranked, scopes
 from autotune.serving.validity import KernelOnDevice
 
@@ -267,7 +267,9 @@ class _Answers:
     ) -> list[_Point]:
         """The sizes at which a sweep timed its variants, each with all of them and what they cost there."""
         timed = [config for config in table.configs if any(config in e.relative_times for e in swept)]
-        conditions = [condition(kernel, config, None, self.sizes) for config in timed]
+        conditions = [
+            condition(kernel, config, known_registers(config, swept), self.sizes) for config in timed
+        ]
         points = []
         for row in rows_of(table, swept) if timed else ():
             rows = [
