@@ -2,8 +2,9 @@
 
     python benchmarks/call_overhead.py [--calls 200] [--rounds 40] [--starts 11] [--json]
 
-Adds two matrices of 64 by 64 and sums a vector, through every array package that is installed: torch, cupy,
-pycuda and cuda.core on a GPU, pyopencl on the CPU. All contenders take turns in one process. A sample is the
+Adds two matrices of 64 by 64 through every array package that is installed: torch, cupy, pycuda and cuda.core
+on a GPU, pyopencl on the CPU; and sums a vector of torch. `RawKernel, cupy` and `kernel, pyopencl` are
+hand-written launches. All contenders take turns in one process. A sample is the
 host time of many asynchronous calls, divided by their number; the device is waited for outside it. The table
 has medians, in microseconds.
 

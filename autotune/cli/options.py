@@ -76,8 +76,8 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
     found = {}
     for text in parsed.size:
         name, separator, number = text.partition("=")
-        digits = number.replace("_", "").replace(",", "")
-        if not separator or not name or not re.fullmatch("[0-9]{1,18}", digits) or int(digits) < 1:
+        size = _whole_number(number) if separator and name else None
+        if not size:
             meant = name if name.isidentifier() else "n"
             raise InputError(
                 f"--size {text}: expected NAME=NUMBER with a number of at least 1; write the size's name as "
@@ -90,7 +90,7 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
                 f"--size {text}: {name} is given twice; leave one out; for several sizes, write "
                 f"--sweep {name}=10:20:x2"
             )
-        found[name] = int(digits)
+        found[name] = size
     return found
 
 
@@ -119,7 +119,7 @@ def ranges(texts: Sequence[str], fixed: Collection[str] = ()) -> dict[str, list[
                 f"--sweep {text}: expected NAME=FIRST:LAST:STEP with a step that multiplies or adds, such as "
                 "n=2**10:2**30:x4 or n=100:1000:+100"
             )
-        first, last, step = (_whole_number(text, part) for part in match.group(2, 3, 5))
+        first, last, step = (_part(text, part) for part in match.group(2, 3, 5))
         is_product = match[4] == "x"
         if first < 1:
             raise InputError(f"--sweep {text}: sizes start at 1")
@@ -139,15 +139,21 @@ def ranges(texts: Sequence[str], fixed: Collection[str] = ()) -> dict[str, list[
     return found
 
 
-def _whole_number(text: str, part: str) -> int:
-    """The number of a part such as `1_000_000` or `2**20`; raises InputError for anything else."""
-    match = re.fullmatch(r"([0-9][0-9_,]{0,22})(?:\*\*([0-9]{1,2}))?", part.strip())
-    number = int(re.sub("[_,]", "", match[1])) ** int(match[2] or 1) if match else 0
-    if match is None or number >= 10**18:
+def _part(text: str, part: str) -> int:
+    """The number that a part of a sweep is; raises InputError for anything else."""
+    number = _whole_number(part)
+    if number is None:
         raise InputError(
             f"--sweep {text}: {part!r} is not a whole number below 10**18, such as 1000, 1_000 or 2**10"
         )
     return number
+
+
+def _whole_number(text: str) -> int | None:
+    """The number that a text such as `1_000_000` or `2**20` is, if it is one below 10**18."""
+    match = re.fullmatch(r"([0-9][0-9_,]{0,22})(?:\*\*([0-9]{1,2}))?", text.strip())
+    number = int(re.sub("[_,]", "", match[1])) ** int(match[2] or 1) if match else 10**18
+    return number if number < 10**18 else None
 
 
 def config(texts: Iterable[str], spec: SpaceSpec) -> Config:

@@ -126,10 +126,10 @@ def build(
     devices = {name: results.devices(name) for name in names}
     folder = output / FOLDER
     try:
-        for one in results.records:
-            store(output, one.device, replace(one.record, source=""))
         folder.mkdir(parents=True, exist_ok=True)
         built = [_build(results, source, folder, name, devices[name]) for name in names]
+        for one in results.records:  # once all compiled: a part must not look like the whole
+            store(output, one.device, replace(one.record, source=""))
         old = read_manifest(folder, kernel)
         kept = old.compilers if old and old.source_sha256 == source.sha256 else {}
         kind = results.records[0].record.compiler

@@ -221,8 +221,15 @@ class LoadedKernel:
 
     def _names_of(self, arrays: Sequence[Any]) -> tuple[str, ...]:
         """The arguments that arrays without names stand for."""
-        if len(arrays) <= len(self._maker.inputs):
-            return self._maker.inputs
+        inputs = self._maker.inputs
+        if len(arrays) <= len(inputs):
+            return inputs
+        if inputs and len(arrays) < len(self._maker.names):
+            names, other = ", ".join(self._maker.names), self._maker.names[len(inputs)]
+            raise InputError(
+                f"{self.kernel}: takes the inputs {', '.join(inputs)}, or all of {names}; {len(arrays)} were "
+                f"given; give others than the inputs by name, such as {other}=..."
+            )
         if len(arrays) > len(self._maker.names):
             names = ", ".join(self._maker.names)
             by_name = ", ".join(f"{name}=..." for name in sorted(self._maker.scalars - self._maker.sizes))
@@ -363,6 +370,8 @@ def load_kernel(
         raise InputError(f'load_kernel: on_miss is "tune" or None; found {on_miss!r}')
     if not isinstance(min_match, Tier):
         raise InputError(f"load_kernel: min_match is a Tier, such as Tier.EXACT; found {min_match!r}")
+    if not isinstance(dtype, str | None):
+        raise InputError(f'load_kernel: dtype is a name, such as "float32"; found {dtype!r}')
     if not isinstance(budget_s, int | float) or not budget_s > 0:
         raise InputError(f"load_kernel: budget_s is a positive number of seconds; found {budget_s!r}")
     tuning = None

@@ -104,6 +104,10 @@ def _answer(
             'best_config: min_match is a Tier, such as Tier.EXACT, on_miss is "record" or None; '
             f"found {query.least!r} and {on_miss!r}"
         )
+    if not isinstance(query.dtype, str | None):
+        raise InputError(f'best_config: dtype is a name, such as "float32"; found {query.dtype!r}')
+    if query.device == "":
+        raise InputError("best_config: device is a name, a number or an object, or None; found an empty text")
     try:
         best = _LookUp(reader, query, files.read_roots(cache)).best()
     except NoConfig:
@@ -258,7 +262,8 @@ class _LookUp:
             return no_results(query.kernel, self._roots)
         sizes = size_text(query.sizes) if query.sizes else None
         data = f"data {query.data}" if query.data else None
-        asked = filter(None, [self._places[0].folder or query.slug, query.dtype, sizes, data])
+        dtype = query.dtype or self._only_dtype()
+        asked = filter(None, [self._places[0].folder or query.slug, dtype, sizes, data])
         what = {
             Tier.EXACT: "nothing tuned for exactly",
             Tier.DEFAULT: "nothing valid for",
@@ -266,6 +271,12 @@ class _LookUp:
         parts = [f"{query.kernel}: {what} {', '.join(asked)}", *dict.fromkeys(self._reasons)]
         parts += [f"{place.root} has {self._listed(place.root)}" for place in self._places]
         return "; ".join(parts)
+
+    def _only_dtype(self) -> str:
+        """The element type that the kernel's space declares first, as far as all results agree on it."""
+        records = (self._reader.records(place.root, self._query.kernel) for place in self._places)
+        found = {record.dtypes[0] for one in records for _, record in one}
+        return found.pop() if len(found) == 1 else ""
 
     def _listed(self, root: str) -> str:
         """The results of the kernel in a cache: `nvidia-h200 (int32 n=1024 or float32 n=1024)`."""

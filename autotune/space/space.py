@@ -55,7 +55,9 @@ def problem_of(
             )
         chosen[name] = size
     dtype = spec.dtypes[0] if dtype is None else dtype
-    if dtype not in spec.dtypes:
+    if not isinstance(dtype, str) or dtype not in spec.dtypes:
+        if not isinstance(dtype, str):
+            raise InputError(f'{spec.path}: dtype is a name, such as "float32"; found {dtype!r}')
         if dtype not in C_TYPES:
             raise InputError(
                 f"{spec.path}: unknown dtype {dtype!r}; the space's dtypes are {', '.join(spec.dtypes)}"

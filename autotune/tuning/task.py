@@ -162,11 +162,12 @@ def _with_conditions(spec: SpaceSpec, address: Address, asked: CallConditions) -
     """The space with the conditions that were asked for; raises InputError if the device has no graphs."""
     known = spec.measure
     measure = CallConditions(asked.cache or known.cache, asked.launch or known.launch)
-    if measure.launch and BACKENDS[address.backend].dialect != "cuda":
-        raise InputError(
-            f"{spec.path}: measure: launch: {measure.launch}: device {address} has no CUDA graphs; "
-            "leave it out"
-        )
+    if BACKENDS[address.backend].dialect != "cuda":
+        if measure.launch == "graph":
+            raise InputError(
+                f"{spec.path}: measure: launch: graph: device {address} has no CUDA graphs; leave it out"
+            )
+        measure = replace(measure, launch="")  # eager is the only way
     return replace(spec, measure=measure)
 
 

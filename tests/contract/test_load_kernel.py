@@ -468,6 +468,10 @@ def test_outputs_that_are_not_given_are_returned_and_the_rest_is_the_kernel_s_bu
     natural(x, out=out).wait()
     assert (out.get() == first.get()).all()
     assert natural(cl_array.to_device(queue, matrix(2, 3))).get()[0] == 7
+    with pytest.raises(
+        InputError, match=r"takes the inputs x, or all of x, out, unused; 2 were given; .*out="
+    ):
+        natural(x, out)
     run = natural.bind(x)
     assert run() is run() and (run().get() == first.get()).all()
 

@@ -104,6 +104,12 @@ def test_a_kernel_that_is_not_for_cuda_is_refused_before_anything_is_written(
     )
 
 
+def test_what_does_not_compile_leaves_nothing_that_looks_built(tmp_path):
+    (tmp_path / "matadd.cu").write_text("__global__ void matadd(")
+    done = run_in_process(tmp_path, "build", "matadd", "--source", "matadd.cu", "-o", "tuned")
+    assert done.returncode == 1 and not list(tmp_path.glob("tuned/**/*.json")), done.stderr
+
+
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "tuned").write_text("mine")
     done = run_in_process(tmp_path, "build", "matadd", "-o", "tuned")

@@ -23,6 +23,12 @@ def test_what_was_measured_is_in_the_journal_the_result_and_the_answer(folder):
     assert best.match.detail == "tuned with a warm cache on fake-gpu for n=1000"
 
 
+def test_a_device_without_graphs_launches_eagerly_as_ever(folder):
+    usual = folder.search("--budget", "3")
+    asked = folder.search("--budget", "3", "--measure", "eager")
+    assert asked["journal"] == usual["journal"] and asked["resumed"] == 3
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

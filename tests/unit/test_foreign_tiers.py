@@ -157,14 +157,13 @@ def test_the_newest_result_says_what_the_kernel_is_now(root):
 def test_a_tier_that_is_not_close_enough_is_refused(root):
     for least in (Tier.SAME_VENDOR, Tier.PORTABLE, Tier.DEFAULT):
         assert best_config("reduce", VOLTA, n=64, min_match=least).match.tier is Tier.SAME_VENDOR
-    with pytest.raises(
-        NoConfig, match=r"nothing as close as same_architecture for nvidia-v100, n=64; .* nvidia-a100 \("
-    ):
+    missing = r"nothing as close as same_architecture for nvidia-v100, int32, n=64; .* nvidia-a100 \("
+    with pytest.raises(NoConfig, match=missing):
         best_config("reduce", VOLTA, n=64, min_match=Tier.SAME_ARCHITECTURE)
     with pytest.raises(NoConfig, match="nothing as close as nearest_size for nvidia-v100"):
         best_config("reduce", VOLTA, n=64, min_match=Tier.NEAREST_SIZE)
     assert best_config("reduce", HOPPER, n=65, min_match=Tier.NEAREST_SIZE).match.tier is Tier.NEAREST_SIZE
-    with pytest.raises(NoConfig, match="nothing tuned for exactly nvidia-h200, n=65"):
+    with pytest.raises(NoConfig, match="nothing tuned for exactly nvidia-h200, int32, n=65"):
         best_config("reduce", HOPPER, n=65, min_match=Tier.EXACT)
 
 

@@ -93,7 +93,7 @@ def test_a_kind_of_device_without_results_gets_the_default(filled):
         "device or sizes not known, so not checked: BLOCK <= device.max_threads_per_block"
     )
     assert best.expected_slowdown is None  # ten times on each of two devices: too few to foretell a bound
-    with pytest.raises(NoConfig, match="nothing as close as portable for cpu-unknown, n=1024; "):
+    with pytest.raises(NoConfig, match="nothing as close as portable for cpu-unknown, int32, n=1024; "):
         best_config("reduce", "cpu-unknown", n=1024, min_match=Tier.PORTABLE)
 
 
@@ -138,10 +138,10 @@ def test_strict_serves_the_exact_only_and_lists_what_exists(filled):
     with pytest.raises(NoConfig) as caught:
         best_config("reduce", NAME, n=65, strict=True)
     assert str(caught.value) == (
-        f"reduce: nothing tuned for exactly example-gpu-100, n=65; {filled} has "
+        f"reduce: nothing tuned for exactly example-gpu-100, int32, n=65; {filled} has "
         "example-gpu-100 (int32 n=64 or int32 n=1024 or int32 n=1048576), other-gpu (int32 n=1024)"
     )
-    with pytest.raises(NoConfig, match="exactly unknown-gpu, n=64"):
+    with pytest.raises(NoConfig, match="exactly unknown-gpu, int32, n=64"):
         best_config("reduce", "Unknown GPU", n=64, strict=True)
 
 
@@ -212,6 +212,22 @@ def test_the_type_is_the_one_asked_for_else_the_first_declared(root):
     assert (best.dtype, best.match.source_sizes) == ("float32", {"n": 1024})
     with pytest.raises(InputError, match="dtype 'float64': expected one of int32, float32"):
         best_config("reduce", NAME, n=64, dtype="float64")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.dtype("float32")])  # the latter is equal to "float32"
+def test_a_type_that_is_no_name_is_refused(root, dtype):
+    cache.store(root, DEVICE, record(entry(64, "float32")))
+    for ask in (
+        lambda: best_config("reduce", NAME, n=64, dtype=dtype),
+        lambda: autotune.load_kernel("reduce", dtype=dtype),
+    ):
+        with pytest.raises(InputError, match='dtype is a name, such as "float32"; found '):
+            ask()
+
+
+def test_an_empty_device_is_no_device(filled):
+    with pytest.raises(InputError, match="found an empty text"):
+        best_config("reduce", "", n=64)
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,14 @@ def test_a_range_runs_to_its_last_size(text, sizes):
     assert ranges([text]) == {"n": sizes}
 
 
+def test_a_size_is_written_like_those_of_a_range(folder):
+    folder.search("--size", "n=2**10", "--budget", "3")
+    assert best_config("double", "fake-gpu", n=1024, cache=folder.path / "cache").match.tier is Tier.EXACT
+    for text in ("n=2**70", "n=0", "n=-4", "n=2^10", "n="):
+        done = folder.run("search", "double.yaml", "--device", "fake", "--size", text)
+        assert done.returncode == 2 and "expected NAME=NUMBER" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
