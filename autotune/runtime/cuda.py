@@ -302,7 +302,8 @@ class _PreparedWithMemory(_Prepared):
         """Queue the operations, in turn with those of other threads; raises LaunchError."""
         with self._lock:
             if self._may_capture:
-                check("the stream", self._ask_capture_state())
+                if status := self._ask_capture_state():
+                    self._retry(self._ask_capture_state, "the stream", status)
                 if self._capture_state.value:
                     self._capture(handles)
                     return

@@ -29,6 +29,7 @@ def reference(inputs, sizes):
 SPACE = """\
 schema: 1
 kernel: reversed
+dialect: cuda
 source: reversed.cu
 reference: reference.py
 sizes: {default: {n: 20000}}

@@ -1,7 +1,7 @@
 /* The calls of the CUDA driver that launches need: it notes the first argument of every kernel that runs. */
 #include <stdlib.h>
 
-enum { MOST = 10000, INVALID_HANDLE = 400, UNSUPPORTED = 801 };
+enum { MOST = 10000, PER_THREAD = 2, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, UNSUPPORTED = 801 };
 
 typedef struct {
     unsigned long long values[16];
@@ -24,7 +24,15 @@ int cuMemcpyDtoDAsync_v2(size_t to, size_t from, size_t size_bytes, void *stream
 int cuCtxGetCurrent(size_t *found) { *found = context; return 0; }
 int cuCtxPushCurrent_v2(size_t pushed) { outer_context = context; context = pushed; return 0; }
 int cuCtxPopCurrent_v2(size_t *popped) { *popped = context; context = outer_context; return 0; }
-int cuStreamIsCapturing(void *stream, int *found) { *found = is_captured; return 0; }
+int cuMemAlloc_v2(size_t *address, size_t size_bytes) { *address = (size_t)malloc(size_bytes); return 0; }
+int cuMemFree_v2(size_t address) { free((void *)address); return 0; }
+
+int cuStreamIsCapturing(size_t stream, int *found)
+{
+    if (stream == PER_THREAD && !context) return INVALID_CONTEXT;
+    *found = is_captured;
+    return 0;
+}
 
 int cuStreamBeginCapture_v2(void *stream, int mode)
 {

@@ -12,7 +12,7 @@ import pytest
 from autotune.core.records import Launch
 from autotune.runtime import cuda, cuda_context, launch_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
-from autotune.runtime.prepared import CallPlan, Workspace
+from autotune.runtime.prepared import CallPlan, Hidden, Workspace
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 OUT_OF_MEMORY = 2
@@ -63,7 +63,7 @@ def prepare(stream, launches=(STEP,), make=cuda._Prepared, **plan):
     program = SimpleNamespace(
         cubins=SimpleNamespace(completed=lambda step: step), function=lambda step: ctypes.c_void_p(5)
     )
-    whole = CallPlan(("x",), {}, (), (), launches, **plan)
+    whole = CallPlan(("x",), {}, (), (), launches)._replace(**plan)
     more = () if make is cuda._Prepared else (Workspace(),)
     return make(program, whole, ctypes.c_void_p(CONTEXT), stream, *more)
 
@@ -147,3 +147,11 @@ def test_a_graph_is_freed_with_the_bound_function_or_the_kernel(driver):
     assert driver.graphs_alive == 1
     del prepared
     assert driver.graphs_alive == 0
+
+
+def test_a_thread_without_a_context_calls_on_its_own_stream(driver):
+    scratch = Hidden("x", 0)
+    run = prepare(PER_THREAD, make=cuda._PreparedWithMemory, given=(), hidden=(scratch,)).run
+    driver.enter(0)
+    run([])
+    assert driver.runs == 1
