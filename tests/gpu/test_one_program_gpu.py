@@ -21,6 +21,7 @@ extern "C" __global__ void reversed(const float *x, float *y, int n)
 }
 """
 REFERENCE = """
+import numpy as np
 
 def reference(inputs, sizes):
     x, w = inputs["x"], inputs["w"]
