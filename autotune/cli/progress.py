@@ -162,16 +162,18 @@ class SearchProgress(_Progress):
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Say what will be searched and where trials go, and count trials from now on."""
+        from autotune.cli.texts import space_problem  # loads numpy, and progress is to be seen before that
+
         space = task.space
-        if note:
-            self._say(note)
         if journal.path not in self._journals:  # a sweep comes back to its sizes
             self._journals.add(journal.path)
             self._say(
-                f"{task.spec.kernel} on {task.device.name} ({task.address}): {len(space):,} valid of "
-                f"{space.cartesian:,} configurations"
+                f"{task.spec.kernel} on {task.device.name} ({task.address}), {space_problem(space)}: "
+                f"{len(space):,} valid of {space.cartesian:,} configurations"
             )
             self._say(f"trials go to {journal.path}")
+        if note:
+            self._say(note)
         if journal.warning:
             self.warn(journal.warning)
         self._best_ms = None
