@@ -41,6 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         required=True,
         help=f"where to write; a file that ends in .gz is compressed; for {STUDY} also the URL of a database",
     )
+    opt.add_data(parser)
     opt.add_cache(parser, f"where to look for the results of {HEADER}")
 
 
@@ -53,9 +54,11 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.format in _KINDS:
         require_own_kind(Path(parsed.output), *_KINDS[parsed.format], "-o")
     if parsed.format == HEADER:
-        write_text(Path(parsed.output), header(parsed.source, parsed.cache))
+        write_text(Path(parsed.output), header(parsed.source, parsed.cache, parsed.data))
         emit(f"the tuned results of {parsed.source} in {parsed.output}")
         return
+    if parsed.data:
+        raise InputError(f"--data is for {HEADER}; a file of recorded results is exported as it is")
     source = Path(parsed.source)
     if not source.is_file():
         raise InputError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from autotune.compilers.triton_binary import completed, scratch_bytes, unpack
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
@@ -26,6 +28,14 @@ class Cubins:
     def symbol(self, name: str) -> bytes:
         """A kernel's or a variable's name in its cubin, as the driver takes it."""
         return self._binary.symbol(name).encode()
+
+    def has(self, names: Iterable[str]) -> bool:
+        """Whether the kernels and variables of these names are there, as far as the names tell.
+
+        A plain one may be that of C code.
+        """
+        known = self._triton.keys() or self._binary.symbols.keys()
+        return all(name in known or (name.isidentifier() and not self._triton) for name in names)
 
     def completed(self, step: Launch) -> Launch:
         """A launch with what Triton's compiler decided; of other compilers as it is. Raises LaunchError."""

@@ -8,6 +8,8 @@ from math import prod
 from threading import Lock
 
 from autotune.core.records import Launch
+from autotune.errors import LaunchError
+from autotune.hardware.architectures import MAX_GRID
 
 NON_BLOCKING = 1  # flag of a stream
 _MAX_PORTABLE_CLUSTER = 8
@@ -71,7 +73,9 @@ class _Config(ctypes.Structure):
 
 
 def launch_config(step: Launch, stream: int) -> ctypes.Structure:
-    """The grid, block, stream and attributes of a launch, as the driver takes them."""
+    """The grid, block, stream and attributes of a launch, as the driver takes them; raises LaunchError."""
+    if step.grid[0] > MAX_GRID[0]:  # ctypes would pass on the lower bits
+        raise LaunchError(f"{step.entry}: {step.grid[0]:,} blocks in x, at most {MAX_GRID[0]:,}")
     found = list(_attributes(step))
     attributes = (_Attribute * max(1, len(found)))(*found)
     return _Config(step.grid, step.block, step.shared_bytes, stream, attributes, len(found))

@@ -24,6 +24,7 @@ from autotune.serving.cache import Folder, read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import DeviceRecord, latest, no_results, walk
 from autotune.serving.interpolation import known_registers, rows_of
+from autotune.serving.matching import Query
 from autotune.serving.portability import KnownDevice, best_place, nearest, ranked, scopes
 from autotune.serving.validity import KernelOnDevice
 
@@ -73,16 +74,16 @@ class _Point(NamedTuple):
     rows: list[_Candidate]
 
 
-def header(kernel: str, cache: Folder | None = None) -> str:
-    """The text of a kernel's header.
+def header(kernel: str, cache: Folder | None = None, data: str | None = None) -> str:
+    """The text of a kernel's header, for the inputs that are named `data`.
 
     It answers as `best_config` does, except for a device without valid results of its own at sizes that no
     device was tuned for: there it gives the answer for the nearest tuned sizes, if that may run.
 
-    Raises InputError if there are no results, if their parameters or sizes differ, and if a constraint on
-    sizes cannot be expressed in C.
+    Raises InputError if there are no results, if their parameters or sizes differ, if they are for several
+    inputs of which none is named, and if a constraint on sizes cannot be expressed in C.
     """
-    tuned = _tuned_targets(kernel, cache)
+    tuned = _tuned_targets(kernel, cache, data)
     records = [record for target in tuned for record in target.records]
     newest = latest(target.records[0] for target in tuned)
     sizes = _common_sizes(kernel, records, newest)
@@ -97,7 +98,7 @@ def header(kernel: str, cache: Folder | None = None) -> str:
             for tier, points in answers.runs(number, target, dtype):
                 tables.add(f"{number}, {dtype_number}, AUTOTUNE_{tier.name}", points)
     name = f"autotune_{kernel}"
-    cases = (f"    case {case}: return {text};" for text, case in tables.conditions.items() if case)
+    cases = (f"    case {case}: return ({text}) && flag;" for text, case in tables.conditions.items() if case)
     words = {
         "kernel": kernel,
         "version": __version__,
@@ -117,11 +118,12 @@ def header(kernel: str, cache: Folder | None = None) -> str:
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(words)
 
 
-def _tuned_targets(kernel: str, cache: Folder | None) -> list[_Target]:
+def _tuned_targets(kernel: str, cache: Folder | None, data: str | None) -> list[_Target]:
     """The devices with results, each with its records in the order of the caches."""
     roots = read_roots(cache)
     found: dict[str, list[DeviceRecord]] = {}
-    for device_record in walk(CacheReader(), roots, kernel):
+    query = Query(kernel, None, None, Tier.DEFAULT, None, data)
+    for device_record in walk(CacheReader(query.select_data), roots, kernel):
         found.setdefault(device_record.folder, []).append(device_record)
     if not found:
         raise InputError(no_results(kernel, roots))

@@ -47,11 +47,18 @@ class BackgroundTuning:
         self._process: subprocess.Popen[str] | None = None
         self._is_ending = False
 
-    def request(self, best: Best, sizes: Sizes) -> None:
-        """Search a problem if what is served for it was tuned for another; returns at once."""
+    def request(self, best: Best, sizes: Sizes, data: str | None = None) -> None:
+        """Search a problem if what is served for it was tuned for another; returns at once.
+
+        Args:
+            best: What is served.
+            sizes: The problem's.
+            data: The name of its inputs' content; None takes that of what is served.
+        """
         if best.match.tier in _FITTING or best.device is None:
             return
-        data = best.entry.data if best.entry else ""
+        if data is None:
+            data = best.entry.data if best.entry else ""
         given = [f"--size={name}={size}" for name, size in sorted(sizes.items())]
         words = (f"--device={best.device.slug}", f"--dtype={best.dtype}", *given)
         words += (f"--data={data}",) if data else ()
@@ -76,13 +83,17 @@ class BackgroundTuning:
         with self._lock:
             if self._is_ending:  # nothing would end this search
                 return
-            process = self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+            try:
+                process = self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            except OSError as error:
+                warnings.warn(f"{self._kernel}: cannot be tuned: {error.strerror}", stacklevel=2)
+                return
         _, said = process.communicate()
         if process.returncode > 0:
             reason = (said.strip().splitlines() or ["no reason given"])[-1]

@@ -14,7 +14,7 @@ from autotune.core.launch_plan import symbol_names
 from autotune.core.records import DeviceInfo, Tier
 from autotune.errors import CompileError, InputError, NoConfig, SetupError, WriteError
 from autotune.hardware.architectures import architecture
-from autotune.processes.files import replace_file
+from autotune.processes.files import locked, replace_file
 from autotune.runtime.shipped import (
     FOLDER,
     BinaryKey,
@@ -130,12 +130,13 @@ def build(
         built = [_build(results, source, folder, name, devices[name]) for name in names]
         for one in results.records:  # once all compiled: a part must not look like the whole
             store(output, one.device, replace(one.record, source=""))
-        old = read_manifest(folder, kernel)
-        kept = old.compilers if old and old.source_sha256 == source.sha256 else {}
         kind = results.records[0].record.compiler
-        compilers = {**kept, **{name: lazy_compiler(name, kind).name for name in names}}
-        manifest = Manifest(source.path.name, source.sha256, compilers)
-        replace_file(folder / f"{kernel}.json", manifest_text(manifest))
+        used = {name: lazy_compiler(name, kind).name for name in names}
+        with locked(folder):  # another build may add its architectures
+            old = read_manifest(folder, kernel)
+            kept = old.compilers if old and old.source_sha256 == source.sha256 else {}
+            manifest = Manifest(source.path.name, source.sha256, {**kept, **used})
+            replace_file(folder / f"{kernel}.json", manifest_text(manifest))
     except OSError as error:
         raise WriteError(f"{output}: cannot be written: {error.strerror}") from None
     return built

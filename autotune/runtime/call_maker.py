@@ -11,9 +11,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autotune.compilers.base import driver_compiler
+from autotune.compilers.cubins import Cubins
 from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.launch_plan import symbol_names
-from autotune.core.records import DeviceInfo, Provenance, Tier
+from autotune.core.records import DeviceInfo, Provenance, Sizes, Tier
 from autotune.core.text import size_text
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.alignment import needed_alignment_bytes
@@ -115,7 +116,7 @@ class CallMaker:
         ask = self._question(launcher, given.views, sizes)
         best = ask()
         if self._request.tuning is not None:
-            self._request.tuning.request(best, sizes)
+            self._request.tuning.request(best, sizes, self._request.data)
         planner = CallPlanner(self.kernel, best, sizes)
         made = planner.made(given)
         if made and given.stream is not None and launcher.dialect == "cuda":
@@ -126,7 +127,7 @@ class CallMaker:
         try:
             # A variable of a program would be overwritten for work that another stream still has to do.
             place = launcher.queue if plan.variables else launcher.place
-            program = self._program(launcher, place, best, symbols)
+            program = self._program(launcher, place, best, sizes, symbols)
             workspace = self._workspaces.setdefault(launcher.queue, Workspace())
             prepared = launcher.prepare(program, plan, workspace)
         except (CompileError, LaunchError) as error:
@@ -141,13 +142,15 @@ class CallMaker:
             ),
             like=given.names.index(next(iter(given.arrays))),
             number=lambda name, value: launcher.number(planner.number(name, value)),
-            needed_alignment_bytes=lambda: self._needed_alignment_bytes(launcher, best, symbols),
+            needed_alignment_bytes=lambda: self._needed_alignment_bytes(launcher, best, sizes, symbols),
         )
 
-    def _needed_alignment_bytes(self, launcher: Launcher, best: Best, symbols: Sequence[str]) -> int:
+    def _needed_alignment_bytes(
+        self, launcher: Launcher, best: Best, sizes: Sizes, symbols: Sequence[str]
+    ) -> int:
         """The multiple that arrays of a GPU have to begin at for a configuration; found once."""
         text = render(self.source, best.defines) if self.source.text else ""
-        key = (text, best.options(launcher.dialect))
+        key = (text, best.options(launcher.dialect, sizes))
         if key not in self._alignments_bytes:
             self._alignments_bytes[key] = needed_alignment_bytes(
                 launcher.device, best.record.compiler, *key, symbols
@@ -219,9 +222,11 @@ class CallMaker:
             **sizes,
         )
 
-    def _program(self, launcher: Launcher, place: object, best: Best, names: tuple[str, ...]) -> Any:
+    def _program(
+        self, launcher: Launcher, place: object, best: Best, sizes: Sizes, names: tuple[str, ...]
+    ) -> Any:
         """The program of a configuration in one place, which is loaded once."""
-        options = best.options(launcher.dialect)
+        options = best.options(launcher.dialect, sizes)
         key = (launcher.dialect, place, tuple(best.defines.items()), options, names)
         if key not in self._programs:
             self._programs[key] = self._compiled(launcher, best, options, names)
@@ -234,7 +239,7 @@ class CallMaker:
         architecture, kind = launcher.device.architecture, best.record.compiler
         key = binary_key(self.source, architecture, kind, best.defines, options)
         shipped = self._shipped.find(key) if launcher.dialect == "cuda" else None
-        if shipped is not None:
+        if shipped is not None and (not self.source.text or Cubins(shipped[0]).has(names)):
             binary, compiler = shipped
             self._warn_if_stale(launcher, best, compiler)
             return launcher.load(binary)

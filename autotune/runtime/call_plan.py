@@ -80,10 +80,10 @@ class CallPlanner:
         dtype = numpy_dtype(self.arguments[name].dtype)
         if isinstance(value, tuple):  # from the launch plan
             return scalar_of(self.arguments[name].dtype, value)
-        if isinstance(value, int | float | np.integer | np.floating):
-            with suppress(ValueError, OverflowError):
+        if isinstance(value, int | float | complex | np.number | dtype.type):
+            with suppress(ValueError, OverflowError, TypeError):
                 number: np.generic = dtype.type(value)
-                if number == value or is_floating(dtype):
+                if number == value or is_floating(dtype) or dtype.kind == "c":
                     return number
         raise InputError(f"{self._kernel}: {name} = {value!r}: expected a value of type {dtype}")
 

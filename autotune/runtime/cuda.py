@@ -22,7 +22,7 @@ from autotune.compilers.known_compilers import lazy_compiler
 from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.errors import LaunchError
+from autotune.errors import InputError, LaunchError
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.hardware.cuda_launch import NON_BLOCKING, Permissions, launch_config
 from autotune.runtime.cuda_context import check, context_of, handle_of, inside
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _OTHER_CONTEXT = (201, 400)  # from cuda.h: the current context is none, or not that of the kernel
 _REPEATS = 100  # calls in a row on the same arrays, after which a graph is made
 _MAX_GRAPHS = 256  # of a process, of which repeated calls make no more: each takes some device memory
+_ADDRESS_BYTES = 8
 _MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 
 
@@ -82,7 +83,11 @@ class CudaLauncher:
         return Module(binary, self._context)
 
     def number(self, value: np.generic) -> int:
-        """The bits of a number, which take the place of an address."""
+        """The bits of a number, which take the place of an address; raises InputError for too many."""
+        if value.nbytes > _ADDRESS_BYTES:
+            raise InputError(
+                f"{value!r}: a number of a call has at most 8 bytes; make it an array of one element"
+            )
         return int.from_bytes(value.tobytes(), "little")
 
     def prepare(self, program: Module, plan: CallPlan, workspace: Workspace) -> _Prepared:

@@ -217,10 +217,19 @@ class _Prepared:
         except cl.Error as error:
             raise LaunchError(f"{step.entry}: {error}") from None
         self._has_memory = bool(plan.hidden)
+        self._is_unordered = bool(
+            queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        )
 
     def run(self, handles: Sequence[Any]) -> cl.Event | None:
-        """Queue the operations, each after the one before, as a queue may be out of order."""
+        """Queue the operations, each after the one before, as a queue may be out of order.
+
+        There, they also come after all that was queued before, and before all that is queued later, because
+        neither is known to wait for them.
+        """
         with self._lock:
+            if self._is_unordered:
+                cl.enqueue_barrier(self._queue)
             # Calls that share memory run one after another, too.
             event = self._workspace.latest if self._has_memory else None
             entry = ""
@@ -240,6 +249,8 @@ class _Prepared:
                 raise LaunchError(f"{entry}: {error}") from None
             if self._has_memory:
                 self._workspace.latest = event
+            if self._is_unordered:
+                cl.enqueue_barrier(self._queue)
             return event
 
     def bind(self, handles: Sequence[Any]) -> Bound:

@@ -21,6 +21,7 @@ from autotune.compilers.kernel_source import SourceText
 from autotune.core.json_values import Damaged, mapping, mapping_of, text
 from autotune.core.records import Value
 from autotune.core.trials import Binary
+from autotune.processes.files import replace_file
 from autotune.serving.cache import Folder, read_roots, read_text
 from autotune.serving.cache_schema import damaged
 
@@ -105,7 +106,7 @@ def read_manifest(folder: Path, kernel: str) -> Manifest | None:
 def write_binary(folder: Path, key: BinaryKey, binary: Binary) -> int:
     """Write a binary; return the size of its file in bytes. Raises OSError."""
     content = encode(binary, key.name)
-    (folder / key.name).write_bytes(content)
+    replace_file(folder / key.name, content)  # programs may be reading the folder
     return len(content)
 
 

@@ -135,8 +135,12 @@ class Best(Mapping[str, Value]):
         """The macros as compiler options: `-DBLOCK_SIZE=256`."""
         return [f"-D{name}={value}" for name, value in self.defines.items()]
 
-    def options(self, dialect: str) -> tuple[str, ...]:
+    def options(self, dialect: str, sizes: Sizes | None = None) -> tuple[str, ...]:
         """Tuned compiler options besides the macros, for the compiler of a dialect: "cuda" or "opencl".
+
+        Args:
+            dialect: The dialect.
+            sizes: Those of the request, which count where nothing was tuned: an option may depend on them.
 
         Raises InputError when an option depends on a device or a size that is unknown.
         """
@@ -144,7 +148,8 @@ class Best(Mapping[str, Value]):
             raise InputError(f"options: unknown dialect {dialect!r}{hint(str(dialect), _DIALECTS)}")
         options = self.record.compiler_options.get(dialect, {})
         try:
-            return compiler_options(options, self.kernel.values(self.config, self.match.source_sizes))
+            known = self.kernel.values(self.config, self.match.source_sizes or sizes)
+            return compiler_options(options, known)
         except ExpressionError as error:
             raise InputError(f"{self.record.kernel}: compiler options: {error}") from None
 

@@ -40,7 +40,7 @@ def custom_op(kernel: str, *, name: str | None = None, **options: Any) -> Any:
         NoConfig: The kernel has no results.
     """
     loaded = load_kernel(kernel, **options)
-    signature = _Signature(loaded)
+    signature = _Signature(loaded, options.get("dtype"))
 
     def run(*arguments: Any) -> Any:
         count = len(signature.inputs)
@@ -61,8 +61,9 @@ def custom_op(kernel: str, *, name: str | None = None, **options: Any) -> Any:
 class _Signature:
     """What an operator takes and returns, from the kernel's record."""
 
-    def __init__(self, loaded: LoadedKernel) -> None:
-        record = loaded.record
+    def __init__(self, loaded: LoadedKernel, dtype: str | None) -> None:
+        """Read the record; `dtype` is the element type that the kernel is loaded for, if it is only one."""
+        record, self._kernel = loaded.record, loaded.kernel
         if record.call is None:
             raise InputError(
                 f"{loaded.kernel}: its results do not say what a call gives and gets; add call: to the space "
@@ -71,6 +72,11 @@ class _Signature:
         specs = {spec.name: spec for spec in record.arguments}
         self.inputs = [specs[name] for name in record.call.inputs]
         self._outputs = [specs[name] for name in record.call.returns]
+        self._generic = self._torch_dtype(dtype) if dtype else None  # of what is DTYPE
+        self._first = self._torch_dtype(record.dtypes[0])
+        self._dtypes = {
+            one.name: self._torch_dtype(one.dtype) for one in self._outputs if one.dtype != "DTYPE"
+        }
         every = record.size_names
         from_shapes = {extent for spec in self.inputs for extent in spec.shape if extent in every}
         self.sizes = sorted(every - from_shapes)
@@ -95,13 +101,25 @@ class _Signature:
         count = len(self.inputs)
         sizes: dict[str, Any] = dict(zip(self.sizes, arguments[count:], strict=True))
         for spec, array in zip(self.inputs, arguments, strict=False):
+            if len(array.shape) != len(spec.shape):
+                found, expected = tuple(array.shape), ", ".join(spec.shape)
+                raise InputError(
+                    f"{self._kernel}: {spec.name} has shape {found}, and the space declares [{expected}]"
+                )
             sizes |= dict(zip(spec.shape, array.shape, strict=True))
         made = [self._empty(spec, arguments[:count], sizes) for spec in self._outputs]
         return made[0] if len(made) == 1 else tuple(made)
 
     def _empty(self, spec: ArgumentSpec, arrays: Sequence[Any], sizes: Mapping[str, Any]) -> Any:
-        generic = (
-            array.dtype for one, array in zip(self.inputs, arrays, strict=True) if one.dtype == "DTYPE"
-        )
-        dtype = next(generic, arrays[0].dtype) if spec.dtype == "DTYPE" else getattr(torch, spec.dtype)
-        return arrays[0].new_empty([parse(extent)(sizes) for extent in spec.shape], dtype=dtype)
+        given = zip(self.inputs, arrays, strict=True)
+        generic = (array.dtype for one, array in given if one.dtype == "DTYPE")
+        dtype = self._dtypes.get(spec.name) or self._generic or next(generic, self._first)
+        shape = [torch.sym_int(parse(extent)(sizes)) for extent in spec.shape]  # n / 2 is no whole number yet
+        return arrays[0].new_empty(shape, dtype=dtype)
+
+    def _torch_dtype(self, name: str) -> Any:
+        """The type of PyTorch; raises InputError if it has none."""
+        found = getattr(torch, name, None)
+        if not isinstance(found, torch.dtype):
+            raise InputError(f"{self._kernel}: PyTorch has no element type {name}")
+        return found

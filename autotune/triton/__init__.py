@@ -26,6 +26,8 @@ from autotune.runtime.call_maker import CHECK_S
 from autotune.serving.device_records import newest_record
 from autotune.serving.lookup import best_config
 
+_MAX_CHOSEN = 10_000  # a program that passes ever new sizes must not grow without bound
+
 
 def tuned(
     name: str,
@@ -70,7 +72,7 @@ class TunedKernel:
         self._names: tuple[str, ...] = tuple(function.arg_names)
         record = newest_record(name, self._options.get("cache"))
         step = _launch_of(record, function.__name__)
-        passed = (one for one in self._names if one not in step.constants)
+        passed = (one.name for one in function.params if not one.is_constexpr)
         self._reader = _CallReader(record, dict(zip(passed, step.arguments, strict=False)))
         self._chosen: dict[Any, tuple[float, dict[str, Any]]] = {}
 
@@ -92,6 +94,8 @@ class TunedKernel:
         until, found = self._chosen.get(key, (0.0, {}))
         if monotonic() > until:  # the cache may have changed
             found = self._look_up(sizes, dtype, device)
+            if len(self._chosen) >= _MAX_CHOSEN:
+                self._chosen.clear()
             self._chosen[key] = monotonic() + CHECK_S, found
         return found
 
@@ -99,7 +103,7 @@ class TunedKernel:
         options: dict[str, Any] = {**self._options, **sizes}
         best = best_config(self._name, device, dtype=dtype, **options)
         if self._tuning is not None:
-            self._tuning.request(best, sizes)
+            self._tuning.request(best, sizes, self._options.get("data"))
         values = best.kernel.values(best.config, sizes)
         return {name: values[name] for name in _launch_of(best.record, self.fn.__name__).constants}
 

@@ -507,6 +507,23 @@ def test_bound_arrays_are_read_at_every_run(rows, queue):
         assert (out.get() == 3 * numbers.sum(axis=1)).all()
 
 
+def test_a_queue_out_of_order_runs_a_call_after_what_was_queued_before(rows, queue):
+    context = queue.context
+    unordered = cl.CommandQueue(context, properties=cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    x, out = cl_array.zeros(unordered, (8, 32), np.int32), cl_array.zeros(unordered, 8, np.int32)
+    load_kernel("rows")(x, out).wait()
+    numbers = matrix(8, 32)
+    source, sums = cl_array.to_device(queue, numbers), cl_array.zeros(queue, 8, np.int32)
+    queue.finish()
+    before = cl.UserEvent(context)
+    cl.enqueue_copy(unordered, x.base_data, source.base_data, wait_for=[before])
+    load_kernel("rows")(x, out)
+    cl.enqueue_copy(unordered, sums.base_data, out.base_data)  # waits for no event of the call
+    before.set_status(cl.command_execution_status.COMPLETE)
+    unordered.finish()
+    assert (sums.get() == 2 * numbers.sum(axis=1)).all()
+
+
 def test_calls_of_all_threads_get_their_own_sums(rows, queue):
     kernel = load_kernel("rows")
 

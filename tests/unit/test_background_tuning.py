@@ -26,6 +26,18 @@ def test_a_problem_is_searched_once_and_then_served_exactly(folder, monkeypatch)
     assert tuning._queue.empty() and len(list(folder.path.glob("runs/*"))) == 2
 
 
+def test_the_content_that_a_program_names_is_tuned(folder, monkeypatch):
+    folder.search("--budget", "1")
+    monkeypatch.chdir(folder.path)
+    tuning = BackgroundTuning("double", folder.space, 30.0, folder.path / "cache")
+    asked = []
+    monkeypatch.setattr(tuning, "_search", asked.append)
+    for data in (None, "sorted"):
+        tuning.request(served(folder, n=2000), {"n": 2000}, data)
+    wait_until(lambda: len(asked) == 2)
+    assert [[word for word in words if "data" in word] for words in asked] == [[], ["--data=sorted"]]
+
+
 def test_no_search_starts_once_the_program_ends(folder, monkeypatch):
     folder.search("--budget", "1")
     monkeypatch.chdir(folder.path)

@@ -2,14 +2,16 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from autotune import best_config, load_kernel
+from autotune.compilers.binary_cache import decode
 from autotune.compilers.kernel_source import packaged, read_source
 from autotune.errors import CacheError, InputError
 from autotune.hardware.architectures import architecture
-from autotune.runtime.shipped import FOLDER, ShippedBinaries, binary_key
+from autotune.runtime.shipped import FOLDER, ShippedBinaries, binary_key, write_binary
 from tests.conftest import ROOT, run_in_process
 
 H100 = architecture("sm_90").device
@@ -58,6 +60,17 @@ def test_a_second_build_adds_architectures(built, tmp_path):
     assert row["architecture"] == "sm_89" and row["configurations"] >= 1
     manifest = json.loads((tmp_path / "tuned" / FOLDER / "matadd.json").read_text())
     assert set(manifest["compilers"]) == {"sm_80", "sm_89", "sm_90"}
+
+
+def test_a_program_reads_whole_binaries_while_others_write_them(built, tmp_path):
+    best = best_config("matadd", H100, rows=64, columns=64, cache=built)
+    key = key_of(best, "sm_90")
+    binary, _ = ShippedBinaries("matadd", built).find(key)
+    write_binary(tmp_path, key, binary)
+    with (tmp_path / key.name).open("rb") as file:
+        write_binary(tmp_path, key, replace(binary, log="another"))
+        assert decode(file.read(), key.name) == binary
+    assert decode((tmp_path / key.name).read_bytes(), key.name).log == "another"
 
 
 def test_damage_is_said_or_passed_over(built, tmp_path):

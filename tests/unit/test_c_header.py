@@ -63,6 +63,7 @@ CONSTRAINTS = (
     "n % VECTOR == 0 or (ALGORITHM == 'tree' and not UNROLL)",
     "ALGORITHM != 'shuffle' or device.has_shuffle",
     "TILES >= 2 if UNROLL else DTYPE in ('int32', 'float32')",
+    "VECTOR < 4 or n % (n // BLOCK) >= 0",  # no valid configuration where it divides by zero
 )
 
 
@@ -309,6 +310,18 @@ def test_conditions_on_sizes_hold_in_c_where_they_hold_here(tmp_path):
     for (a, b), line in zip(cases, done.stdout.splitlines(), strict=True):
         for text, found in zip(texts, line, strict=True):
             assert found == str(int(parse(text).holds({**known, "a": a, "b": b}))), (text, a, b)
+
+
+def test_a_header_is_for_one_content_of_the_inputs(tmp_path):
+    draw = random.Random(0)
+    plain, sorted_ = (
+        entry(draw, "int32", {"n": 64}),
+        replace(entry(draw, "int32", {"n": 4096}), data="sorted"),
+    )
+    store(tmp_path, DEVICE, record(plain, sorted_, default=config(draw)))
+    texts = {data: header("reduce", tmp_path, data) for data in (None, "sorted")}
+    assert [f"{{{log}}}" in texts[None] for log in ("6.0", "12.0")] == [True, False], texts[None]
+    assert [f"{{{log}}}" in texts["sorted"] for log in ("6.0", "12.0")] == [False, True]
 
 
 def changed(folder, **fields):

@@ -266,6 +266,14 @@ def test_defines_and_flags_are_all_the_source_needs(root):
     assert best.options("opencl") == ()
 
 
+def test_an_option_may_depend_on_the_sizes_of_a_request_that_was_not_tuned(root):
+    by_size = {"cuda": {"--maxrregcount": "64 if n > 100 else 32"}}
+    cache.store(root, DEVICE, replace(record(entry(64)), compiler_options=by_size))
+    best = best_config("reduce", "cpu-unknown", n=1024)
+    assert best.match.tier is Tier.DEFAULT and best.options("cuda", {"n": 1024}) == ("--maxrregcount=64",)
+    assert best_config("reduce", NAME, n=64).options("cuda", {"n": 1024}) == ("--maxrregcount=32",)
+
+
 def test_arguments_are_all_a_program_must_allocate_and_pass(root):
     cache.store(root, DEVICE, record(entry(1024, BLOCK=128)))
     arguments = {item.name: item for item in best_config("reduce", NAME, n=1024).arguments(n=1024)}

@@ -26,9 +26,10 @@ class Recorder:
 
     arg_names = ("x", "y", "m", "n", "ROWS", "BLOCK", "ONE_STEP")
 
-    def __init__(self, name="softmax"):
+    def __init__(self, name="softmax", constant=("ROWS", "BLOCK", "ONE_STEP")):
         self.__name__ = name
         self.launched = []
+        self.params = [SimpleNamespace(name=one, is_constexpr=one in constant) for one in self.arg_names]
 
     def __getitem__(self, grid):
         return lambda *arguments, **named: self.launched.append((grid, arguments, named))
@@ -58,6 +59,17 @@ def test_a_call_gets_the_constants_of_the_cache_and_of_its_sizes(cache):
     assert (grid, arguments) == ((64,), (x, y, 64, 4096))
     assert first == {"ROWS": 1, "BLOCK": 4096, "ONE_STEP": True, "num_warps": 8, "num_stages": 1}
     assert second["ONE_STEP"] is False
+
+
+def test_a_constant_of_the_caller_does_not_shift_the_sizes(cache):
+    class WithAnother(Recorder):
+        arg_names = ("x", "y", "MASKED", "m", "n", "ROWS", "BLOCK", "ONE_STEP")
+
+    kernel = tuned("triton_softmax", cache=cache)(
+        WithAnother(constant=("MASKED", "ROWS", "BLOCK", "ONE_STEP"))
+    )
+    served = kernel.constants(array(64, 4096), array(64, 4096), True, 64, 2**20)
+    assert served["ONE_STEP"] is False  # a row of 2**20 numbers
 
 
 def test_options_of_a_call_come_before_those_of_the_cache(cache):
