@@ -6,7 +6,10 @@ torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
     pytest.skip("no GPU", allow_module_level=True)
 
-from autotune.torch import custom_op  # noqa: E402 - needs torch
+from torch._subclasses import FakeTensorMode  # noqa: E402 - needs torch
+
+from autotune.errors import InputError  # noqa: E402
+from autotune.torch import custom_op  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::autotune.StaleWarning")]
 
@@ -27,6 +30,17 @@ def test_it_compiles_as_one_graph_for_several_sizes(reduce, mode):
     compiled = torch.compile(lambda x: reduce(2 * x) + 1, fullgraph=True, mode=mode)
     for n in (1000, 1000, 1000, 4096, 100_003):
         assert float(compiled(torch.ones(n, device="cuda"))[0]) == 2 * n + 1
+
+
+def test_fake_outputs_have_the_types_of_real_ones_and_name_a_wrong_rank(reduce):
+    typed = custom_op("reduce", name="autotune::reduce_int32", dtype="int32")
+    x = torch.ones(1000, device="cuda", dtype=torch.int32)
+    with FakeTensorMode():
+        fake = torch.empty(1000, device="cuda", dtype=torch.int32)
+        assert typed(fake).dtype == reduce(fake).dtype == torch.int32
+        with pytest.raises(InputError, match=r"x has shape \(10, 100\), and the space declares \[n\]"):
+            reduce(fake.view(10, 100))
+    assert typed(x).dtype == torch.int32 and int(typed(x)) == 1000
 
 
 def test_it_works_in_graphs_and_on_other_streams(reduce):
