@@ -46,8 +46,8 @@ def best_config(
     Args:
         kernel: The kernel's name.
         device: A name, a slug, the number of a CUDA GPU (1 or "cuda:1"), a DeviceInfo, or a device object of
-            cuda.core, pycuda, cupy, torch or pyopencl. None takes the current GPU, or without a GPU the only
-            device with results.
+            cuda.core, pycuda, cupy, torch or pyopencl. None takes the current GPU; without a GPU, the only
+            device with results, or this machine's CPU if there are several.
         dtype: The element type; None takes the first one that the kernel's space declares.
         strict: Serve EXACT matches only, and no result that was never compared with a reference.
         min_match: The loosest tier to serve; the closest one with a valid configuration is served.
@@ -206,10 +206,18 @@ class _LookUp:
         return _Place(root, None)
 
     def _folder_by_name(self, root: str, folders: list[str]) -> str | None:
-        """The folder of a device whose slug is none of them: by its full name, or the only one there is."""
+        """The folder of a device whose slug is none of them: by its full name.
+
+        Without a name, the only one there is, or that of this machine's CPU.
+        """
         query = self._query
         if query.slug is None:
-            return folders[0] if len(folders) == 1 and not self._places else None
+            if len(folders) == 1 and not self._places:
+                return folders[0]
+            from autotune.hardware.host_cpu import is_host_cpu  # rarely needed
+
+            devices = ((folder, self._reader.device(root, folder)) for folder in folders)
+            return next((folder for folder, device in devices if is_host_cpu(device)), None)
         from autotune.hardware.names import canonical
 
         words = {*canonical(query.slug).split()}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import autotune
 from autotune.core.records import Config, Launch, LaunchSpec, Match, Sizes, Tier
 from autotune.errors import CacheError, InputError, NoConfig
+from autotune.hardware import host_cpu
 from autotune.serving import cache
 from autotune.serving.lookup import best_config
 from autotune.serving.matching import Query, match_own_results
@@ -194,6 +195,21 @@ def test_no_device_takes_the_only_one(root):
     assert match.detail.startswith(
         "tuned on example-gpu-100 for n=64, the smallest worst-case slowdown over all"
     )
+
+
+@pytest.mark.parametrize("cores_more", [0, 1])
+def test_no_device_among_several_takes_the_cpu_of_this_machine(root, tmp_path, monkeypatch, cores_more):
+    named = tmp_path / "cpuinfo"
+    named.write_text("processor\t: 0\nmodel name\t: Some(R) Xeon Processor @ 2 GHz\n")
+    monkeypatch.setattr(host_cpu, "_NAMED", str(named))
+    units = os.cpu_count() + cores_more
+    name = "skylake-Some Xeon Processor @ 2 GHz"
+    own = replace(DEVICE, name=name, slug="cpu-own", kind="cpu", vendor="Intel", compute_units=units)
+    for device in (DEVICE, OTHER, own):
+        cache.store(root, device, record(entry(64)))
+    match = best_config("reduce", n=64).match
+    found = (match.tier, match.source_device)
+    assert (found == (Tier.EXACT, "cpu-own")) is (cores_more == 0)
 
 
 def test_no_sizes_take_the_only_result(filled):

@@ -1,0 +1,27 @@
+"""The CPU of this machine, without asking OpenCL, which takes long to load."""
+
+from __future__ import annotations
+
+import os
+
+from autotune.core.records import DeviceInfo
+from autotune.hardware.names import canonical
+
+_NAMED = "/proc/cpuinfo"
+
+
+def is_host_cpu(device: DeviceInfo) -> bool:
+    """Whether a device is a CPU of this machine's name with as many cores; False where that is not known."""
+    words = {*canonical(_name()).split()}
+    is_named = bool(words) and words <= {*canonical(device.name).split()}
+    return device.kind == "cpu" and is_named and device.compute_units == os.cpu_count()
+
+
+def _name() -> str:
+    """The name in Linux's list of CPUs, which OpenCL's has with more words around it; empty elsewhere."""
+    try:
+        with open(_NAMED, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib loads slowly
+            lines = (line.partition(":") for line in file)
+            return next((value.strip() for key, _, value in lines if key.strip() == "model name"), "")
+    except OSError:
+        return ""
