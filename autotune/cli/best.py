@@ -9,6 +9,7 @@ from typing import Any
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.records import Tier
+from autotune.core.text import size_text
 from autotune.serving.best import Best
 
 EXAMPLE = "autotune best reduce --size n=1000000"
@@ -82,8 +83,10 @@ def best_json(best: Best) -> dict[str, Any]:
 
 def best_text(best: Best) -> str:
     """The configuration, how well it fits, what is stale, and the compiler flags in the last line."""
-    there = "" if best.match.tier is Tier.EXACT else " there"
-    time_text = f"{best.time_ms:.4g} ms{there}" if best.time_ms is not None else "not timed"
+    match = best.match
+    where = f" for {size_text(match.source_sizes or {})} on {match.source_device}"
+    tuned = "" if match.tier is Tier.EXACT else where
+    time_text = f"{best.time_ms:.4g} ms{tuned}" if best.time_ms is not None else "not timed"
     lines = [str(best.config), f"{best.match.tier.value}: {best.match.detail} ({time_text})"]
     if best.expected_slowdown is None:
         lines.append("expected slowdown: unknown")

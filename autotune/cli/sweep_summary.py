@@ -22,12 +22,13 @@ from autotune.tuning.sweep import Sweep
 def sweep_text(found: Sweep) -> Group:
     """What a sweep prints: the best at every size, and the variants that serve all other sizes."""
     first, tried = found.results[0], sum(len(result.trials) for result in found.results)
+    resumed = sum(result.resumed for result in found.results)
+    known = f" ({resumed:,} known from the journals)" if resumed else ""
     head = (
         f"{first.task.spec.kernel} on {first.task.device.name} ({first.task.address}): "
-        f"{count_text(len(found.results), 'problem')}, {count_text(tried, 'trial')} in {found.seconds:.0f} s"
+        f"{count_text(len(found.results), 'problem')}, {count_text(tried, 'trial')}{known} "
+        f"in {found.seconds:.0f} s"
     )
-    if resumed := sum(result.resumed for result in found.results):
-        head += f"; {resumed:,} of them were known from the journals"
     variants = (_variants(one, _rows(found, one)) for one in found.tables)
     last = (*uncompared(first), *_noise(found), *late_checks(found.results), f"kept in {first.cache_file}")
     return Group(head, _results(found), *variants, *last)
@@ -85,10 +86,11 @@ def _best(one: VariantTable, relative_times: Mapping[Config, float]) -> Config:
 
 
 def _rows(found: Sweep, one: VariantTable) -> list[Row]:
-    """The times of the variants at all sizes, also half-way, in the order of the sizes."""
+    """The times of the variants where one has a time, also half-way, in the order of the sizes."""
     pairs = zip(found.results, found.rows, strict=True)
     swept = [row for result, row in pairs if result.task.space.problem.dtype == one.dtype]
-    return sorted([*swept, *rows_of(one, ())], key=lambda row: tuple(row.sizes.values()))
+    timed = (row for row in [*swept, *rows_of(one, ())] if row.relative_times.keys() & {*one.configs})
+    return sorted(timed, key=lambda row: tuple(row.sizes.values()))
 
 
 def _noise(found: Sweep) -> list[str]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 
 from autotune.core.records import DeviceInfo
-from autotune.hardware.names import canonical
+from autotune.hardware.names import name_words
 
 _NAMED = "/proc/cpuinfo"
 
 
 def is_host_cpu(device: DeviceInfo) -> bool:
     """Whether a device is a CPU of this machine's name with as many cores; False where that is not known."""
-    words = {*canonical(_name()).split()}
-    is_named = bool(words) and words <= {*canonical(device.name).split()}
-    return device.kind == "cpu" and is_named and device.compute_units == os.cpu_count()
+    if device.kind != "cpu" or device.compute_units != os.cpu_count():
+        return False
+    words = name_words(_name())
+    return bool(words) and name_words(device.name)[-len(words) :] == words
 
 
 def _name() -> str:
-    """The name in Linux's list of CPUs, which OpenCL's has with more words around it; empty elsewhere."""
+    """The name in Linux's list of CPUs, to which OpenCL adds words in front; empty elsewhere."""
     try:
         with open(_NAMED, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib loads slowly
             lines = (line.partition(":") for line in file)

@@ -279,9 +279,7 @@ class _Answers:
                     _Choice(config, number, None),
                     NEVER if text is None else text,
                     row.cost(config),
-                    same_launches(kernel, config, row.sizes)
-                    if config in row.relative_times or kernel.is_valid(config, row.sizes)
-                    else NEVER,
+                    same_launches(kernel, config, row.sizes) if row.counts(config, kernel) else NEVER,
                 )
                 for config, text in zip(timed, conditions, strict=True)
             ]

@@ -258,11 +258,11 @@ def _sweep(plot: Plot) -> Figure:
     times: dict[str, list[tuple[float, float]]] = {}
     rates: dict[str, list[tuple[float, float]]] = {}
     ceilings: dict[str, tuple[str, float]] = {}
-    views = [view for view in _views(plot) if view.best_ms]
-    problems = [view.search.sizes for view in views]
+    timed = [(view, time_ms) for view in _views(plot) if (time_ms := view.best_ms)]
+    problems = [view.search.sizes for view, _ in timed]
     axis = _axis(problems)
-    for view in views:
-        time_ms, sizes = view.best_ms or 0.0, view.search.sizes
+    for view, time_ms in timed:
+        sizes = view.search.sizes
         beside = "" if axis is None else _beside(sizes, axis)
         of = (view.search.kernel, beside, view.search.dtype, view.search.device_name)
         name = ", ".join(filter(None, of))
@@ -282,7 +282,7 @@ def _sweep(plot: Plot) -> Figure:
 
 
 def _axis(problems: Sequence[Sizes]) -> str | None:
-    """The size to draw over: the one with most values, if others stay the same on a line; else None.
+    """The size to draw over: the one with most values, if this puts every problem on a line of several.
 
     None stands for the product of all sizes, as of square matrices, where all grow together.
     """
@@ -293,7 +293,7 @@ def _axis(problems: Sequence[Sizes]) -> str | None:
     lines: dict[str, set[int]] = {}
     for sizes in problems:
         lines.setdefault(_beside(sizes, axis), set()).add(sizes[axis])
-    return axis if any(len(points) > 1 for points in lines.values()) else None
+    return axis if all(len(points) > 1 for points in lines.values()) else None
 
 
 def _beside(sizes: Sizes, axis: str) -> str:

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -42,8 +43,9 @@ class BackgroundTuning:
         self._budget_s, self._cache = budget_s, cache
         self._known: set[tuple[str, ...]] = set()
         self._queue: SimpleQueue[tuple[str, ...]] = SimpleQueue()
-        self._lock = Lock()  # of what follows
+        self._lock = Lock()  # of what is known and of the thread: held for a moment only
         self._thread: Thread | None = None
+        self._process_lock = Lock()  # of what follows
         self._process: subprocess.Popen[str] | None = None
         self._is_ending = False
 
@@ -80,20 +82,13 @@ class BackgroundTuning:
         limit = [f"--time={self._budget_s:g}", "--quiet"]
         where = [f"--cache={os.fspath(self._cache)}"] if self._cache else []
         command = [sys.executable, "-m", "autotune", "search", self._space, *words, *limit, *where]
-        with self._lock:
-            if self._is_ending:  # nothing would end this search
-                return
-            try:
-                process = self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
-            except OSError as error:
-                warnings.warn(f"{self._kernel}: cannot be tuned: {error.strerror}", stacklevel=2)
-                return
+        try:
+            process = self._started(command)
+        except OSError as error:
+            warnings.warn(f"{self._kernel}: cannot be tuned: {error.strerror}", stacklevel=2)
+            return
+        if process is None:
+            return
         _, said = process.communicate()
         if process.returncode > 0:
             reason = (said.strip().splitlines() or ["no reason given"])[-1]
@@ -101,9 +96,23 @@ class BackgroundTuning:
                 f"{self._kernel}: could not be tuned with {' '.join(words)}: {reason}", stacklevel=2
             )
 
+    def _started(self, command: Sequence[str]) -> subprocess.Popen[str] | None:
+        """A process with a command; None once the program ends, as nothing would end the process then."""
+        with self._process_lock:
+            if self._is_ending:
+                return None
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            return self._process
+
     def _stop(self) -> None:
         """End the search when the program ends; the same search resumes later."""
-        with self._lock:
+        with self._process_lock:
             self._is_ending = True
             if self._process is not None:
                 self._process.terminate()

@@ -80,8 +80,9 @@ class CallPlanner:
         dtype = numpy_dtype(self.arguments[name].dtype)
         if isinstance(value, tuple):  # from the launch plan
             return scalar_of(self.arguments[name].dtype, value)
-        if isinstance(value, int | float | complex | np.number | dtype.type):
-            with suppress(ValueError, OverflowError, TypeError):
+        is_real = isinstance(value, int | float | np.integer | np.floating | dtype.type)
+        if is_real or (dtype.kind == "c" and isinstance(value, complex | np.complexfloating)):
+            with suppress(ValueError, OverflowError):
                 number: np.generic = dtype.type(value)
                 if number == value or is_floating(dtype) or dtype.kind == "c":
                     return number

@@ -100,7 +100,7 @@ class CudaLauncher:
 
 
 class Module:
-    """A binary that is loaded in one context."""
+    """A binary that is loaded in one context, and stays so: a CUDA graph of the program may use it."""
 
     def __init__(self, binary: Binary, context: ctypes.c_void_p) -> None:
         self.cubins = Cubins(binary)

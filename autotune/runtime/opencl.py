@@ -188,7 +188,7 @@ class _Prepared:
     def __init__(
         self, queue: cl.CommandQueue, program: cl.Program, plan: CallPlan, workspace: Workspace
     ) -> None:
-        self._queue, self._lock, self._workspace = queue, workspace.lock, workspace
+        self._queue, self._lock = queue, workspace.lock
         self._values = values = dict[str, Any](plan.scalars)  # a kernel does not keep its arguments alive
         values |= {name: cl.LocalMemory(size_bytes) for name, size_bytes in plan.local.items()}
         for array in plan.hidden:
@@ -216,24 +216,21 @@ class _Prepared:
                 self._launches.append((kernel, own, total, step.block))
         except cl.Error as error:
             raise LaunchError(f"{step.entry}: {error}") from None
-        self._has_memory = bool(plan.hidden)
         self._is_unordered = bool(
             queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
         )
 
     def run(self, handles: Sequence[Any]) -> cl.Event | None:
-        """Queue the operations, each after the one before, as a queue may be out of order.
+        """Queue the operations, each after the one before.
 
-        There, they also come after all that was queued before, and before all that is queued later, because
-        neither is known to wait for them.
+        On a queue that is out of order, they also come after all that was queued before, and before all that
+        is queued later, because neither is known to wait for them.
         """
         with self._lock:
-            if self._is_unordered:
-                cl.enqueue_barrier(self._queue)
-            # Calls that share memory run one after another, too.
-            event = self._workspace.latest if self._has_memory else None
-            entry = ""
+            event, entry = None, ""
             try:
+                if self._is_unordered:
+                    cl.enqueue_barrier(self._queue)
                 for target, place, size_bytes in self._copies:
                     event = cl.enqueue_copy(
                         self._queue, target, handles[place], byte_count=size_bytes, wait_for=event and [event]
@@ -245,12 +242,10 @@ class _Prepared:
                     event = cl.enqueue_nd_range_kernel(
                         self._queue, kernel, total, block, wait_for=event and [event]
                     )
+                if self._is_unordered:
+                    cl.enqueue_barrier(self._queue)
             except cl.Error as error:
                 raise LaunchError(f"{entry}: {error}") from None
-            if self._has_memory:
-                self._workspace.latest = event
-            if self._is_unordered:
-                cl.enqueue_barrier(self._queue)
             return event
 
     def bind(self, handles: Sequence[Any]) -> Bound:

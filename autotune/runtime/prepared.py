@@ -116,7 +116,6 @@ class Workspace:
 
     def __init__(self) -> None:
         self.lock = Lock()  # held while a call queues its launches, so that those of two calls do not mix
-        self.latest: Any = None  # event of the latest call, for queues that may be out of order
         self._blocks: dict[str, tuple[int, Any]] = {}
 
     def reserve(self, name: str, size_bytes: int, allocate: Callable[[int], Any]) -> Any:

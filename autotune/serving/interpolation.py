@@ -38,6 +38,10 @@ class Row(NamedTuple):
         time = self.relative_times.get(config)
         return log(time or self.untimed * max(self.relative_times.values(), default=1.0))
 
+    def counts(self, config: Config, kernel: KernelOnDevice) -> bool:
+        """Whether the size tells of a configuration: without a time, not if it is not valid there."""
+        return config in self.relative_times or kernel.is_valid(config, self.sizes)
+
 
 def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[Row]:
     """The times of a table's configurations at the sizes that were swept, and half-way between these.
@@ -123,8 +127,7 @@ def in_order(
         alike = [
             (row, weight)
             for row, weight in near
-            if (config in row.relative_times or kernel.is_valid(config, row.sizes))
-            and kernel.launched(config, row.sizes) == here
+            if row.counts(config, kernel) and kernel.launched(config, row.sizes) == here
         ]
         used = alike or near
         return sum(weight * row.cost(config) for row, weight in used) / sum(weight for _, weight in used)

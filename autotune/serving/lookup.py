@@ -7,6 +7,7 @@ space files.
 from __future__ import annotations
 
 import os
+from functools import cached_property
 
 from autotune.core.frozen import dataclass
 from autotune.core.light_typing import Any
@@ -46,8 +47,8 @@ def best_config(
     Args:
         kernel: The kernel's name.
         device: A name, a slug, the number of a CUDA GPU (1 or "cuda:1"), a DeviceInfo, or a device object of
-            cuda.core, pycuda, cupy, torch or pyopencl. None takes the current GPU; without a GPU, the only
-            device with results, or this machine's CPU if there are several.
+            cuda.core, pycuda, cupy, torch or pyopencl. None takes the current GPU; without a GPU, this
+            machine's CPU if it has results, else the only device of the first cache that has some.
         dtype: The element type; None takes the first one that the kernel's space declares.
         strict: Serve EXACT matches only, and no result that was never compared with a reference.
         min_match: The loosest tier to serve; the closest one with a valid configuration is served.
@@ -208,22 +209,30 @@ class _LookUp:
     def _folder_by_name(self, root: str, folders: list[str]) -> str | None:
         """The folder of a device whose slug is none of them: by its full name.
 
-        Without a name, the only one there is, or that of this machine's CPU.
+        Without a name, that of this machine's CPU, else the only one of the first cache.
         """
         query = self._query
         if query.slug is None:
-            if len(folders) == 1 and not self._places:
-                return folders[0]
-            from autotune.hardware.host_cpu import is_host_cpu  # rarely needed
-
-            devices = ((folder, self._reader.device(root, folder)) for folder in folders)
-            return next((folder for folder, device in devices if is_host_cpu(device)), None)
+            if self._host_cpu is not None:
+                return self._host_cpu if self._host_cpu in folders else None
+            return folders[0] if len(folders) == 1 and not self._places else None
         from autotune.hardware.names import canonical
 
         words = {*canonical(query.slug).split()}
         for folder in folders:  # a folder may have more words than the name, such as cpu-
             if words <= {*canonical(folder).split()} and _is_device(self._reader.device(root, folder), query):
                 return folder
+        return None
+
+    @cached_property
+    def _host_cpu(self) -> str | None:
+        """The folder of this machine's CPU, if any cache has results of the kernel for it."""
+        from autotune.hardware.host_cpu import is_host_cpu  # only without a device and without a GPU
+
+        for root in self._roots:
+            for folder in self._reader.folders(root, self._query.kernel):
+                if is_host_cpu(self._reader.device(root, folder)):
+                    return folder
         return None
 
     def _result_of_others(self) -> Best | None:

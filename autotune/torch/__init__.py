@@ -72,8 +72,9 @@ class _Signature:
         specs = {spec.name: spec for spec in record.arguments}
         self.inputs = [specs[name] for name in record.call.inputs]
         self._outputs = [specs[name] for name in record.call.returns]
-        self._generic = self._torch_dtype(dtype) if dtype else None  # of what is DTYPE
-        self._first = self._torch_dtype(record.dtypes[0])
+        # of outputs that are DTYPE, unless an input tells
+        has_generic = not dtype and any(one.dtype == "DTYPE" for one in self.inputs)
+        self._generic = None if has_generic else dtype or record.dtypes[0]
         self._dtypes = {
             one.name: self._torch_dtype(one.dtype) for one in self._outputs if one.dtype != "DTYPE"
         }
@@ -113,7 +114,9 @@ class _Signature:
     def _empty(self, spec: ArgumentSpec, arrays: Sequence[Any], sizes: Mapping[str, Any]) -> Any:
         given = zip(self.inputs, arrays, strict=True)
         generic = (array.dtype for one, array in given if one.dtype == "DTYPE")
-        dtype = self._dtypes.get(spec.name) or self._generic or next(generic, self._first)
+        dtype = self._dtypes.get(spec.name) or (
+            self._torch_dtype(self._generic) if self._generic else next(generic)
+        )
         shape = [torch.sym_int(parse(extent)(sizes)) for extent in spec.shape]  # n / 2 is no whole number yet
         return arrays[0].new_empty(shape, dtype=dtype)
 

@@ -12,8 +12,8 @@ from autotune.errors import SpaceError
 from autotune.space import bind
 from autotune.tuning.task import TuningTask
 
-# What lies between two multiples of a power of two is a multiple of such a part of it: what is valid for
-# multiples of 64 only is then valid between 512 and 1,024, too.
+# A middle is rounded to such a part of the power of two that divides both sizes, so that kernels for
+# multiples of 64 only are timed between 512 and 1,024, too.
 _PARTS = 8
 
 

@@ -72,7 +72,10 @@ def left_out_slowdowns(
     slowdowns = []
     for row in swept:
         known = (
-            Row(other.sizes, {c: t for c, t in other.relative_times.items() if [*found_at[c]] != [row.sizes]})
+            Row(
+                other.sizes,
+                {c: t for c, t in other.relative_times.items() if [*found_at.get(c, ())] != [row.sizes]},
+            )
             for other in (*swept, *halfway)
             if other is not row
         )

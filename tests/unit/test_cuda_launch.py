@@ -44,6 +44,7 @@ def test_a_grid_that_the_driver_would_cut_off_is_refused():
         ("int64", np.int32(-1), 2**64 - 1),
         ("complex128", 1 + 2j, None),  # does not fit where an address does
         ("float32", 1 + 2j, None),
+        ("float32", np.complex64(1 + 2j), None),
         ("int32", 1.5, None),
     ],
 )

@@ -1,6 +1,7 @@
 """Memory of captured calls is freed once its graph is gone, and not before, also beside other captures."""
 
 import ctypes
+import sys
 from threading import Thread, local
 from types import SimpleNamespace
 from weakref import ref
@@ -47,7 +48,15 @@ def nothing_held():
     graph_memory._held.clear()
 
 
-def test_no_thread_frees_what_the_graphs_of_others_use():
+@pytest.fixture
+def often_switched():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_no_thread_frees_what_the_graphs_of_others_use(often_switched):
     driver, freed = made_driver(), []
 
     def capture():

@@ -197,19 +197,27 @@ def test_no_device_takes_the_only_one(root):
     )
 
 
-@pytest.mark.parametrize("cores_more", [0, 1])
-def test_no_device_among_several_takes_the_cpu_of_this_machine(root, tmp_path, monkeypatch, cores_more):
-    named = tmp_path / "cpuinfo"
-    named.write_text("processor\t: 0\nmodel name\t: Some(R) Xeon Processor @ 2 GHz\n")
-    monkeypatch.setattr(host_cpu, "_NAMED", str(named))
+@pytest.mark.parametrize(
+    ("name", "cores_more", "is_own"),
+    [
+        ("skylake-Some Xeon Processor", 0, True),
+        ("skylake-Some Xeon Processor", 1, False),
+        ("Some Xeon Processor 9000", 0, False),
+    ],
+)
+def test_no_device_takes_the_cpu_of_this_machine_from_any_cache(
+    root, tmp_path, monkeypatch, name, cores_more, is_own
+):
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Some(R) Xeon Processor\n")
+    monkeypatch.setattr(host_cpu, "_NAMED", str(tmp_path / "cpuinfo"))
     units = os.cpu_count() + cores_more
-    name = "skylake-Some Xeon Processor @ 2 GHz"
     own = replace(DEVICE, name=name, slug="cpu-own", kind="cpu", vendor="Intel", compute_units=units)
-    for device in (DEVICE, OTHER, own):
-        cache.store(root, device, record(entry(64)))
+    for folder, device in ((tmp_path / "cache", DEVICE), (root, OTHER), (root, own)):
+        cache.store(folder, device, record(entry(64)))
+    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.setattr(cache, "packaged_folder", lambda _: str(root))
     match = best_config("reduce", n=64).match
-    found = (match.tier, match.source_device)
-    assert (found == (Tier.EXACT, "cpu-own")) is (cores_more == 0)
+    assert (match.tier, match.source_device) == (Tier.EXACT, "cpu-own" if is_own else "example-gpu-100")
 
 
 def test_no_sizes_take_the_only_result(filled):

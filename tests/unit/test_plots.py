@@ -143,7 +143,7 @@ def test_a_sweep_of_the_cache_has_rates_beside_the_memorys_ceiling(tmp_path):
 
 def test_a_sweep_of_two_sizes_has_a_line_for_each_value_of_the_other(tmp_path):
     several = [{"rows": rows, "columns": columns} for rows in (16, 32, 64) for columns in (16, 64)]
-    square = [{"rows": size, "columns": size} for size in (16, 32)]
+    square = [{"rows": size, "columns": size} for size in (16, 32)] + [{"rows": 32, "columns": 64}]
     found = {}
     for name, problems in (("several", several), ("square", square)):
         files = [

@@ -123,6 +123,13 @@ def test_a_size_at_which_a_variant_is_not_valid_says_nothing_of_it():
     assert in_order(rows, [even, other], {"n": 30}, Kernel())[0] == other  # valid there, and slow
 
 
+def test_what_only_an_earlier_search_proposed_takes_part_in_leaving_out():
+    own, earlier, _ = CONFIGS[:3]
+    rows = [Row({"n": 1}, {own: 1.0, earlier: 2.0}), Row({"n": 2}, {earlier: 1.0}), Row({"n": 4}, {own: 1.0})]
+    found_at = {own: [{"n": 1}, {"n": 4}]}
+    assert left_out_slowdowns(rows, [], found_at, 4, SAME) == (1.0,)
+
+
 def test_sizes_left_out_cost_less_than_expected(tmp_path):
     rows = [row(n, noise=0.01) for n in SWEPT]
     found_at = {config: [{"n": n} for n in SWEPT] for config in CONFIGS}
