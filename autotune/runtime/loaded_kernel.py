@@ -30,6 +30,7 @@ from autotune.runtime.packages import (
 )
 from autotune.runtime.prepared import Bound, View
 from autotune.runtime.shipped import ShippedBinaries
+from autotune.serving.best import Best
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.device_records import newest_record
 from autotune.serving.validity import whole_sizes
@@ -167,6 +168,23 @@ class LoadedKernel:
             return _result(outputs, event)
 
         return run
+
+    def best(self, *arrays: Any, stream: Any = None, **named: Any) -> Best:
+        """Return what a call with these arguments runs: its configuration, and how well that fits.
+
+        Args:
+            arrays: As in a call, but not of numpy.
+            stream: As in a call.
+            named: As in a call.
+
+        Raises:
+            InputError, NoConfig, SetupError: As a call does.
+        """
+        given, sizes, numbers = self._in_order(arrays, named)
+        call, _ = self._prepared(given, stream, sizes, numbers)
+        if monotonic() > call.until and not self._is_current(call):
+            return self.best(*arrays, stream=stream, **named)
+        return call.best
 
     def close(self) -> None:
         """Free the scratch memory; the next call allocates it again.

@@ -472,6 +472,7 @@ def test_outputs_that_are_not_given_are_returned_and_the_rest_is_the_kernel_s_bu
         InputError, match=r"takes the inputs x, or all of x, out, unused; 2 were given; .*out="
     ):
         natural(x, out)
+    assert natural.best(x).match.source_sizes == {"rows": 8, "columns": 32} and natural.best(x)["BLOCK"] == 64
     run = natural.bind(x)
     assert run() is run() and (run().get() == first.get()).all()
 
@@ -548,6 +549,8 @@ def test_a_cache_that_is_replaced_while_a_program_runs_is_seen(rows, queue, monk
     held = json.loads(rows.read_text())
     held["arguments"][4]["value"] = "5"
     rows.write_text(json.dumps(held))
+    before = kernel.best(x, out)
+    assert before.record.arguments[4].value == "5" and kernel.best(x, out) is before
     kernel(x, out).wait()
     assert (out.get() == 5 * matrix(8, 32).sum(axis=1)).all()
     rows.write_text("{")
