@@ -4,9 +4,9 @@
 
 Adds two matrices of 64 by 64 through every array package that is installed: torch, cupy, pycuda and cuda.core
 on a GPU, pyopencl on the CPU; and sums a vector of torch. `RawKernel, cupy` and `kernel, pyopencl` are
-hand-written launches. All contenders take turns in one process. A sample is the
-host time of many asynchronous calls, divided by their number; the device is waited for outside it. The table
-has medians, in microseconds.
+hand-written launches. All contenders take turns in one process. A sample is the host time of many
+asynchronous calls, divided by their number; the device is waited for outside it. The table has medians, in
+microseconds.
 
 New processes show the time of the first call beyond the import of the array package, once its binary is in
 the cache, and that of the first answer of `best_config` beside three modules of the standard library.

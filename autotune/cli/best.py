@@ -84,10 +84,10 @@ def best_json(best: Best) -> dict[str, Any]:
 def best_text(best: Best) -> str:
     """The configuration, how well it fits, what is stale, and the compiler flags in the last line."""
     match = best.match
-    where = f" for {size_text(match.source_sizes or {})} on {match.source_device}"
-    tuned = "" if match.tier is Tier.EXACT else where
-    time_text = f"{best.time_ms:.4g} ms{tuned}" if best.time_ms is not None else "not timed"
-    lines = [str(best.config), f"{best.match.tier.value}: {best.match.detail} ({time_text})"]
+    time_text = f"{best.time_ms:.4g} ms" if best.time_ms is not None else "not timed"
+    if best.time_ms is not None and match.tier is not Tier.EXACT:
+        time_text += f" for {size_text(match.source_sizes or {})} on {match.source_device}"
+    lines = [str(best.config), f"{match.tier.value}: {match.detail} ({time_text})"]
     if best.expected_slowdown is None:
         lines.append("expected slowdown: unknown")
     elif best.expected_slowdown > 1:

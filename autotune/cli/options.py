@@ -152,7 +152,9 @@ def _part(text: str, part: str) -> int:
 def _whole_number(text: str) -> int | None:
     """The number that a text such as `1_000_000` or `2**20` is, if it is one below 10**18."""
     match = re.fullmatch(r"([0-9][0-9_,]{0,22})(?:\*\*([0-9]{1,2}))?", text.strip())
-    number = int(re.sub("[_,]", "", match[1])) ** int(match[2] or 1) if match else 10**18
+    if match is None:
+        return None
+    number: int = int(re.sub("[_,]", "", match[1])) ** int(match[2] or 1)
     return number if number < 10**18 else None
 
 

@@ -115,21 +115,21 @@ def _variants(one: VariantTable, rows: Sequence[Row]) -> str:
             f"ten cases ({count_text(len(one.left_out), 'size')} left out in turn)"
         )
     lines = [f"{one.dtype}: {count_text(len(one.configs), 'variant')} for all sizes between; {bound}"]
-    for number, config in enumerate(one.configs, 1):
-        lines += [f"{number:>4}  fastest at {_best_at(one, rows, config)}", f"      {config}"]
+    for number, (config, sizes) in enumerate(_fastest_at(one, rows).items(), 1):
+        where = "; ".join(sizes) or "none of the timed sizes"
+        lines += [f"{number:>4}  fastest at {where}", f"      {config}"]
     return "\n".join(lines)
 
 
-def _best_at(one: VariantTable, rows: Sequence[Row], config: Config) -> str:
-    """At which sizes a variant is the fastest: `n=1,024 to n=8,192; n=65,536`."""
+def _fastest_at(one: VariantTable, rows: Sequence[Row]) -> dict[Config, list[str]]:
+    """At which sizes each variant is the fastest: `n=1,024 to n=8,192` and `n=65,536`."""
     varied = [name for name in rows[0].sizes if len({row.sizes[name] for row in rows}) > 1]
-    places: list[str] = []
+    found: dict[Config, list[str]] = {config: [] for config in one.configs}
     for best, run in groupby(rows, lambda row: _best(one, row.relative_times)):
         sizes = [table_sizes(row.sizes) for row in run]
-        if best == config:
-            is_range = len(varied) == 1 and len(sizes) > 1
-            places += [f"{sizes[0]} to {sizes[-1]}"] if is_range else sizes
-    return "; ".join(places) or "none of the timed sizes"
+        is_range = len(varied) == 1 and len(sizes) > 1
+        found[best] += [f"{sizes[0]} to {sizes[-1]}"] if is_range else sizes
+    return found
 
 
 def _expected(one: VariantTable) -> float | None:

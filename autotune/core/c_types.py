@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from autotune.errors import InputError
+
 # The element types of space files, as C writes them.
 C_TYPES = {
     "int8": "char",
@@ -104,6 +106,12 @@ def element_bytes(dtype: str) -> int:
     """The size of an element of one of C_TYPES, or of FLOAT8."""
     bits = re.search(r"\d+", dtype)
     return int(bits[0]) // 8 if bits else 1
+
+
+def require_dtype_name(dtype: object, subject: str) -> None:
+    """Raise InputError unless an element type is a name or None: a type of numpy may be equal to its name."""
+    if not isinstance(dtype, str | None):
+        raise InputError(f'{subject}: dtype is a name, such as "float32"; found {dtype!r}')
 
 
 def is_floating(dtype: str) -> bool:

@@ -7,7 +7,7 @@ import os
 from autotune.core.records import DeviceInfo
 from autotune.hardware.names import name_words
 
-_NAMED = "/proc/cpuinfo"
+_CPUS = "/proc/cpuinfo"
 
 
 def is_host_cpu(device: DeviceInfo) -> bool:
@@ -21,7 +21,7 @@ def is_host_cpu(device: DeviceInfo) -> bool:
 def _name() -> str:
     """The name in Linux's list of CPUs, to which OpenCL adds words in front; empty elsewhere."""
     try:
-        with open(_NAMED, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib loads slowly
+        with open(_CPUS, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib loads slowly
             lines = (line.partition(":") for line in file)
             return next((value.strip() for key, _, value in lines if key.strip() == "model name"), "")
     except OSError:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
+from autotune.core.c_types import require_dtype_name
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import KernelRecord, Tier
 from autotune.errors import InputError, LaunchError
@@ -144,9 +145,7 @@ class LoadedKernel:
         call, handles = self._prepared(given, stream, sizes, numbers)
         outputs, extra = _additions(call, given, numbers)
         handles = [*handles, *extra]
-        first = given[call.like]
-        (own, *_), _ = look(given, stream)
-        current = package_of(first).current_stream(first) if stream is None else lambda: own
+        current = _stream_of(given, call.like, stream)
         launches = {now: call.bind(handles)} if (now := current()) != PER_THREAD else {}
 
         def prepared(now: Any) -> Bound:
@@ -246,7 +245,7 @@ class LoadedKernel:
             names, other = ", ".join(self._maker.names), self._maker.names[len(inputs)]
             raise InputError(
                 f"{self.kernel}: takes the inputs {', '.join(inputs)}, or all of {names}; {len(arrays)} were "
-                f"given; give others than the inputs by name, such as {other}=..."
+                f"given; pass any other array by name, such as {other}=..."
             )
         if len(arrays) > len(self._maker.names):
             names = ", ".join(self._maker.names)
@@ -330,6 +329,14 @@ class LoadedKernel:
             raise InputError(f"{self.kernel}: {name}: {error}") from None
 
 
+def _stream_of(arrays: Sequence[Any], like: int, stream: Any) -> Callable[[], Any]:
+    """What gives a call's stream: the one that is given, else the current one of an array at that time."""
+    if stream is None:
+        return package_of(arrays[like]).current_stream(arrays[like])
+    (own, *_), _ = look(arrays, stream)
+    return lambda: own
+
+
 def _additions(call: Call, given: Sequence[Any], numbers: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """Outputs that a call returns; the handles of these and of the caller's numbers."""
     made = [make(given[call.like]) for make in call.makers]
@@ -388,8 +395,7 @@ def load_kernel(
         raise InputError(f'load_kernel: on_miss is "tune" or None; found {on_miss!r}')
     if not isinstance(min_match, Tier):
         raise InputError(f"load_kernel: min_match is a Tier, such as Tier.EXACT; found {min_match!r}")
-    if not isinstance(dtype, str | None):
-        raise InputError(f'load_kernel: dtype is a name, such as "float32"; found {dtype!r}')
+    require_dtype_name(dtype, "load_kernel")
     if not isinstance(budget_s, int | float) or not budget_s > 0:
         raise InputError(f"load_kernel: budget_s is a positive number of seconds; found {budget_s!r}")
     tuning = None

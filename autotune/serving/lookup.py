@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 
+from autotune.core.c_types import require_dtype_name
 from autotune.core.frozen import dataclass
 from autotune.core.light_typing import Any
 from autotune.core.records import DeviceInfo, Tier
@@ -48,7 +49,7 @@ def best_config(
         kernel: The kernel's name.
         device: A name, a slug, the number of a CUDA GPU (1 or "cuda:1"), a DeviceInfo, or a device object of
             cuda.core, pycuda, cupy, torch or pyopencl. None takes the current GPU; without a GPU, this
-            machine's CPU if it has results, else the only device of the first cache that has some.
+            machine's CPU if it has results, else the only device in the first cache with results.
         dtype: The element type; None takes the first one that the kernel's space declares.
         strict: Serve EXACT matches only, and no result that was never compared with a reference.
         min_match: The loosest tier to serve; the closest one with a valid configuration is served.
@@ -105,10 +106,11 @@ def _answer(
             'best_config: min_match is a Tier, such as Tier.EXACT, on_miss is "record" or None; '
             f"found {query.least!r} and {on_miss!r}"
         )
-    if not isinstance(query.dtype, str | None):
-        raise InputError(f'best_config: dtype is a name, such as "float32"; found {query.dtype!r}')
+    require_dtype_name(query.dtype, "best_config")
     if query.device == "":
-        raise InputError("best_config: device is a name, a number or an object, or None; found an empty text")
+        raise InputError(
+            "best_config: device is a name, a number or an object, or None; found an empty string"
+        )
     try:
         best = _LookUp(reader, query, files.read_roots(cache)).best()
     except NoConfig:

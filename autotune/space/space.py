@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autotune.core import launch_plan as plan
-from autotune.core.c_types import C_TYPES, SCALARS
+from autotune.core.c_types import C_TYPES, SCALARS, require_dtype_name
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Config, DeviceInfo, Launch, Sizes, Value
 from autotune.core.text import hint, nearest
@@ -55,9 +55,8 @@ def problem_of(
             )
         chosen[name] = size
     dtype = spec.dtypes[0] if dtype is None else dtype
-    if not isinstance(dtype, str) or dtype not in spec.dtypes:
-        if not isinstance(dtype, str):
-            raise InputError(f'{spec.path}: dtype is a name, such as "float32"; found {dtype!r}')
+    require_dtype_name(dtype, str(spec.path))
+    if dtype not in spec.dtypes:
         if dtype not in C_TYPES:
             raise InputError(
                 f"{spec.path}: unknown dtype {dtype!r}; the space's dtypes are {', '.join(spec.dtypes)}"

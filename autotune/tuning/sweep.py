@@ -152,7 +152,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                     problem.resumed = context.evaluator.resumed
                 pool.learn(task.space, problem.tried)
                 done.append(problem)
-            between, part = map(SweepProblem, halfway_tasks[dtype]), _part(options, 1 / len(own))
+            between = map(SweepProblem, halfway_tasks[dtype])
+            part = _part(options, 1 / len(own))
             candidates = Candidates(own, between, part, observer, processes, root)
             candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
             candidates.spread()

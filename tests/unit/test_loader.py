@@ -209,7 +209,7 @@ def test_no_device_takes_the_cpu_of_this_machine_from_any_cache(
     root, tmp_path, monkeypatch, name, cores_more, is_own
 ):
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Some(R) Xeon Processor\n")
-    monkeypatch.setattr(host_cpu, "_NAMED", str(tmp_path / "cpuinfo"))
+    monkeypatch.setattr(host_cpu, "_CPUS", str(tmp_path / "cpuinfo"))
     units = os.cpu_count() + cores_more
     own = replace(DEVICE, name=name, slug="cpu-own", kind="cpu", vendor="Intel", compute_units=units)
     for folder, device in ((tmp_path / "cache", DEVICE), (root, OTHER), (root, own)):
@@ -250,7 +250,7 @@ def test_a_type_that_is_no_name_is_refused(root, dtype):
 
 
 def test_an_empty_device_is_no_device(filled):
-    with pytest.raises(InputError, match="found an empty text"):
+    with pytest.raises(InputError, match="found an empty string"):
         best_config("reduce", "", n=64)
 
 
