@@ -253,7 +253,7 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
         declared = source.template_parameters
         head = "".join(f"#define {name} {value}\n" for name, value in macros.items() if name not in declared)
         used = {*source.used_narrow_types, macros.get("DTYPE")}
-        head += "".join(text for name, text in source.narrow_types.items() if name in used)
+        head += "".join(source.narrow_types[one.name] for one in _NARROW if one.name in used)
     return head + source.text
 
 

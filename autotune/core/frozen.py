@@ -1,4 +1,4 @@
-"""`dataclass` and its functions for modules that a look-up imports: see `frozen_dataclass`."""
+"""`dataclass` and its functions for modules that a look-up or first call imports: see `frozen_dataclass`."""
 
 from autotune.core.frozen_dataclass import optional_fields
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
+from autotune.core.frozen import dataclass
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.text import hint
-from autotune.devices.clocks import restore_abandoned
 from autotune.errors import AutotuneError, InputError, MissingExtra
 from autotune.hardware.names import known_gpu
 
@@ -35,7 +34,7 @@ class BackendEntry:
         return self.accepts[0]
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Address:
     """A device of this machine: `opencl:0`."""
 
@@ -85,6 +84,8 @@ def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, 
 
     Clocks that killed processes have left changed are restored first: they are a part of what is listed.
     """
+    from autotune.devices.clocks import restore_abandoned  # here: load_kernel lists none
+
     restore_abandoned()
     found = []
     for name in names:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from autotune.core.c_types import FLOAT8, is_complex, struct_fields
 from autotune.core.records import Scalar
+
+if TYPE_CHECKING:  # importing it takes as long as loading a kernel
+    from numpy.typing import NDArray
 
 _NARROW = ("bfloat16", FLOAT8)
 

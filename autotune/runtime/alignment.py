@@ -12,7 +12,6 @@ from autotune.errors import CompileError, MissingExtra
 if TYPE_CHECKING:
     from autotune.core.records import DeviceInfo
 
-MAX_ALIGNMENT_BYTES = 32  # of any access that an instruction makes
 _USUAL_ALIGNMENT_BYTES = 16  # of the widest accesses of most programs; what Triton compiles for
 _ACCESS = re.compile(r"\b(?:ld|st|red|atom)\.([\w.:]+)\s")
 _COPY = re.compile(r"\bcp\.async\.c[ag]\.[\w.:]+\s+\[[^\]]+\],\s*\[[^\]]+\],\s*(\d+)")

@@ -17,7 +17,6 @@ from autotune.core.launch_plan import symbol_names
 from autotune.core.records import DeviceInfo, Provenance, Sizes, Tier
 from autotune.core.text import size_text
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
-from autotune.runtime.alignment import needed_alignment_bytes
 from autotune.runtime.call_plan import CallArguments, CallPlanner
 from autotune.runtime.packages import Make, package_of
 from autotune.runtime.prepared import Bound, Launcher, View, Workspace
@@ -152,6 +151,8 @@ class CallMaker:
         text = render(self.source, best.defines) if self.source.text else ""
         key = (text, best.options(launcher.dialect, sizes))
         if key not in self._alignments_bytes:
+            from autotune.runtime.alignment import needed_alignment_bytes  # most are aligned for any access
+
             self._alignments_bytes[key] = needed_alignment_bytes(
                 launcher.device, best.record.compiler, *key, symbols
             )

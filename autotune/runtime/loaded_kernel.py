@@ -15,7 +15,6 @@ from autotune.core.c_types import require_dtype_name
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import KernelRecord, Tier
 from autotune.errors import InputError, LaunchError
-from autotune.runtime.alignment import MAX_ALIGNMENT_BYTES
 from autotune.runtime.call_maker import Call, CallMaker, Request
 from autotune.runtime.call_plan import CallArguments
 from autotune.runtime.packages import (
@@ -287,7 +286,7 @@ class LoadedKernel:
     def _require_alignment(self, call: Call, handles: Iterable[tuple[str, Any]]) -> None:
         """Raise InputError for an array that begins where the widest access of a configuration cannot."""
         for name, handle in handles:
-            if isinstance(handle, int) and handle % MAX_ALIGNMENT_BYTES:
+            if isinstance(handle, int) and handle & LOW_BITS:
                 needed = call.needed_alignment_bytes()
                 if handle % needed:
                     raise InputError(
