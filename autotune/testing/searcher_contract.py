@@ -135,7 +135,7 @@ class SearcherContract:
         before, before_numpy = random.getstate(), np.random.get_state()
         spend(searcher, InProcessEvaluator(space, outcome, budget=30))
         assert random.getstate() == before
-        assert all(np.array_equal(a, b) for a, b in zip(np.random.get_state(), before_numpy, strict=True))
+        np.testing.assert_equal(np.random.get_state(), before_numpy)
         assert capsys.readouterr() == ("", "")
 
     def test_a_search_resumed_with_what_is_known_goes_on_from_there(
