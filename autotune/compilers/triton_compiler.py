@@ -24,6 +24,7 @@ from autotune.compilers.base import triton_name
 from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import TritonKernel, pack
+from autotune.core.syntax import parse_expression
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, LaunchError
 from autotune.hardware.architectures import ARCHITECTURES
@@ -187,7 +188,7 @@ def _is_unset(parameter: Any, constants: Mapping[str, Any]) -> bool:
 
 def _parsed(entry: str) -> tuple[str, list[str], dict[str, Any]]:
     """An entry's function, types and values."""
-    call = ast.parse(entry, mode="eval").body
+    call = parse_expression(entry)
     assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
     values = {item.arg or "": ast.literal_eval(item.value) for item in call.keywords}
     return call.func.id, [ast.literal_eval(item) for item in call.args], values

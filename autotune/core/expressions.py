@@ -15,6 +15,7 @@ from autotune.core.expression_ops import BINARY, COMPARE, FUNCTIONS, MAX_SIZE, T
 from autotune.core.frozen import dataclass
 from autotune.core.light_typing import Any
 from autotune.core.records import Value
+from autotune.core.syntax import parse_expression
 from autotune.errors import ExpressionError
 
 Names = Mapping[str, Any]
@@ -167,11 +168,9 @@ def names_behind(names: Iterable[str], derived: Mapping[str, str]) -> set[str]:
 
 def _parse_tree(text: str) -> ast.expr:
     try:
-        tree: Any = compile(text, "<expression>", "eval", ast.PyCF_ONLY_AST)
+        return parse_expression(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ExpressionError(f"{text!r} is not an expression") from None
-    found: ast.expr = tree.body
-    return found
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from autotune.core.frozen import dataclass
+from autotune.core.syntax import parse_module
 from autotune.errors import InputError
 
 _JIT = ("jit", "constexpr_function")  # decorators that make functions for the device
@@ -30,7 +31,7 @@ def is_triton(text: str) -> bool:
     if "jit" not in text:
         return False
     try:
-        return any(map(_is_jit, _functions(ast.parse(text))))
+        return any(map(_is_jit, _functions(parse_module(text))))
     except SyntaxError:
         return False
 
@@ -121,7 +122,7 @@ class _Extract:
 
 def _tree(text: str, path: Path) -> ast.Module:
     try:
-        return ast.parse(text)
+        return parse_module(text)
     except SyntaxError as error:
         raise InputError(f"{path}:{error.lineno}: not Python: {error.msg}") from None
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from autotune.core.records import DeviceInfo, Launch, Value
+from autotune.core.syntax import parse_module
 from autotune.core.trials import Binary
 from autotune.devices.base import Arguments, BasicDeviceMixin, Buffer, Bytes, Offsets, Program
 from autotune.devices.clocks import Clocks
@@ -65,7 +66,7 @@ class FakeCompiler:
         """Return the source text as the binary; the options become the global OPTIONS."""
         began = time.perf_counter()
         try:
-            tree = ast.parse(source)
+            tree = parse_module(source)
         except SyntaxError as error:
             raise CompileError(f"line {error.lineno}: {error.msg}") from None
         text = ast.unparse(_without_unused_macros(tree)) + f"\nOPTIONS = {tuple(options)!r}\n"

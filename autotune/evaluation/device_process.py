@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core.syntax import retried
 from autotune.core.trials import Binary, Failure, Rule, Status
 from autotune.devices import Address, backend, load_driver
 from autotune.devices.base import Buffer, Device, Program
@@ -286,7 +287,7 @@ def arrays_after_run(
 
 def read_and_remove(path: str) -> NDArray[Any]:
     """Load the array in a .npy file and delete the file."""
-    found: NDArray[Any] = np.load(path)
+    found: NDArray[Any] = retried(lambda: np.load(path))
     Path(path).unlink()
     return found
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from autotune.core.c_types import is_complex
 from autotune.core.fills import SPECIAL_VALUES
 from autotune.core.records import Value
+from autotune.core.syntax import retried
 from autotune.core.trials import Problem
 from autotune.devices.array_compare import EXACT, unlike
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype, plain_dtype
@@ -54,10 +55,7 @@ def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None 
     definition = problem.definition
     inputs = draw_inputs(definition, problem.arrays)
     if problem.expected is not None:
-        stored = {
-            name: loaded(np.asarray(np.load(array.path, mmap_mode="r")), array.dtype)
-            for name, array in problem.expected
-        }
+        stored = {name: _from_file(array.path, array.dtype) for name, array in problem.expected}
         _require_kept(problem, inputs, stored)
         return ProblemData(definition, inputs, stored)
     if problem.trusted:
@@ -112,6 +110,11 @@ def draw_inputs(problem: Problem, arrays: tuple[Array, ...]) -> dict[str, NDArra
     return inputs
 
 
+def _from_file(path: str, dtype: str) -> NDArray[Any]:
+    """The array in a .npy file, which the parent process has checked."""
+    return loaded(np.asarray(retried(lambda: np.load(path, mmap_mode="r"))), dtype)
+
+
 def _fill(
     array: Array, fill: tuple[Value, ...], seed: int, earlier: Mapping[str, NDArray[Any]]
 ) -> NDArray[Any]:
@@ -120,7 +123,7 @@ def _fill(
     real = np.float64 if array.dtype in ("float64", "complex128", "int64", "uint64") else np.float32
     match kind, numbers:
         case "stored", [_]:
-            return loaded(np.asarray(np.load(array.path, mmap_mode="r")), array.dtype)
+            return _from_file(array.path, array.dtype)
         case "copy", [str(name)]:
             return earlier[name].astype(dtype, copy=False)  # nothing writes to inputs
         case "transpose", [str(name)]:

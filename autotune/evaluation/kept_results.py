@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core.syntax import retried
 from autotune.processes.files import remove_oldest
 
 KEPT_FROM_S = 1.0  # faster references are run again
@@ -78,9 +79,13 @@ def save_results(file: IO[bytes], results: Mapping[str, NDArray[Any]]) -> None:
 def load_results(path: Path) -> Results | None:
     """The arrays of a file, which becomes the most recently used; None if it is missing or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            found = {str(name): arrays[f"arr_{number}"] for number, name in enumerate(arrays["arr_0"], 1)}
+        found = retried(lambda: _read(path))
         os.utime(path)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
     return found
+
+
+def _read(path: Path) -> Results:
+    with np.load(path, allow_pickle=False) as arrays:
+        return {str(name): arrays[f"arr_{number}"] for number, name in enumerate(arrays["arr_0"], 1)}

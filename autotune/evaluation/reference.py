@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core.syntax import parse_module
 from autotune.core.text import hint, nearest, size_text
 from autotune.core.trials import Problem
 from autotune.devices.base import Indices
@@ -136,7 +137,7 @@ def may_use_device(path: Path) -> bool:
 def _imported(text: str) -> set[str]:
     """The packages that a reference's file imports, but for baselines, which do not run with it."""
     try:
-        statements: list[ast.AST] = [*ast.parse(text).body]
+        statements: list[ast.AST] = [*parse_module(text).body]
     except (SyntaxError, ValueError):  # told when it is run
         return set()
     found: set[str] = set()
@@ -222,7 +223,7 @@ def _returning(function: Callable[..., Any]) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
     try:
         lines, first = inspect.getsourcelines(function)
-        defined, *_ = ast.parse(textwrap.dedent("".join(lines))).body
+        defined, *_ = parse_module(textwrap.dedent("".join(lines))).body
     except (OSError, TypeError, SyntaxError):
         return place(function)
     found = [node.lineno - 1 for node in _returns(defined)]

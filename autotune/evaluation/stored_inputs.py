@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core.syntax import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Problem
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype
@@ -182,7 +183,7 @@ def _inputs_in_child(
 def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:
     """Use a .npy file that has the argument's element type; else store a converted copy."""
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        found = retried(lambda: np.load(path, mmap_mode="r", allow_pickle=False))
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
         raise InputError(f"{path}: {reason}; argument {name} is filled from it") from None

@@ -15,6 +15,7 @@ from typing import Any
 
 from autotune.core.expressions import parse
 from autotune.core.records import Config, DeviceInfo, LaunchSpec, Sizes
+from autotune.core.syntax import parse_expression
 from autotune.errors import ExpressionError, InputError
 from autotune.hardware.architectures import extent_limits
 from autotune.serving.validity import KernelOnDevice
@@ -73,9 +74,10 @@ def _conditions_on_sizes(
 
     for name, text in record.derived.items():
         if depends_on_sizes(text):
-            terms[name] = translator.number(tree(text))
+            terms[name] = translator.number(parse_expression(text))
             yield f"({terms[name]} != 0 || 1)" if "ok)" in terms[name] else ALWAYS
-    yield from (translator.truth(tree(text)) for text in record.constraints if depends_on_sizes(text))
+    for text in filter(depends_on_sizes, record.constraints):
+        yield translator.truth(parse_expression(text))
     if device is not None:
         for step in record.launch:
             yield _launch_condition(step, device, registers, translator)
@@ -93,10 +95,10 @@ def same_launches(kernel: KernelOnDevice, config: Config, at: Sizes) -> str:
     try:
         for name, text in kernel.record.derived.items():
             if name not in values and parse(text).names <= values.keys() | translator.terms.keys():
-                translator.terms[name] = translator.number(tree(text))
+                translator.terms[name] = translator.number(parse_expression(text))
         for step, is_there in zip(kernel.record.launch, launched, strict=False):
             if parse(step.when).names <= values.keys() | translator.terms.keys():
-                found = translator.truth(tree(step.when))
+                found = translator.truth(parse_expression(step.when))
                 parts[found if is_there else f"(!{found})"] = None
     except ExpressionError as error:
         raise InputError(f"{kernel.record.kernel}: {error}") from None
@@ -113,17 +115,17 @@ def _launch_condition(
     names = {name for text in texts for name in parse(text).names} - translator.values.keys()
     if not names or not names <= translator.terms.keys():
         return ALWAYS
-    extents = [translator.number(tree(text)) for text in step.block]
-    threads, shared_bytes = " * ".join(extents), translator.number(tree(step.shared_bytes))
+    extents = [translator.number(parse_expression(text)) for text in step.block]
+    threads, shared_bytes = " * ".join(extents), translator.number(parse_expression(step.shared_bytes))
     limits = [
         *(f"{extent} >= 1" for extent in extents),
         f"{threads} <= {device.max_threads_per_block}",
         f"{shared_bytes} <= {device.shared_bytes_per_block}",
-        *(f"{translator.number(tree(text))} <= {most}" for _, text, most in extents_limited),
+        *(f"{translator.number(parse_expression(text))} <= {most}" for _, text, most in extents_limited),
     ]
     if registers and device.registers_per_block is not None:
         limits.append(f"{threads} * {registers} <= {device.registers_per_block}")
-    return f"(!{translator.truth(tree(step.when))} || ({' && '.join(limits)}))"
+    return f"(!{translator.truth(parse_expression(step.when))} || ({' && '.join(limits)}))"
 
 
 @dataclass(frozen=True)
@@ -200,11 +202,6 @@ class Translator:
         if not isinstance(value, int | float) or not abs(value) < 2**63 or value != int(value):
             raise _refused(node)
         return f"({int(value)}LL)" if value < 0 else f"{int(value)}LL"
-
-
-def tree(text: str) -> ast.expr:
-    """The syntax tree of an expression."""
-    return ast.parse(text.strip(), mode="eval").body
 
 
 def _is_condition(node: ast.expr) -> bool:

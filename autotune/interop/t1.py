@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from autotune.core import json_values as values
 from autotune.core.expressions import parse, unknown_names
 from autotune.core.records import Config, Parameter, Value
+from autotune.core.syntax import parse_expression
 from autotune.errors import ExpressionError, InputError
 from autotune.space.recorded import bare_spec
 from autotune.space.spec import SpaceSpec
@@ -79,7 +80,7 @@ def _parameter(row: Mapping[str, Any], path: Path) -> Parameter:
     accepted, meant = _TYPES[kind]
     text = str(row.get("Values"))
     try:
-        found = list(_values(ast.parse(_python(text).strip(), mode="eval").body))
+        found = list(_values(parse_expression(_python(text))))
         found = [values.plain(value, name) for value in found]
     except (SyntaxError, ExpressionError, TypeError, ValueError, RecursionError, MemoryError):
         raise InputError(

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
 from autotune.core.brackets import closing
+from autotune.core.syntax import parse_expression
 from autotune.scaffold.casts import without_casts
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.tiles import bounds_of, value_part
@@ -143,7 +144,7 @@ def expression_tree(text: str) -> ast.expr | None:
     """A C expression as a syntax tree; None for one that Python has not."""
     plain = WORD.sub(lambda word: word[0] + "_" * keyword.iskeyword(word[0]), without_casts(text))
     try:
-        return ast.parse(_NUMBER.sub(r"\1", plain).strip(), mode="eval").body
+        return parse_expression(_NUMBER.sub(r"\1", plain))
     except SyntaxError:  # C that is no Python
         return None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.records import Value
+from autotune.core.syntax import parse_module
 from autotune.core.triton_source import decorator_name, kernels
 from autotune.errors import InputError
 from autotune.scaffold.triton_guesses import DEFAULTS, TritonGuess, guess_triton
@@ -38,7 +39,7 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
     """
     text = path.read_text(encoding="utf-8")
     known = kernels(text, path)
-    tree = ast.parse(text)
+    tree = parse_module(text)
     functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name in known}
     if entry is not None and entry not in known:
         raise InputError(

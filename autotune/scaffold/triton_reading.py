@@ -12,6 +12,7 @@ from typing import Any
 
 from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.records import Value
+from autotune.core.syntax import parse_expression
 from autotune.core.triton_source import TritonParameter, decorator_name, device_part
 
 _DEPTH = 8  # of variables in an address, one in another
@@ -156,13 +157,13 @@ class _Translation(ast.NodeTransformer):
         if called == "cdiv":
             return ast.Call(ast.Name("ceil_div", ast.Load()), node.args, [])
         if called == "next_power_of_2":
-            return ast.parse(f"2 ** ceil(log2({ast.unparse(node.args[0])}))", mode="eval").body
+            return parse_expression(f"2 ** ceil(log2({ast.unparse(node.args[0])}))")
         return node
 
 
 def _translated(node: ast.expr, meta: str) -> str:
     """A part of a host function as an expression, which may read names that no space has."""
-    return ast.unparse(_Translation(meta).visit(ast.parse(ast.unparse(node), mode="eval").body))
+    return ast.unparse(_Translation(meta).visit(parse_expression(ast.unparse(node))))
 
 
 class _Anything:

@@ -16,6 +16,7 @@ from autotune.core.expressions import integer, names_behind, parse
 from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
 from autotune.core.records import Config, Parameter
+from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
 from autotune.errors import ExpressionError
 from autotune.space.misspelt import misspelt_constants
@@ -388,7 +389,7 @@ def largest_tiles(space: Space) -> dict[str, int]:
     """The largest tile above 1 of each size: a divisor in `ceil_div(SIZE, divisor)` that reads no size."""
     spec = space.spec
     texts = [*spec.derived.values(), *(text for step in spec.launch for text in step.grid)]
-    calls = [node for text in texts for node in ast.walk(ast.parse(text, mode="eval"))]
+    calls = [node for text in texts for node in ast.walk(parse_expression(text))]
     found: dict[str, int] = {}
     for call in calls:
         match call:

@@ -10,6 +10,7 @@ from autotune.core.expressions import parse
 from autotune.core.json_values import is_name, is_word
 from autotune.core.launch_plan import DTYPE_MACROS, RESERVED_NAMES, macro_name
 from autotune.core.records import Parameter, Value
+from autotune.core.syntax import parse_expression
 from autotune.core.text import hint
 from autotune.space.value_advice import series_advice
 from autotune.space.yaml_document import Element, not_a_name
@@ -115,7 +116,7 @@ def _domain(element: Element) -> tuple[Value, ...]:
 def unlisted_value(text: str, parameters: Iterable[Parameter]) -> str:
     """What an expression compares a parameter with in vain, as the end of a message; empty if nothing."""
     domains = {parameter.name: parameter.values for parameter in parameters}
-    for node in ast.walk(ast.parse(text, mode="eval")):
+    for node in ast.walk(parse_expression(text)):
         match node:
             case ast.Compare(ast.Name(name), [ast.Eq() | ast.NotEq()], [ast.Constant(value)]):
                 listed = domains.get(name, (value,))

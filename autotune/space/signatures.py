@@ -24,6 +24,7 @@ from autotune.core.c_types import (
 )
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import ArgumentSpec
+from autotune.core.syntax import parse_module
 from autotune.core.text import count_text, hint
 from autotune.space.space import Space
 
@@ -293,7 +294,7 @@ def _parameter(text: str, bound: Mapping[str, str]) -> _Parameter | None:
 def _python_definitions(code: str, entry: str) -> list[list[_Parameter]]:
     """The parameters of a function of a Python source after grid and block; none if they cannot be read."""
     try:
-        tree = ast.parse(code)
+        tree = parse_module(code)
     except SyntaxError:
         return []
     return [

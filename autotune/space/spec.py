@@ -17,6 +17,7 @@ from autotune.core.c_types import C_TYPES
 from autotune.core.error_bounds import ErrorSpec
 from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, DEVICE_SETTINGS, TRITON, is_option
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
+from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.core.triton_source import TritonParameter, kernels
@@ -367,7 +368,7 @@ def _constraints(
 def _condition(item: Element, names: Collection[str], values: Mapping[str, Sequence[Value]]) -> str:
     """The text of a condition; several with commas between, or a number, would always hold."""
     text = item.expression(names, values)
-    match ast.parse(text, mode="eval").body:
+    match parse_expression(text):
         case ast.Tuple(parts):
             mend = " and ".join(f"({ast.unparse(part)})" for part in parts)
             raise item.error(

@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 import yaml
 
+from autotune.core.syntax import parse_expression
 from autotune.core.text import hint, nearest
 from autotune.space.yaml_advice import in_quotes
 
@@ -53,7 +54,7 @@ def list_advice(node: yaml.Node) -> str:
 def _parts(text: str) -> list[str]:
     """The expressions of a text with commas between them."""
     try:
-        whole = ast.parse(text, mode="eval").body
+        whole = parse_expression(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # of what is no expression, or a long one
         return [text]
     return [ast.unparse(part) for part in whole.elts] if isinstance(whole, ast.Tuple) else [text]

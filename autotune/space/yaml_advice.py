@@ -12,6 +12,7 @@ import yaml
 from autotune.core.expression_ops import FUNCTIONS
 from autotune.core.expressions import parse
 from autotune.core.records import Value
+from autotune.core.syntax import parse_expression
 from autotune.core.text import count_text, hint, nearest
 from autotune.errors import ExpressionError
 
@@ -52,6 +53,7 @@ def expression_advice(text: str, written: str, values: Mapping[str, Sequence[Val
         written: The file from there on; empty if it is not known.
         values: The values of names that have a few only.
     """
+    text = text.strip()
     if foreign := [letter for letter in text if letter in _PLAIN]:
         plain = "".join(_PLAIN.get(letter, letter) for letter in text)
         return f"; write `{plain}` without the character {foreign[0]!r}"
@@ -72,7 +74,7 @@ def expression_advice(text: str, written: str, values: Mapping[str, Sequence[Val
 def _call_advice(text: str, values: Mapping[str, Sequence[Value]]) -> str:
     """What to write for calls of what is no function of expressions, as the end of a message."""
     try:
-        for node in ast.walk(ast.parse(text, mode="eval")):
+        for node in ast.walk(parse_expression(text)):
             if advice := _instead_of(node, values):
                 return advice
         if (mended := _with_own_calls(text)) != text:
@@ -109,7 +111,7 @@ def _instead_of(node: ast.AST, values: Mapping[str, Sequence[Value]]) -> str:
 
 def _with_own_calls(text: str) -> str:
     """An expression with the functions of expressions for those of modules, such as math.ceil."""
-    for node in ast.walk(ast.parse(text, mode="eval")):
+    for node in ast.walk(parse_expression(text)):
         match node:
             case ast.Call(ast.Attribute(ast.Name(), "ceil"), [ast.BinOp(above, ast.Div(), below)]):
                 name, arguments = "ceil_div", [above, below]
@@ -162,7 +164,7 @@ def name_advice(name: str, text: str, known: Collection[str]) -> str:
 
 def _is_compared(name: str, text: str) -> bool:
     """Whether an expression tests equality with a name, as with a text that lacks its quotes."""
-    tests = [node for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Compare)]
+    tests = [node for node in ast.walk(parse_expression(text)) if isinstance(node, ast.Compare)]
     operands = [
         part
         for test in tests

@@ -12,8 +12,9 @@ from autotune import best_config
 from autotune.cli import main
 from autotune.core.expressions import parse
 from autotune.core.records import Config, Entry, LaunchSpec, Parameter, VariantTable
+from autotune.core.syntax import parse_expression
 from autotune.errors import InputError, NoConfig
-from autotune.interop.c_condition import Translator, tree
+from autotune.interop.c_condition import Translator
 from autotune.interop.c_header import TEMPLATE, header
 from autotune.serving.cache import store
 from tests.cache_example import DEVICE, PROVENANCE, record
@@ -295,7 +296,8 @@ def test_conditions_on_sizes_hold_in_c_where_they_hold_here(tmp_path):
     texts = [random_truth(draw, 4) for _ in range(500)]
     residue = Translator(known, {"a": "a", "b": "b"})
     lines = [
-        f"ok_flag = 1; std::putchar({residue.truth(tree(text))} && ok_flag ? '1' : '0');" for text in texts
+        f"ok_flag = 1; std::putchar({residue.truth(parse_expression(text))} && ok_flag ? '1' : '0');"
+        for text in texts
     ]
     helpers = TEMPLATE.read_text().split("$declarations")[0].split("{guard}_H")[2]
     (tmp_path / "a.cpp").write_text(

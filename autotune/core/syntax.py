@@ -1,0 +1,45 @@
+"""Python's parser, safe in several threads.
+
+Before 3.11.8 and 3.12.2, all threads share one counter of a syntax tree's depth: where two build a tree at
+the same time, one gets a SystemError (https://github.com/python/cpython/issues/106905). A lock would not do,
+because numpy and users' code build trees, too.
+"""
+
+from __future__ import annotations
+
+import _ast as ast  # the nodes' classes; the module ast takes longer to import than a look-up takes
+from collections.abc import Callable
+from time import sleep
+
+from autotune.core.light_typing import Any, T
+
+_PAUSES_S = [2.0**-exponent for exponent in range(14, 1, -1)]  # 0.06 ms to 0.25 s, half a second in all
+
+
+def parse_module(text: str) -> ast.Module:
+    """The syntax tree of a Python file; raises as `compile` does."""
+    tree: ast.Module = _tree(text, "exec")
+    return tree
+
+
+def parse_expression(text: str) -> ast.expr:
+    """The syntax tree of an expression; spaces around it are ignored. Raises as `compile` does."""
+    tree: ast.Expression = _tree(text.strip(), "eval")
+    return tree.body
+
+
+def _tree(text: str, mode: str) -> Any:
+    return retried(lambda: compile(text, "<source>", mode, ast.PyCF_ONLY_AST))
+
+
+def retried(build: Callable[[], T]) -> T:
+    """What `build` returns; calls it again while it raises SystemError.
+
+    For `numpy.load`, too, which parses a file's header as Python.
+    """
+    for pause_s in _PAUSES_S:
+        try:
+            return build()
+        except SystemError:
+            sleep(pause_s)
+    return build()
