@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,22 +18,16 @@ from autotune.core.text import size_text
 from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.call_plan import CallArguments, CallPlanner
 from autotune.runtime.packages import Make, package_of
-from autotune.runtime.prepared import Bound, Launcher, View, Workspace
+from autotune.runtime.prepared import Bound, Launcher, Workspace
 from autotune.runtime.shipped import ShippedBinaries, binary_key
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder
-from autotune.serving.device_records import newest_record
 from autotune.serving.lookup import best_config
 from autotune.serving.matching import change_sentence
 
 if TYPE_CHECKING:
     from autotune.runtime.background_tuning import BackgroundTuning
 
-_OF_ONE_SIZE = re.compile(  # `n + 1`, `64 * n` or `n * 64`
-    r"\s*(?:(?P<before>\d+)\s*\*\s*)?(?P<size>[A-Za-z_]\w*)\s*"
-    r"(?:\*\s*(?P<after>\d+)\s*)?(?P<offset>[+-]\s*\d+)?\s*",
-    re.ASCII,
-)
 CHECK_S = 1.0  # how often cache files are looked at for changes
 
 
@@ -85,18 +78,6 @@ class CallMaker:
         self._programs: dict[tuple[object, ...], Any] = {}
         self._workspaces: dict[Any, Workspace] = {}
         self._alignments_bytes: dict[tuple[str, tuple[str, ...]], int] = {}
-        self.describe()
-
-    def describe(self) -> None:
-        """Read from the newest record what callers pass."""
-        record = self.record = newest_record(self.kernel, self._request.cache)
-        self.names = tuple(
-            item.name for item in record.arguments if item.role not in ("scratch", "local", "scalar", "view")
-        )
-        self.scalars = {item.name for item in record.arguments if item.role == "scalar"}
-        self.sizes = record.size_names
-        self.inputs = record.call.inputs if record.call else ()
-        self.written = {item.name for item in record.arguments if item.role in ("out", "inout")}
 
     def close(self) -> None:
         """Drop the scratch memory, which is freed once no prepared call uses it."""
@@ -111,8 +92,8 @@ class CallMaker:
         arrays = list(given.arrays.values())
         package = package_of(arrays[0])
         launcher = package.open(arrays, given.stream)
-        sizes = self._complete(dict(given.sizes), given.views)
-        ask = self._question(launcher, given.views, sizes)
+        sizes = given.signature.all_sizes(given.sizes, given.views)
+        ask = self._question(launcher, given.signature.dtype(given.views), sizes)
         best = ask()
         if self._request.tuning is not None:
             self._request.tuning.request(best, sizes, self._request.data)
@@ -165,56 +146,12 @@ class CallMaker:
             f"{', '.join(outputs)}, too"
         )
 
-    def _complete(self, sizes: dict[str, int], views: Mapping[str, View]) -> dict[str, int]:
-        """The given sizes, completed from the arrays' shapes; raises InputError for a contradiction."""
-        shaped = [
-            (spec, view.shape)
-            for spec in self.record.arguments
-            if (view := views.get(spec.name))
-            and view.shape is not None
-            and len(view.shape) == len(spec.shape)
-        ]
-        for spec, shape in shaped:
-            for name, extent in zip(spec.shape, shape, strict=True):
-                if name in self.sizes and sizes.setdefault(name, extent) != extent:
-                    raise InputError(
-                        f"{self.kernel}: {spec.name} has shape {shape}: {name} would be {extent}, "
-                        f"and is {sizes[name]}"
-                    )
-        for spec, shape in shaped:  # [64 * n + 1] gives n where no array is just [n]
-            for text, extent in zip(spec.shape, shape, strict=True):
-                if (match := _OF_ONE_SIZE.fullmatch(text)) and match["size"] in self.sizes:
-                    offset = int((match["offset"] or "0").replace(" ", ""))
-                    factor = int(match["before"] or 1) * int(match["after"] or 1)
-                    sizes.setdefault(match["size"], (extent - offset) // max(factor, 1))
-        if missing := sorted(self.sizes - sizes.keys()):
-            raise InputError(
-                f"{self.kernel}: no array's shape gives {', '.join(missing)}; {self._other_rank(views)}"
-                f"pass {missing[0]}=..."
-            )
-        return sizes
-
-    def _other_rank(self, views: Mapping[str, View]) -> str:
-        """What the first array with another number of axes than the space declares should be; else empty."""
-        for spec in self.record.arguments:
-            view = views.get(spec.name)
-            if view and view.shape is not None and len(view.shape) != len(spec.shape):
-                return (
-                    f"{spec.name} has shape {view.shape}, and the space declares [{', '.join(spec.shape)}]: "
-                    "reshape it, or "
-                )
-        return ""
-
-    def _question(
-        self, launcher: Launcher, views: Mapping[str, View], sizes: dict[str, int]
-    ) -> Callable[[], Best]:
+    def _question(self, launcher: Launcher, dtype: str | None, sizes: Sizes) -> Callable[[], Best]:
         """The question to `best_config`; it is asked again from time to time, as the cache may change."""
-        generic = [item.name for item in self.record.arguments if item.dtype == "DTYPE"]
-        found = next((views[name].dtype for name in generic if name in views and views[name].dtype), None)
         return lambda: best_config(
             self.kernel,
             launcher.device if self._request.device is None else self._request.device,
-            dtype=self._request.dtype or found,
+            dtype=self._request.dtype or dtype,
             strict=False,
             min_match=self._request.min_match,
             on_miss=None,

@@ -13,6 +13,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Argument, CallSpec, Sizes
 from autotune.devices.element_types import array_bytes, is_floating, numpy_dtype, scalar_of
 from autotune.errors import InputError
+from autotune.runtime.call_signature import CallSignature
 from autotune.runtime.prepared import CallPlan, Hidden, View
 from autotune.serving.best import Best
 from autotune.serving.cache_schema import damaged
@@ -21,6 +22,7 @@ from autotune.serving.cache_schema import damaged
 class CallArguments(NamedTuple):
     """What a caller gives."""
 
+    signature: CallSignature
     names: Sequence[str]  # of the arrays, absent ones too, in their order
     arrays: Mapping[str, Any]
     views: Mapping[str, View]  # of these arrays
@@ -41,7 +43,7 @@ class CallPlanner:
 
     def made(self, given: CallArguments) -> list[str]:
         """The outputs that a call returns, because the caller does not pass them."""
-        return [name for name in self._call.returns if name not in given.views]
+        return [name for name in given.signature.returns if name not in given.views]
 
     def plan(self, given: CallArguments) -> CallPlan:
         """The launches with the origin of every argument; raises InputError for what does not fit.
@@ -55,6 +57,11 @@ class CallPlanner:
         variables = [argument for argument in self.arguments.values() if argument.symbol]
         used = list(dict.fromkeys([*passed, *(self.arguments[item.of] for item in views), *variables]))
         made = self.made(given)
+        if unknown := {*given.views, *made, *given.numbers} - self.arguments.keys():
+            raise InputError(
+                f"{self._kernel}: the result for these sizes is of a version without {min(unknown)}; "
+                "tune them again"
+            )
         hidden = []
         for argument in used:
             if argument.name in given.views:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from autotune.core.records import KernelRecord, Tier
 from autotune.errors import InputError, LaunchError
 from autotune.runtime.call_maker import Call, CallMaker, Request
 from autotune.runtime.call_plan import CallArguments
+from autotune.runtime.call_signature import CallSignature
 from autotune.runtime.packages import (
     LEGACY,
     LOW_BITS,
@@ -54,9 +56,10 @@ class LoadedKernel:
     def __init__(self, request: Request, shipped: ShippedBinaries) -> None:
         self.kernel = request.kernel
         self.source = request.source
+        self._cache = request.cache
         self._maker = CallMaker(request, shipped)
+        self._signature = self._newest_signature()
         self._looks: dict[type, Callable[[Sequence[Any], Any], Looks]] = {}
-        self._calls: dict[Any, Call] = {}
         self._repeats: dict[int, Repeat] = {}  # by the number of arrays
 
     def __repr__(self) -> str:
@@ -65,7 +68,7 @@ class LoadedKernel:
     @property
     def record(self) -> KernelRecord:
         """The newest record of the kernel: what callers pass and get."""
-        return self._maker.record
+        return self._signature.record
 
     def __call__(self, *arrays: Any, stream: Any = None, **named: Any) -> Any:
         """Queue the kernel's launches without waiting.
@@ -87,10 +90,10 @@ class LoadedKernel:
             NoConfig: The cache has no result that may be served.
             SetupError: The kernel does not compile or launch.
         """
-        call, given = None, arrays
+        call, given, signature = None, arrays, self._signature
         sizes, numbers = _NO_SIZES, _NO_NUMBERS
         if named:
-            given, sizes, numbers = self._in_order(arrays, named)
+            given, sizes, numbers = signature.in_order(arrays, named)
         elif (repeat := self._repeats.get(len(arrays))) is not None and repeat.is_alike(*arrays):
             # Here, because each function of Python on the way would take a tenth of a microsecond.
             handles = []
@@ -101,23 +104,23 @@ class LoadedKernel:
                 handles.append(handle)
             else:
                 own = (repeat.current_stream() or LEGACY) if stream is None else stream_handle(stream)
-                call = self._calls.get((own, repeat.look))
+                call = signature.calls.get((own, repeat.look))
         if call is None:
             try:
                 key, handles = self._looks[type(given[0])](given, stream)
                 if sizes or numbers:
                     key = (key, sizes, *numbers)
-                call = self._calls[key]
+                call = signature.calls[key]
             except UNUSUAL:
                 call = None
             if call is None:  # out of the handler: what is raised from here on is no consequence of that
-                if stream is None and (hosts := self._all_of_numpy(given)):
+                if stream is None and (hosts := _all_of_numpy(signature, given)):
                     from autotune.runtime.opencl import call_on_cpu
 
                     others = {name: value for name, value in named.items() if name not in hosts}
-                    return call_on_cpu(self, hosts, self._maker.written, others)
-                call, handles = self._prepared(given, stream, sizes, numbers)
-        if monotonic() > call.until and not self._is_current(call):
+                    return call_on_cpu(self, hosts, signature.written, others)
+                call, handles = self._prepared(signature, given, stream, sizes, numbers)
+        if monotonic() > call.until and not self._is_current(signature, call):
             return self(*arrays, stream=stream, **named)
         if call.makers or numbers:
             return self._run_with_more(call, given, handles, numbers)
@@ -140,15 +143,16 @@ class LoadedKernel:
         Raises:
             InputError, NoConfig, SetupError: As a call does.
         """
-        given, sizes, numbers = self._in_order(arrays, named)
-        call, handles = self._prepared(given, stream, sizes, numbers)
+        signature = self._signature
+        given, sizes, numbers = signature.in_order(arrays, named)
+        call, handles = self._prepared(signature, given, stream, sizes, numbers)
         outputs, extra = _additions(call, given, numbers)
         handles = [*handles, *extra]
         current = _stream_of(given, call.like, stream)
         launches = {now: call.bind(handles)} if (now := current()) != PER_THREAD else {}
 
         def prepared(now: Any) -> Bound:
-            bound = self._prepared(given, stream, sizes, numbers)[0].bind(handles)
+            bound = self._prepared(signature, given, stream, sizes, numbers)[0].bind(handles)
             if now != PER_THREAD:  # which is another stream in each thread
                 launches[now] = bound
             return bound
@@ -178,9 +182,10 @@ class LoadedKernel:
         Raises:
             InputError, NoConfig, SetupError: As a call does.
         """
-        given, sizes, numbers = self._in_order(arrays, named)
-        call, _ = self._prepared(given, stream, sizes, numbers)
-        if monotonic() > call.until and not self._is_current(call):
+        signature = self._signature
+        given, sizes, numbers = signature.in_order(arrays, named)
+        call, _ = self._prepared(signature, given, stream, sizes, numbers)
+        if monotonic() > call.until and not self._is_current(signature, call):
             return self.best(*arrays, stream=stream, **named)
         return call.best
 
@@ -189,7 +194,7 @@ class LoadedKernel:
 
         Bound kernels keep theirs, and CUDA graphs have their own.
         """
-        self._calls.clear()
+        self._signature.calls.clear()
         self._maker.close()
 
     def _run_with_more(
@@ -203,81 +208,46 @@ class LoadedKernel:
             raise self._maker.refused(call.best, error) from None
         return _result(outputs, event)
 
-    def _is_current(self, call: Call) -> bool:
-        """Whether the cache still has the answer of a call; forgets all calls if it has not."""
-        if call.is_current():
-            return True
-        self._calls.clear()
-        self._maker.describe()
+    def _newest_signature(self) -> CallSignature:
+        return CallSignature(self.kernel, newest_record(self.kernel, self._cache))
+
+    def _is_current(self, signature: CallSignature, call: Call) -> bool:
+        """Whether the cache still has the answer of a call; if not, all calls are prepared anew."""
+        with suppress(InputError):  # a size may have another name now
+            if call.is_current():
+                return True
+        if self._signature is signature:  # no other thread was here before
+            self._signature = self._newest_signature()
+            signature.calls.clear()
         return False
-
-    def _in_order(
-        self, arrays: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...], dict[str, Any]]:
-        """Arrays in the order of the arguments (None for an absent one), sizes, and scalars by name."""
-        if named.keys() <= self._maker.sizes:
-            return arrays, tuple(named.items()), {}
-        given = dict(zip(self._names_of(arrays), arrays, strict=False))
-        sizes, numbers = {}, {}
-        for name, value in named.items():
-            if name in self._maker.sizes:
-                sizes[name] = value
-            elif name in self._maker.scalars:
-                numbers[name] = value
-            elif name in self._maker.names and name not in given:
-                given[name] = value
-            else:
-                known = ", ".join(
-                    dict.fromkeys([*self._maker.names, *sorted(self._maker.sizes | self._maker.scalars)])
-                )
-                raise InputError(
-                    f"{self.kernel}: {name} was not expected or is given twice; there are {known}"
-                )
-        return tuple(map(given.get, self._maker.names)), tuple(sizes.items()), numbers
-
-    def _names_of(self, arrays: Sequence[Any]) -> tuple[str, ...]:
-        """The arguments that arrays without names stand for."""
-        inputs = self._maker.inputs
-        if len(arrays) <= len(inputs):
-            return inputs
-        if inputs and len(arrays) < len(self._maker.names):
-            names, other = ", ".join(self._maker.names), self._maker.names[len(inputs)]
-            raise InputError(
-                f"{self.kernel}: takes the inputs {', '.join(inputs)}, or all of {names}; {len(arrays)} were "
-                f"given; pass any other array by name, such as {other}=..."
-            )
-        if len(arrays) > len(self._maker.names):
-            names = ", ".join(self._maker.names)
-            by_name = ", ".join(f"{name}=..." for name in sorted(self._maker.scalars - self._maker.sizes))
-            numbers = f"; numbers are given by name: {by_name}" if by_name else ""
-            raise InputError(f"{self.kernel}: takes the arrays {names}; {len(arrays)} were given{numbers}")
-        return self._maker.names
 
     def _prepared(
         self,
+        signature: CallSignature,
         arrays: tuple[Any, ...],
         stream: Any,
         sizes: tuple[tuple[str, Any], ...],
         numbers: Mapping[str, Any],
     ) -> tuple[Call, list[Any]]:
         """The prepared call for these arguments, made if there is none, and the arrays' handles."""
-        names = self._names_of(arrays)[: len(arrays)]
+        names = signature.names_of(arrays)[: len(arrays)]
         given = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
-        if self._maker.names and not given:
-            expected = ", ".join(self._maker.inputs or self._maker.names)
+        if signature.array_names and not given:
+            expected = ", ".join(signature.inputs or signature.array_names)
             raise InputError(f"{self.kernel}: takes the arrays {expected}; none were given")
         views = self._views(given)
         whole = dict(whole_sizes(self.kernel, dict(sizes)))
         key, handles = look(arrays, stream)
         if sizes or numbers:
             key = (key, tuple(whole.items()), *numbers)
-        call = self._calls.get(key)
+        call = signature.calls.get(key)
         if call is None:
-            call = self._maker.make(CallArguments(names, given, views, stream, whole, numbers))
+            call = self._maker.make(CallArguments(signature, names, given, views, stream, whole, numbers))
             self._require_alignment(call, zip(names, handles, strict=True))
-            if len(self._calls) >= _MAX_CALLS:
-                self.close()  # scratch memory of streams that are no longer used goes, too
-            self._calls[key] = call
+            if len(signature.calls) >= _MAX_CALLS:
+                signature.calls.clear()
+                self._maker.close()  # scratch memory of streams that are no longer used goes, too
+            signature.calls[key] = call
             for array in given.values():
                 if type(array) not in self._looks:
                     self._looks[type(array)] = package_of(array).look_for_one_kernel(self._repeats)
@@ -293,13 +263,6 @@ class LoadedKernel:
                         f"{self.kernel}: {name}: begins at an address that is no multiple of {needed} "
                         f"bytes, which {call.best.config} may need; pass a copy of it"
                     )
-
-    def _all_of_numpy(self, arrays: Sequence[Any]) -> dict[str, Any]:
-        """The arrays by name if all are in the host's memory; otherwise none."""
-        listed = zip(self._names_of(arrays), arrays, strict=False)
-        given = {name: one for name, one in listed if one is not None}
-        is_all = all(isinstance(one, np.ndarray) for one in given.values())
-        return given if is_all and self.record.compiler != TRITON else {}
 
     def _views(self, given: Mapping[str, Any]) -> dict[str, View]:
         """Check every array by itself, and that all are on one device."""
@@ -326,6 +289,14 @@ class LoadedKernel:
             return package_of(array).view(array)
         except (InputError, *UNUSUAL) as error:
             raise InputError(f"{self.kernel}: {name}: {error}") from None
+
+
+def _all_of_numpy(signature: CallSignature, arrays: Sequence[Any]) -> dict[str, Any]:
+    """The arrays by name if all are in the host's memory; otherwise none."""
+    listed = zip(signature.names_of(arrays), arrays, strict=False)
+    given = {name: one for name, one in listed if one is not None}
+    is_all = all(isinstance(one, np.ndarray) for one in given.values())
+    return given if is_all and signature.record.compiler != TRITON else {}
 
 
 def _stream_of(arrays: Sequence[Any], like: int, stream: Any) -> Callable[[], Any]:

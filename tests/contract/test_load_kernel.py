@@ -558,6 +558,83 @@ def test_a_cache_that_is_replaced_while_a_program_runs_is_seen(rows, queue, monk
         kernel(x, out)
 
 
+@pytest.mark.parametrize("is_bound_first", [True, False])
+def test_a_bound_kernel_keeps_the_order_of_its_arrays_and_calls_take_the_new_one(
+    rows, queue, monkeypatch, is_bound_first
+):
+    monkeypatch.setattr("autotune.runtime.call_maker.CHECK_S", 0)
+    held = json.loads(rows.read_text())
+    x_spec, part, out_spec, *others = held["arguments"]
+    out_spec["shape"] = x_spec["shape"]  # only their names tell them apart
+    rows.write_text(json.dumps(held | {"arguments": [x_spec, part, out_spec, *others]}))
+    x, out = (cl_array.to_device(queue, matrix(8, 32)) for _ in range(2))
+    kernel = load_kernel("rows")
+    kernel(x=x, out=out)
+    bound = kernel.bind(x, out)
+    rows.write_text(json.dumps(held | {"arguments": [out_spec, part, x_spec, *others]}))
+    assert kernel.best(x=x, out=out) and kernel.record.arguments[0].name == "out"
+    queue.finish()
+    x.queue = out.queue = cl.CommandQueue(queue.context)  # where nothing is prepared
+    runs = (bound, lambda: kernel(out, x))
+    for run in runs if is_bound_first else reversed(runs):
+        out.fill(0)
+        run().wait()
+        assert (out.get()[0, :8] == 2 * matrix(8, 32).sum(axis=1)).all()
+    assert (x.get() == matrix(8, 32)).all()
+
+
+def test_a_size_that_gets_another_name_while_a_program_runs_is_seen(rows, queue, monkeypatch):
+    monkeypatch.setattr("autotune.runtime.call_maker.CHECK_S", 0)
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    kernel = load_kernel("rows")
+    kernel(x, out)
+    rows.write_text(rows.read_text().replace("columns", "width"))
+    out.fill(0)
+    kernel(x, out).wait()
+    assert (out.get() == 2 * matrix(8, 32).sum(axis=1)).all()
+    assert kernel.record.size_names == {"rows", "width"}
+
+
+@pytest.fixture
+def elsewhere(rows):
+    """The newest result of the kernel, on another device."""
+    folder = rows.parent.with_name("example-gpu-100")
+    shutil.copytree(rows.parent, folder)
+    (device,) = folder.glob("device*.json")
+    known = json.loads(device.read_text())
+    device.write_text(json.dumps(known | {"slug": folder.name, "name": "Example GPU 100"}))
+    path = folder / rows.name
+    path.write_text(path.read_text().replace('"tuned_at": "2', '"tuned_at": "3'))
+    return path
+
+
+def test_what_callers_pass_is_read_again_once_a_damaged_file_is_mended(rows, elsewhere, queue, monkeypatch):
+    monkeypatch.setattr("autotune.runtime.call_maker.CHECK_S", 0)
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    kernel, newest = load_kernel("rows"), json.loads(elsewhere.read_text())
+    kernel(x=x, out=out)
+    held = json.loads(rows.read_text())
+    held["arguments"][4]["value"] = newest["arguments"][4]["value"] = "5"
+    rows.write_text(json.dumps(held))
+    elsewhere.write_text("{")
+    with pytest.raises(CacheError, match=r"rows\.json: damaged"):
+        kernel(x=x, out=out)
+    elsewhere.write_text(json.dumps(newest))
+    kernel(x=x, out=out).wait()
+    assert (out.get() == 5 * matrix(8, 32).sum(axis=1)).all() and kernel.record.arguments[4].value == "5"
+
+
+@pytest.mark.parametrize("returns", [[], ["sums"]])
+def test_a_result_without_an_array_of_the_newest_version_is_refused(rows, elsewhere, queue, returns):
+    held = json.loads(elsewhere.read_text())
+    held["arguments"][2]["name"] = held["launch"][1]["arguments"][1] = "sums"
+    elsewhere.write_text(json.dumps(held | {"call": {"inputs": ["x"], "returns": returns}}))
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    given = {} if returns else {"sums": out}
+    with pytest.raises(InputError, match="the result for these sizes is of a version without sums; tune"):
+        load_kernel("rows")(x, **given)
+
+
 def test_a_closed_kernel_can_be_called_again(rows, queue):
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
     kernel = load_kernel("rows")

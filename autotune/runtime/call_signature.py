@@ -1,0 +1,130 @@
+"""Which arguments callers of a loaded kernel pass, by which names and in which order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from autotune.core.records import CallSpec, KernelRecord
+from autotune.errors import InputError
+from autotune.runtime.prepared import View
+
+if TYPE_CHECKING:
+    from autotune.runtime.call_maker import Call
+
+_OF_ONE_SIZE = re.compile(  # `n + 1`, `64 * n` or `n * 64`
+    r"\s*(?:(?P<before>\d+)\s*\*\s*)?(?P<size>[A-Za-z_]\w*)\s*"
+    r"(?:\*\s*(?P<after>\d+)\s*)?(?P<offset>[+-]\s*\d+)?\s*",
+    re.ASCII,
+)
+_HIDDEN = ("scratch", "local", "scalar", "view")  # roles of what is not passed as an array
+
+
+class CallSignature:
+    """The arguments as the kernel's newest record declares them, and the calls that are prepared for them.
+
+    A call keeps to one: when the cache changes, the kernel gets a new one, while bound kernels and calls in
+    other threads still use theirs.
+    """
+
+    def __init__(self, kernel: str, record: KernelRecord) -> None:
+        """Read the record; `kernel` is its name in messages."""
+        declared, call = record.arguments, record.call or CallSpec()
+        self.record = record
+        self.array_names = tuple(item.name for item in declared if item.role not in _HIDDEN)
+        self.inputs = call.inputs  # the arrays that are enough; empty if the space does not say
+        self.returns = call.returns  # the arrays that a call returns, unless they are passed
+        self.written = {item.name for item in declared if item.role in ("out", "inout")}
+        self.scalars = {item.name for item in declared if item.role == "scalar"}  # may be passed by name
+        self.sizes = record.size_names  # likewise
+        self.calls: dict[Any, Call] = {}  # by what the arguments look like
+        self._kernel = kernel
+
+    def in_order(
+        self, arrays: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...], dict[str, Any]]:
+        """Arrays in order (None for an absent one), sizes, and scalars by name; raises InputError."""
+        if named.keys() <= self.sizes:
+            return arrays, tuple(named.items()), {}
+        given = dict(zip(self.names_of(arrays), arrays, strict=False))
+        sizes, numbers = {}, {}
+        for name, value in named.items():
+            if name in self.sizes:
+                sizes[name] = value
+            elif name in self.scalars:
+                numbers[name] = value
+            elif name in self.array_names and name not in given:
+                given[name] = value
+            else:
+                known = ", ".join(dict.fromkeys([*self.array_names, *sorted(self.sizes | self.scalars)]))
+                raise InputError(
+                    f"{self._kernel}: {name} was not expected or is given twice; there are {known}"
+                )
+        return tuple(map(given.get, self.array_names)), tuple(sizes.items()), numbers
+
+    def names_of(self, arrays: Sequence[Any]) -> tuple[str, ...]:
+        """The names of positional arrays, and of those that may follow; raises InputError for too many."""
+        if len(arrays) <= len(self.inputs):
+            return self.inputs
+        if self.inputs and len(arrays) < len(self.array_names):
+            names, other = ", ".join(self.array_names), self.array_names[len(self.inputs)]
+            raise InputError(
+                f"{self._kernel}: takes the inputs {', '.join(self.inputs)}, or all of {names}; "
+                f"{len(arrays)} were given; pass any other array by name, such as {other}=..."
+            )
+        if len(arrays) > len(self.array_names):
+            names = ", ".join(self.array_names)
+            by_name = ", ".join(f"{name}=..." for name in sorted(self.scalars - self.sizes))
+            numbers = f"; numbers are given by name: {by_name}" if by_name else ""
+            raise InputError(f"{self._kernel}: takes the arrays {names}; {len(arrays)} were given{numbers}")
+        return self.array_names
+
+    def dtype(self, views: Mapping[str, View]) -> str | None:
+        """The element type of the first array whose type the space leaves open; None if there is none."""
+        generic = [item.name for item in self.record.arguments if item.dtype == "DTYPE"]
+        return next((views[name].dtype for name in generic if name in views and views[name].dtype), None)
+
+    def all_sizes(self, given: Mapping[str, int], views: Mapping[str, View]) -> dict[str, int]:
+        """The given sizes, and those that the arrays' shapes tell.
+
+        Raises InputError for a contradiction or a size that is missing.
+        """
+        sizes = dict(given)
+        shaped = [
+            (spec, view.shape)
+            for spec in self.record.arguments
+            if (view := views.get(spec.name))
+            and view.shape is not None
+            and len(view.shape) == len(spec.shape)
+        ]
+        for spec, shape in shaped:
+            for name, extent in zip(spec.shape, shape, strict=True):
+                if name in self.sizes and sizes.setdefault(name, extent) != extent:
+                    raise InputError(
+                        f"{self._kernel}: {spec.name} has shape {shape}: {name} would be {extent}, "
+                        f"and is {sizes[name]}"
+                    )
+        for spec, shape in shaped:  # [64 * n + 1] gives n where no array is just [n]
+            for text, extent in zip(spec.shape, shape, strict=True):
+                if (match := _OF_ONE_SIZE.fullmatch(text)) and match["size"] in self.sizes:
+                    offset = int((match["offset"] or "0").replace(" ", ""))
+                    factor = int(match["before"] or 1) * int(match["after"] or 1)
+                    sizes.setdefault(match["size"], (extent - offset) // max(factor, 1))
+        if missing := sorted(self.sizes - sizes.keys()):
+            raise InputError(
+                f"{self._kernel}: no array's shape gives {', '.join(missing)}; {self._other_rank(views)}"
+                f"pass {missing[0]}=..."
+            )
+        return sizes
+
+    def _other_rank(self, views: Mapping[str, View]) -> str:
+        """A hint to reshape the first array whose rank is not the declared one; else empty."""
+        for spec in self.record.arguments:
+            view = views.get(spec.name)
+            if view and view.shape is not None and len(view.shape) != len(spec.shape):
+                return (
+                    f"{spec.name} has shape {view.shape}, and the space declares [{', '.join(spec.shape)}]: "
+                    "reshape it, or "
+                )
+        return ""
