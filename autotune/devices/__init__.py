@@ -84,7 +84,7 @@ def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, 
 
     Clocks that killed processes have left changed are restored first: they are a part of what is listed.
     """
-    from autotune.devices.clocks import restore_abandoned  # here: load_kernel lists none
+    from autotune.devices.clocks import restore_abandoned  # load_kernel lists no devices
 
     restore_abandoned()
     found = []

@@ -98,7 +98,7 @@ class CallMaker:
         if self._request.tuning is not None:
             self._request.tuning.request(best, sizes, self._request.data)
         planner = CallPlanner(self.kernel, best, sizes)
-        made = planner.made(given)
+        made = given.made
         if made and given.stream is not None and launcher.dialect == "cuda":
             raise self._not_allocated(made)
         plan = planner.plan(given)
@@ -132,7 +132,8 @@ class CallMaker:
         text = render(self.source, best.defines) if self.source.text else ""
         key = (text, best.options(launcher.dialect, sizes))
         if key not in self._alignments_bytes:
-            from autotune.runtime.alignment import needed_alignment_bytes  # most are aligned for any access
+            # Rarely needed: most arrays are aligned for any access.
+            from autotune.runtime.alignment import needed_alignment_bytes
 
             self._alignments_bytes[key] = needed_alignment_bytes(
                 launcher.device, best.record.compiler, *key, symbols

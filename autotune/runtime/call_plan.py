@@ -30,6 +30,11 @@ class CallArguments(NamedTuple):
     sizes: Mapping[str, int]
     numbers: Mapping[str, Any]  # scalars by name
 
+    @property
+    def made(self) -> list[str]:
+        """The outputs that the call returns, because the caller does not pass them."""
+        return [name for name in self.signature.returns if name not in self.views]
+
 
 class CallPlanner:
     """Plans the calls of one configuration at some sizes."""
@@ -40,10 +45,6 @@ class CallPlanner:
         self._call = best.record.call or CallSpec()
         self.arguments = {argument.name: argument for argument in best.arguments(**sizes)}
         self.launches = best.launch(**sizes)
-
-    def made(self, given: CallArguments) -> list[str]:
-        """The outputs that a call returns, because the caller does not pass them."""
-        return [name for name in given.signature.returns if name not in given.views]
 
     def plan(self, given: CallArguments) -> CallPlan:
         """The launches with the origin of every argument; raises InputError for what does not fit.
@@ -56,11 +57,11 @@ class CallPlanner:
         views = [argument for argument in passed if argument.role == "view"]
         variables = [argument for argument in self.arguments.values() if argument.symbol]
         used = list(dict.fromkeys([*passed, *(self.arguments[item.of] for item in views), *variables]))
-        made = self.made(given)
+        made = given.made
         if unknown := {*given.views, *made, *given.numbers} - self.arguments.keys():
             raise InputError(
-                f"{self._kernel}: the result for these sizes is of a version without {min(unknown)}; "
-                "tune them again"
+                f"{self._kernel}: the result for these sizes comes from a version of the kernel without "
+                f"{min(unknown)}; tune these sizes again"
             )
         hidden = []
         for argument in used:

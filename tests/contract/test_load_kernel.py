@@ -631,7 +631,10 @@ def test_a_result_without_an_array_of_the_newest_version_is_refused(rows, elsewh
     elsewhere.write_text(json.dumps(held | {"call": {"inputs": ["x"], "returns": returns}}))
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
     given = {} if returns else {"sums": out}
-    with pytest.raises(InputError, match="the result for these sizes is of a version without sums; tune"):
+    expected = (
+        "rows: the result for these sizes comes from a version of the kernel without sums; tune these sizes"
+    )
+    with pytest.raises(InputError, match=expected):
         load_kernel("rows")(x, **given)
 
 
