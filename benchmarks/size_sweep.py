@@ -90,7 +90,7 @@ def run_command(parsed: argparse.Namespace, space: Path, folder: Path, *options:
     command = [sys.executable, "-m", "autotune", "search", str(space), "--device", parsed.device, "--json"]
     command += ["--budget", str(parsed.budget), "--seed", str(parsed.seed), "--cache", "cache", *options]
     command += ["--measure", parsed.measure] if parsed.measure else []
-    command += [] if parsed.sanitizer else ["--no-sanitizer"]
+    command += ["--no-sanitizer"] if parsed.no_sanitizer else []
     with empty_caches(folder):
         began_s = time.perf_counter()
         done = subprocess.run(command, capture_output=True, text=True)
@@ -268,7 +268,7 @@ def main() -> None:
     parser.add_argument("--left-out", type=int, default=19, help="sizes in between")
     parser.add_argument("--variants", type=int, default=8)
     parser.add_argument("--measure", help="default: warm,graph with CUDA")
-    parser.add_argument("--sanitizer", action="store_true", help="check winners with compute-sanitizer")
+    parser.add_argument("--no-sanitizer", action="store_true", help="as of autotune search")
     parser.add_argument("--skip-one", action="store_true", help="do not time searches of one size")
     parser.add_argument(
         "--until",

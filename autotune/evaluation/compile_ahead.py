@@ -66,8 +66,13 @@ class CompileAhead:
         self.count = count
         self.shares_cores = maker.space.device.kind == "cpu"  # compilers would disturb the timing
 
+    @property
+    def begun(self) -> int:
+        """How many configurations were begun early and have not been asked for yet."""
+        return len(self._early)
+
     def begin_early(self, configs: Iterable[Config]) -> None:
-        """Begin to compile what will be tried first; only one where compilers would disturb its timing.
+        """Begin to compile what will be tried next; only one where compilers would disturb its timing.
 
         Two for each compiler: more would take the cores for longer from the device process, which draws its
         inputs.

@@ -112,6 +112,13 @@ class Evaluator:
             raise BudgetSpent
         return [self.trials.get(config) or pruned[config] for config in configs]
 
+    def begin(self, configs: Sequence[Config]) -> None:
+        """Begin to compile configurations that will be evaluated next, as far as the budget covers them."""
+        fresh, _ = self._new(configs)
+        limit, begun = self._budget.trials, self.compile_ahead.begun
+        left = None if limit is None else max(0, limit - self._charged - begun)
+        self.compile_ahead.begin_early(fresh[:left])
+
     def _new(self, configs: Sequence[Config]) -> tuple[list[Config], dict[Config, Trial]]:
         """The valid configurations that have no trial yet, each once, and the trials of invalid ones."""
         fresh: dict[Config, None] = {}

@@ -34,9 +34,32 @@ class Stream(Protocol):
         ...
 
 
-def stream(evaluate: Evaluate) -> Stream:
+@runtime_checkable
+class CompilesAhead(Protocol):
+    """An `evaluate` that can be told what comes next."""
+
+    def __call__(self, configs: Sequence[Config]) -> list[Trial]:
+        """Return trials, as every `evaluate` does."""
+        ...
+
+    def begin(self, configs: Sequence[Config]) -> None:
+        """Begin to compile configurations that will be evaluated next."""
+        ...
+
+
+def stream(evaluate: Evaluate | Stream) -> Stream:
     """The stream of an `evaluate`; one that has none evaluates a batch when it is submitted."""
     return evaluate if isinstance(evaluate, Stream) else _Batches(evaluate)
+
+
+def in_halves(evaluate: Evaluate) -> Stream:
+    """A stream that compiles one half of what is under way while the other runs.
+
+    It is the usual one if `evaluate` cannot compile ahead, or is a stream itself.
+    """
+    if isinstance(evaluate, CompilesAhead) and not isinstance(evaluate, Stream):
+        return _Halves(evaluate)
+    return stream(evaluate)
 
 
 class _Batches:
@@ -52,6 +75,26 @@ class _Batches:
     def collect(self) -> list[Trial]:
         trials, self._trials = self._trials, []
         return trials
+
+
+class _Halves:
+    parallel = 1
+
+    def __init__(self, evaluate: CompilesAhead) -> None:
+        self._evaluate = evaluate
+        self._waiting: list[Config] = []
+        self._is_first = True
+
+    def submit(self, configs: Sequence[Config]) -> None:
+        self._evaluate.begin(configs)
+        self._waiting += configs
+
+    def collect(self) -> list[Trial]:
+        """Evaluate the older half; at first all, because a model must know how fast the best ones are."""
+        count = len(self._waiting) if self._is_first else (len(self._waiting) + 1) // 2
+        self._is_first = False
+        now, self._waiting = self._waiting[:count], self._waiting[count:]
+        return self._evaluate(now)
 
 
 def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], evaluate: Evaluate) -> None:

@@ -48,7 +48,7 @@ SHARE_FOR_SMALLER, SHARE_FOR_LARGER = 0.6, 0.1
 MAX_NEIGHBOURS = 4  # whose results an engine that uses some starts from
 MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
 # Candidates, timed at other sizes, too: so many for each variant, and so many of the best of each size.
-TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 4
+TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 3
 STORED_OF_EACH = 1  # of the best of each size then, those whose times are stored
 
 

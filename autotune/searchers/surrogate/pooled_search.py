@@ -13,6 +13,7 @@ import numpy as np
 
 from autotune.core.records import Config
 from autotune.searchers.base import Evaluate
+from autotune.searchers.streams import in_halves
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.failure_model import FailureModel
@@ -24,16 +25,16 @@ from autotune.searchers.surrogate.run import Run
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.space import Space
 
-# Configurations are tried at once: one for so many trials of other problems, which tell so much that a few
-# more hardly change the model.
-TRIALS_PER_PROPOSAL, MAX_PROPOSALS = 6, 16
+# Configurations are under way at once: one for so many trials of other problems, which tell so much that a
+# few more hardly change the model.
+TRIALS_PER_PROPOSAL, MAX_PROPOSALS = 6, 10
 FIRST_OF, FIRST_EACH = 2, 2  # nearest problems, and the best of each, which are tried first
-NEAREST = 5  # problems that a model learns from
+NEAREST = 3  # problems that a model learns from
 CENTRES_EACH = 5  # of the best of each of these, and of the own, around which the candidates lie
 TRAINING_EACH = 40  # of the trials of each
 MAX_OWN = 200  # of the own trials
 FAR_SLOWER = 1.0  # logarithm of the time relative to the best: beyond it all configurations are alike
-MAX_CANDIDATES = 3_500  # fewer than of a search alone: trials of other problems tell where the best ones are
+MAX_CANDIDATES = 2_000  # fewer than of a search alone: trials of other problems tell where the best ones are
 REFIT_GROWTH = 1.3  # fit the hyperparameters again when there are so many times as many trials
 
 
@@ -54,7 +55,7 @@ class PooledSearch:
             rng = np.random.default_rng(seed)
             models = _PooledModels(self._pool, space, rng)
             # costs do not count: what was compiled for another problem is cheap to try, but not better
-            run = Run(models.encoding, evaluate, rng, has_costs=False)
+            run = Run(models.encoding, in_halves(evaluate), rng, has_costs=False)
             first = list(dict.fromkeys([*_rows(space, self._first), *models.first])) or run.design(1)
             proposals = self._pool.count_others(space) // TRIALS_PER_PROPOSAL
             least = max(1, min(MAX_PROPOSALS, proposals))

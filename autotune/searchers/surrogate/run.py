@@ -9,7 +9,7 @@ import numpy as np
 
 from autotune.core.records import Config
 from autotune.searchers.base import Evaluate
-from autotune.searchers.streams import stream
+from autotune.searchers.streams import Stream, stream
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.initial_design import maximin_order
@@ -30,7 +30,12 @@ class Run:
     """The state of one search."""
 
     def __init__(
-        self, encoding: Encoding, evaluate: Evaluate, rng: np.random.Generator, *, has_costs: bool = True
+        self,
+        encoding: Encoding,
+        evaluate: Evaluate | Stream,
+        rng: np.random.Generator,
+        *,
+        has_costs: bool = True,
     ) -> None:
         """Begin without trials; without costs, what a trial takes does not count."""
         self._encoding, self._space, self._rng = encoding, encoding.space, rng

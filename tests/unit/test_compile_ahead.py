@@ -1,0 +1,31 @@
+"""What the evaluator compiles before it is asked for trials."""
+
+import pytest
+
+from autotune.cli.progress import SearchProgress
+from autotune.core.trials import Budget, Status
+from autotune.errors import BudgetSpent
+from autotune.tuning.context import open_context
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target, bind_target
+
+
+def test_only_what_the_budget_covers_is_compiled_ahead(folder, monkeypatch):
+    monkeypatch.chdir(folder.path)
+    task = bind_target(Target(folder.space, "fake"))
+    configs = [task.space.config(row) for row in range(5)]
+    with open_context(task, Options(budget=Budget(trials=4)), SearchProgress()) as context:
+        evaluate = context.evaluator
+        (tried,) = evaluate(configs[:1])
+        evaluate.begin(configs[:3])  # one of them has its trial
+        assert evaluate.compile_ahead.begun == 2
+        evaluate.begin(configs[3:])
+        assert evaluate.compile_ahead.begun == 3
+        trials = evaluate(configs[:4])
+        assert evaluate.compile_ahead.begun == 0
+        assert trials[0] is tried and [trial.config for trial in trials] == configs[:4]
+        assert all(trial.status is Status.OK for trial in trials)
+        evaluate.begin(configs[4:])
+        assert evaluate.compile_ahead.begun == 0
+        with pytest.raises(BudgetSpent):
+            evaluate(configs[4:])
