@@ -113,7 +113,12 @@ class Evaluator:
         return [self.trials.get(config) or pruned[config] for config in configs]
 
     def begin(self, configs: Sequence[Config]) -> None:
-        """Begin to compile configurations that will be evaluated next, as far as the budget covers them."""
+        """Begin to compile configurations that will be evaluated next, as far as the budget covers them.
+
+        Nothing is compiled where that would disturb the timing of others.
+        """
+        if self.compile_ahead.shares_cores:
+            return
         fresh, _ = self._new(configs)
         limit, begun = self._budget.trials, self.compile_ahead.begun
         left = None if limit is None else max(0, limit - self._charged - begun)

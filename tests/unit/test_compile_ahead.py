@@ -10,9 +10,13 @@ from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 
 
-def test_only_what_the_budget_covers_is_compiled_ahead(folder, monkeypatch):
+@pytest.fixture
+def task(folder, monkeypatch):
     monkeypatch.chdir(folder.path)
-    task = bind_target(Target(folder.space, "fake"))
+    return bind_target(Target(folder.space, "fake"))
+
+
+def test_only_what_the_budget_covers_is_compiled_ahead(task):
     configs = [task.space.config(row) for row in range(5)]
     with open_context(task, Options(budget=Budget(trials=4)), SearchProgress()) as context:
         evaluate = context.evaluator
@@ -29,3 +33,12 @@ def test_only_what_the_budget_covers_is_compiled_ahead(folder, monkeypatch):
         assert evaluate.compile_ahead.begun == 0
         with pytest.raises(BudgetSpent):
             evaluate(configs[4:])
+
+
+def test_nothing_is_compiled_while_a_cpu_times_something_else(task):
+    configs = [task.space.config(row) for row in range(3)]
+    with open_context(task, Options(), SearchProgress()) as context:
+        context.evaluator.compile_ahead.shares_cores = True  # as on a CPU
+        context.evaluator.begin(configs)
+        assert context.evaluator.compile_ahead.begun == 0
+        assert all(trial.status is Status.OK for trial in context.evaluator(configs))
