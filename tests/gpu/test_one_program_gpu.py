@@ -61,7 +61,8 @@ def kernel(torch, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reversed")
     for name, text in (("reversed.cu", KERNEL), ("reference.py", REFERENCE), ("reversed.yaml", SPACE)):
         (folder / name).write_text(text)
-    tune(folder / "reversed.yaml", device="cuda:0", budget=2, cache=folder / "cache")
+    journal = folder / "reversed.jsonl"  # of its own, as another worker may run tests of this file, too
+    tune(folder / "reversed.yaml", device="cuda:0", budget=2, cache=folder / "cache", journal=journal)
     return load_kernel("reversed", cache=folder / "cache", source=folder / "reversed.cu")
 
 
