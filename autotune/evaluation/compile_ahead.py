@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -67,18 +67,21 @@ class CompileAhead:
         self.shares_cores = maker.space.device.kind == "cpu"  # compilers would disturb the timing
 
     @property
-    def begun(self) -> int:
-        """How many configurations were begun early and have not been asked for yet."""
-        return len(self._early)
+    def begun(self) -> Collection[Config]:
+        """The configurations that were begun early and have not been asked for yet."""
+        return self._early.keys()
 
-    def begin_early(self, configs: Iterable[Config]) -> None:
-        """Begin to compile what will be tried next; only one where compilers would disturb its timing.
+    def begin_first(self, configs: Iterable[Config]) -> None:
+        """Begin to compile what is tried first; only one where compilers would disturb its timing.
 
         Two for each compiler: more would take the cores for longer from the device process, which draws its
         inputs.
         """
-        count = 1 if self.shares_cores else 2 * self._pool.workers
-        for config in islice(configs, count):
+        self.begin_early(islice(configs, 1 if self.shares_cores else 2 * self._pool.workers))
+
+    def begin_early(self, configs: Iterable[Config]) -> None:
+        """Begin to compile configurations before they are asked for."""
+        for config in configs:
             self._early[config] = self.begin(config)
 
     def in_order(self, configs: Sequence[Config]) -> Iterator[Ready]:

@@ -112,16 +112,16 @@ class Evaluator:
             raise BudgetSpent
         return [self.trials.get(config) or pruned[config] for config in configs]
 
-    def begin(self, configs: Sequence[Config]) -> None:
-        """Begin to compile configurations that will be evaluated next, as far as the budget covers them.
+    @property
+    def may_begin_early(self) -> bool:
+        """Whether compilers may work while the device times something: not if they share its cores."""
+        return not self.compile_ahead.shares_cores
 
-        Nothing is compiled where that would disturb the timing of others.
-        """
-        if self.compile_ahead.shares_cores:
-            return
-        fresh, _ = self._new(configs)
-        limit, begun = self._budget.trials, self.compile_ahead.begun
-        left = None if limit is None else max(0, limit - self._charged - begun)
+    def begin_early(self, configs: Sequence[Config]) -> None:
+        """Begin to compile configurations that will be evaluated next, as far as the budget covers them."""
+        begun, limit = self.compile_ahead.begun, self._budget.trials
+        fresh = [config for config in self._new(configs)[0] if config not in begun]
+        left = None if limit is None else max(0, limit - self._charged - len(begun))
         self.compile_ahead.begin_early(fresh[:left])
 
     def _new(self, configs: Sequence[Config]) -> tuple[list[Config], dict[Config, Trial]]:

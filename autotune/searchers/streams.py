@@ -35,19 +35,24 @@ class Stream(Protocol):
 
 
 @runtime_checkable
-class CompilesAhead(Protocol):
+class BeginsEarly(Protocol):
     """An `evaluate` that can be told what comes next."""
 
     def __call__(self, configs: Sequence[Config]) -> list[Trial]:
         """Return trials, as every `evaluate` does."""
         ...
 
-    def begin(self, configs: Sequence[Config]) -> None:
+    @property
+    def may_begin_early(self) -> bool:
+        """Whether it may compile while the device runs something else."""
+        ...
+
+    def begin_early(self, configs: Sequence[Config]) -> None:
         """Begin to compile configurations that will be evaluated next."""
         ...
 
 
-def stream(evaluate: Evaluate | Stream) -> Stream:
+def stream(evaluate: Evaluate) -> Stream:
     """The stream of an `evaluate`; one that has none evaluates a batch when it is submitted."""
     return evaluate if isinstance(evaluate, Stream) else _Batches(evaluate)
 
@@ -55,11 +60,11 @@ def stream(evaluate: Evaluate | Stream) -> Stream:
 def in_halves(evaluate: Evaluate) -> Stream:
     """A stream that compiles one half of what is under way while the other runs.
 
-    It is the usual one if `evaluate` cannot compile ahead, or is a stream itself.
+    It is the usual one if `evaluate` may not begin early, or is a stream itself.
     """
-    if isinstance(evaluate, CompilesAhead) and not isinstance(evaluate, Stream):
-        return _Halves(evaluate)
-    return stream(evaluate)
+    if isinstance(evaluate, Stream) or not isinstance(evaluate, BeginsEarly):
+        return stream(evaluate)
+    return _Halves(evaluate) if evaluate.may_begin_early else stream(evaluate)
 
 
 class _Batches:
@@ -80,13 +85,13 @@ class _Batches:
 class _Halves:
     parallel = 1
 
-    def __init__(self, evaluate: CompilesAhead) -> None:
+    def __init__(self, evaluate: BeginsEarly) -> None:
         self._evaluate = evaluate
         self._waiting: list[Config] = []
         self._is_first = True
 
     def submit(self, configs: Sequence[Config]) -> None:
-        self._evaluate.begin(configs)
+        self._evaluate.begin_early(configs)
         self._waiting += configs
 
     def collect(self) -> list[Trial]:

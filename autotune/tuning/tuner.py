@@ -91,7 +91,7 @@ def search(
     if warning := namesake(task, root):
         observer.warn(warning)
     with open_context(task, search_options(options), observer, policy, processes, cluster) as context:
-        context.evaluator.compile_ahead.begin_early([task.spec.default])  # while libraries are imported
+        context.evaluator.compile_ahead.begin_first([task.spec.default])  # while libraries are imported
         searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
         first = tuple(sources)  # more may come
         explore(context, searcher, options, f"started from {summary(first)}" if first else "", began)
@@ -128,7 +128,7 @@ def explore(
     if isinstance(searcher, ExhaustiveSearch):  # all is known before the first result
         rows = (task.space.config(row) for row in range(len(task.space) if total is None else total))
         others = (config for config in rows if config != task.spec.default)
-        context.evaluator.compile_ahead.begin_early(chain([task.spec.default], others))
+        context.evaluator.compile_ahead.begin_first(chain([task.spec.default], others))
     default = start(context, options, total, note, warns=began is not None)
     for doubt in doubts(default, task.device.kind, began) if began else ():
         context.observer.warn(doubt)

@@ -21,24 +21,22 @@ def test_only_what_the_budget_covers_is_compiled_ahead(task):
     with open_context(task, Options(budget=Budget(trials=4)), SearchProgress()) as context:
         evaluate = context.evaluator
         (tried,) = evaluate(configs[:1])
-        evaluate.begin(configs[:3])  # one of them has its trial
-        assert evaluate.compile_ahead.begun == 2
-        evaluate.begin(configs[3:])
-        assert evaluate.compile_ahead.begun == 3
+        evaluate.begin_early(configs[:3])  # one of them has its trial
+        assert set(evaluate.compile_ahead.begun) == {*configs[1:3]}
+        evaluate.begin_early(configs[1:])  # the budget covers one more
+        assert set(evaluate.compile_ahead.begun) == {*configs[1:4]}
         trials = evaluate(configs[:4])
-        assert evaluate.compile_ahead.begun == 0
+        assert not evaluate.compile_ahead.begun
         assert trials[0] is tried and [trial.config for trial in trials] == configs[:4]
         assert all(trial.status is Status.OK for trial in trials)
-        evaluate.begin(configs[4:])
-        assert evaluate.compile_ahead.begun == 0
+        evaluate.begin_early(configs[4:])
+        assert not evaluate.compile_ahead.begun
         with pytest.raises(BudgetSpent):
             evaluate(configs[4:])
 
 
-def test_nothing_is_compiled_while_a_cpu_times_something_else(task):
-    configs = [task.space.config(row) for row in range(3)]
+def test_compilers_that_share_the_cores_of_a_cpu_begin_nothing_early(task):
     with open_context(task, Options(), SearchProgress()) as context:
+        assert context.evaluator.may_begin_early
         context.evaluator.compile_ahead.shares_cores = True  # as on a CPU
-        context.evaluator.begin(configs)
-        assert context.evaluator.compile_ahead.begun == 0
-        assert all(trial.status is Status.OK for trial in context.evaluator(configs))
+        assert not context.evaluator.may_begin_early

@@ -1,5 +1,6 @@
 """The search of one of several problems, which learns from the trials of the others."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -43,9 +44,34 @@ def best_ms(space):
     return min(time_ms for time_ms in times if isinstance(time_ms, float))
 
 
-def searched(pool, space, budget, seed=0, first=()):
+class WithCompilers(InProcessEvaluator):
+    """Has compilers that work ahead, so that half of what is under way is not known yet."""
+
+    may_begin_early = True
+
+    def begin_early(self, configs):
+        assert not self.trials.keys() & {*configs}
+
+
+class SeveralDevices(InProcessEvaluator):
+    """Evaluates what was submitted, one at a time."""
+
+    parallel = 6
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.waiting = []
+
+    def submit(self, configs):
+        self.waiting += configs
+
+    def collect(self):
+        return self([self.waiting.pop(0)])
+
+
+def searched(pool, space, budget, seed=0, first=(), kind=InProcessEvaluator):
     """Search a problem, and add its trials to the pool; returns them in order."""
-    evaluate = InProcessEvaluator(space, outcome(space.problem.sizes["n"]), budget)
+    evaluate = kind(space, outcome(space.problem.sizes["n"]), budget)
     with pytest.raises(BudgetSpent):
         PooledSearch(pool, first).search(space, evaluate, seed=seed)
     trials = list(evaluate.trials.values())
@@ -82,30 +108,43 @@ def test_the_best_of_the_nearest_problems_are_tried_first(spaces):
     assert tried[0] == spaces[2].spec.default and fastest <= {*tried}
 
 
-def test_trials_of_other_sizes_tell_of_the_next(spaces):
+@pytest.mark.parametrize("kind", [InProcessEvaluator, WithCompilers])
+def test_trials_of_other_sizes_tell_of_the_next(spaces, kind):
     """Its best has more threads than what was best elsewhere, but as many blocks."""
     away = []
     for seed in range(3):
         pool = Pool(spaces)
         for space in spaces[:2]:
-            searched(pool, space, 60, seed)
-        with_others = searched(pool, spaces[2], 12, seed)
+            searched(pool, space, 60, seed, kind=kind)
+        with_others = searched(pool, spaces[2], 12, seed, kind=kind)
         alone = searched(Pool(spaces), spaces[2], 12, seed)
         away.append([min(one.time_ms for one in some if one.time_ms) for some in (with_others, alone)])
     with_others, alone = np.mean(away, axis=0) / best_ms(spaces[2])
     assert with_others < 1.03 < alone
 
 
-def test_what_failed_at_other_sizes_is_not_tried_soon(spaces):
+@pytest.mark.parametrize("kind", [InProcessEvaluator, WithCompilers])
+def test_what_failed_at_other_sizes_is_not_tried_soon(spaces, kind):
     failed = []
     for seed in range(3):
         pool = Pool(spaces)
         for space in spaces[:2]:
-            searched(pool, space, 60, seed)
-        known, alone = (searched(one, spaces[2], 9, seed) for one in (pool, Pool(spaces)))
+            searched(pool, space, 60, seed, kind=kind)
+        known, alone = (searched(one, spaces[2], 9, seed, kind=kind) for one in (pool, Pool(spaces)))
         failed.append([sum(one.status is not Status.OK for one in some) for some in (known, alone)])
     with_others, alone = np.sum(failed, axis=0)
     assert 2 * with_others < alone
+
+
+def test_a_search_with_several_devices_may_stop_while_some_are_under_way(spaces):
+    """Rounding then leaves the joint covariance of what is left with values just below 0."""
+    pool = Pool(spaces)
+    for space in spaces[:2]:
+        evaluate = SeveralDevices(space, outcome(space.problem.sizes["n"]), 100)
+        with suppress(BudgetSpent):
+            PooledSearch(pool, stop_when_unlikely=True).search(space, evaluate, seed=0)
+        pool.learn(space, evaluate.trials.values())
+        assert min(one.time_ms for one in evaluate.trials.values() if one.time_ms) < 1.2 * best_ms(space)
 
 
 def test_another_element_type_is_nearer_than_another_size():

@@ -10,10 +10,11 @@ CONFIGS = [Config({"X": number}) for number in range(12)]
 class Compilers:
     """An `evaluate` that notes what it is told to compile, and what it runs."""
 
-    def __init__(self):
+    def __init__(self, may_begin_early=True):
+        self.may_begin_early = may_begin_early
         self.compiled, self.ran = [], []
 
-    def begin(self, configs):
+    def begin_early(self, configs):
         self.compiled += configs
 
     def __call__(self, configs):
@@ -38,11 +39,11 @@ def test_half_of_what_is_under_way_compiles_while_the_other_runs():
     assert evaluate.ran == CONFIGS[:10]
 
 
-def test_what_cannot_compile_ahead_runs_a_batch_at_once():
-    def evaluate(configs):
+def test_what_may_not_begin_early_runs_a_batch_at_once():
+    def plain(configs):
         return [Trial(config, "", Status.OK) for config in configs]
 
-    stream = in_halves(evaluate)
-    for batch in (CONFIGS[:4], CONFIGS[4:8]):
-        stream.submit(batch)
-        assert collected(stream) == batch
+    for stream in map(in_halves, (plain, Compilers(may_begin_early=False))):
+        for batch in (CONFIGS[:4], CONFIGS[4:8]):
+            stream.submit(batch)
+            assert collected(stream) == batch

@@ -101,7 +101,9 @@ class Model:
         score = (best - mean) / self._times.deviation
         score[self._tried] = -np.inf
         likeliest = np.argsort(-score, kind="stable")[: min(MAX_DRAWN, untried)]
-        root = np.linalg.cholesky(self._times.covariance(likeliest) + 1e-5 * np.eye(len(likeliest)))
+        # of the eigenvalues, because rounding may leave some of them just below 0
+        values, vectors = np.linalg.eigh(self._times.covariance(likeliest))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn = mean[likeliest] + rng.standard_normal((draws, len(likeliest))) @ root.T
         works = rng.random(drawn.shape) >= self._failure_probability()[likeliest]
         return np.asarray((np.where(works, drawn, np.inf).min(axis=1) - best) * self._times.scale)

@@ -13,7 +13,7 @@ import numpy as np
 
 from autotune.core.records import Config
 from autotune.searchers.base import Evaluate
-from autotune.searchers.streams import in_halves
+from autotune.searchers.streams import in_halves, stream
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.failure_model import FailureModel
@@ -54,8 +54,10 @@ class PooledSearch:
         with one_blas_thread():
             rng = np.random.default_rng(seed)
             models = _PooledModels(self._pool, space, rng)
+            # an estimate of what is left to gain needs all trials
+            trials = stream(evaluate) if self._stop_when_unlikely else in_halves(evaluate)
             # costs do not count: what was compiled for another problem is cheap to try, but not better
-            run = Run(models.encoding, in_halves(evaluate), rng, has_costs=False)
+            run = Run(models.encoding, trials, rng, has_costs=False)
             first = list(dict.fromkeys([*_rows(space, self._first), *models.first])) or run.design(1)
             proposals = self._pool.count_others(space) // TRIALS_PER_PROPOSAL
             least = max(1, min(MAX_PROPOSALS, proposals))

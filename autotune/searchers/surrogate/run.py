@@ -8,8 +8,7 @@ from itertools import islice
 import numpy as np
 
 from autotune.core.records import Config
-from autotune.searchers.base import Evaluate
-from autotune.searchers.streams import Stream, stream
+from autotune.searchers.streams import Stream
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.initial_design import maximin_order
@@ -30,16 +29,11 @@ class Run:
     """The state of one search."""
 
     def __init__(
-        self,
-        encoding: Encoding,
-        evaluate: Evaluate | Stream,
-        rng: np.random.Generator,
-        *,
-        has_costs: bool = True,
+        self, encoding: Encoding, trials: Stream, rng: np.random.Generator, *, has_costs: bool = True
     ) -> None:
         """Begin without trials; without costs, what a trial takes does not count."""
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
-        self._stream = stream(evaluate)
+        self._stream = trials
         self._pending: dict[Config, int] = {}  # rows under way
         self._history = History(has_costs=has_costs)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from autotune.searchers.base import Evaluate, SourceResults
 from autotune.searchers.random_search import RandomSearch
+from autotune.searchers.streams import stream
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.fitting import Hyperparameters, fit_model
@@ -47,7 +48,7 @@ class SurrogateSearch:
             rng = np.random.default_rng(seed)
             encoding = Encoding(space)
             models = _TransferModels(encoding, self._sources, rng)
-            run = Run(encoding, evaluate, rng)
+            run = Run(encoding, stream(evaluate), rng)
             known, bests = models.known_rows(), models.transfer.bests_without_model
             first = list(dict.fromkeys([*known, *bests] if known else [*bests, *run.design(DESIGN)]))
             run.search(first, models.fit, least=1, stop_when_unlikely=self._stop_when_unlikely)
