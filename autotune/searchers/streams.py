@@ -1,4 +1,4 @@
-"""Streams of trials, which keep several devices busy, from what a searcher is given to evaluate with."""
+"""Streams of trials, which keep devices and compilers busy, from what a searcher evaluates with."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def in_halves(evaluate: Evaluate) -> Stream:
 
     It is the usual one if `evaluate` may not begin early, or is a stream itself.
     """
-    if isinstance(evaluate, Stream) or not isinstance(evaluate, BeginsEarly):
-        return stream(evaluate)
-    return _Halves(evaluate) if evaluate.may_begin_early else stream(evaluate)
+    if isinstance(evaluate, BeginsEarly) and evaluate.may_begin_early and not isinstance(evaluate, Stream):
+        return _Halves(evaluate)
+    return stream(evaluate)
 
 
 class _Batches:

@@ -79,6 +79,14 @@ def searched(pool, space, budget, seed=0, first=(), kind=InProcessEvaluator):
     return trials
 
 
+def with_others_and_alone(spaces, budget, seed, kind):
+    """Search the largest problem: once with the trials of the two others, and once without."""
+    pool = Pool(spaces)
+    for space in spaces[:2]:
+        searched(pool, space, 60, seed, kind=kind)
+    return [searched(one, spaces[2], budget, seed, kind=kind) for one in (pool, Pool(spaces))]
+
+
 def test_problems_share_the_axes_in_which_they_differ(spaces):
     spec, device = spaces[0].spec, spaces[0].device
     other = bind(replace(spec, dtypes=("int32", "float32")), device, Problem({"n": 4096}, "float32"))
@@ -113,12 +121,8 @@ def test_trials_of_other_sizes_tell_of_the_next(spaces, kind):
     """Its best has more threads than what was best elsewhere, but as many blocks."""
     away = []
     for seed in range(3):
-        pool = Pool(spaces)
-        for space in spaces[:2]:
-            searched(pool, space, 60, seed, kind=kind)
-        with_others = searched(pool, spaces[2], 12, seed, kind=kind)
-        alone = searched(Pool(spaces), spaces[2], 12, seed)
-        away.append([min(one.time_ms for one in some if one.time_ms) for some in (with_others, alone)])
+        both = with_others_and_alone(spaces, 12, seed, kind)
+        away.append([min(one.time_ms for one in some if one.time_ms) for some in both])
     with_others, alone = np.mean(away, axis=0) / best_ms(spaces[2])
     assert with_others < 1.03 < alone
 
@@ -127,11 +131,8 @@ def test_trials_of_other_sizes_tell_of_the_next(spaces, kind):
 def test_what_failed_at_other_sizes_is_not_tried_soon(spaces, kind):
     failed = []
     for seed in range(3):
-        pool = Pool(spaces)
-        for space in spaces[:2]:
-            searched(pool, space, 60, seed, kind=kind)
-        known, alone = (searched(one, spaces[2], 9, seed, kind=kind) for one in (pool, Pool(spaces)))
-        failed.append([sum(one.status is not Status.OK for one in some) for some in (known, alone)])
+        both = with_others_and_alone(spaces, 9, seed, kind)
+        failed.append([sum(one.status is not Status.OK for one in some) for some in both])
     with_others, alone = np.sum(failed, axis=0)
     assert 2 * with_others < alone
 

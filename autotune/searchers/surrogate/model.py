@@ -101,7 +101,7 @@ class Model:
         score = (best - mean) / self._times.deviation
         score[self._tried] = -np.inf
         likeliest = np.argsort(-score, kind="stable")[: min(MAX_DRAWN, untried)]
-        # of the eigenvalues, because rounding may leave some of them just below 0
+        # by eigenvalues: rounding may leave some of them just below 0, and then there is no Cholesky factor
         values, vectors = np.linalg.eigh(self._times.covariance(likeliest))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn = mean[likeliest] + rng.standard_normal((draws, len(likeliest))) @ root.T
