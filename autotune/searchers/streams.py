@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -14,6 +15,7 @@ from autotune.searchers.base import Evaluate
 from autotune.space import Space
 
 BATCH = 1024  # the budget is checked before every trial, so a large batch only helps to work ahead
+PARTS = 3  # of what is under way: two compile while one runs, because compiling takes longer
 
 
 @runtime_checkable
@@ -57,13 +59,13 @@ def stream(evaluate: Evaluate) -> Stream:
     return evaluate if isinstance(evaluate, Stream) else _Batches(evaluate)
 
 
-def in_halves(evaluate: Evaluate) -> Stream:
-    """A stream that compiles one half of what is under way while the other runs.
+def in_parts(evaluate: Evaluate) -> Stream:
+    """A stream that runs a third of what is under way while the rest compiles.
 
     It is the usual one if `evaluate` may not begin early, or is a stream itself.
     """
     if isinstance(evaluate, BeginsEarly) and evaluate.may_begin_early and not isinstance(evaluate, Stream):
-        return _Halves(evaluate)
+        return _Parts(evaluate)
     return stream(evaluate)
 
 
@@ -82,7 +84,7 @@ class _Batches:
         return trials
 
 
-class _Halves:
+class _Parts:
     parallel = 1
 
     def __init__(self, evaluate: BeginsEarly) -> None:
@@ -95,8 +97,8 @@ class _Halves:
         self._waiting += configs
 
     def collect(self) -> list[Trial]:
-        """Evaluate the older half; at first all, because a model must know how fast the best ones are."""
-        count = len(self._waiting) if self._is_first else (len(self._waiting) + 1) // 2
+        """Evaluate the oldest part; at first all, because a model must know how fast the best ones are."""
+        count = len(self._waiting) if self._is_first else math.ceil(len(self._waiting) / PARTS)
         self._is_first = False
         now, self._waiting = self._waiting[:count], self._waiting[count:]
         return self._evaluate(now)

@@ -44,7 +44,7 @@ MIN_TRIALS = 6  # of each problem
 # Shares of the budget, for the problems after the first. Small sizes differ from each other, few
 # configurations are nearly as fast as the best there, and trials are quick; large ones, which the memory
 # limits, are alike.
-SHARE_FOR_SMALLER, SHARE_FOR_LARGER = 0.7, 0.1
+SHARE_FOR_SMALLER, SHARE_FOR_LARGER = 0.6, 0.1
 MAX_NEIGHBOURS = 4  # whose results an engine that uses some starts from
 MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
 # Candidates, timed at other sizes, too: so many for each variant, and so many of the best of each size.

@@ -45,7 +45,7 @@ def best_ms(space):
 
 
 class WithCompilers(InProcessEvaluator):
-    """Has compilers that work ahead, so that half of what is under way is not known yet."""
+    """Has compilers that work ahead, so that most of what is under way is not known yet."""
 
     may_begin_early = True
 
@@ -130,11 +130,11 @@ def test_trials_of_other_sizes_tell_of_the_next(spaces, kind):
 @pytest.mark.parametrize("kind", [InProcessEvaluator, WithCompilers])
 def test_what_failed_at_other_sizes_is_not_tried_soon(spaces, kind):
     failed = []
-    for seed in range(3):
+    for seed in range(8):
         both = with_others_and_alone(spaces, 9, seed, kind)
         failed.append([sum(one.status is not Status.OK for one in some) for some in both])
     with_others, alone = np.sum(failed, axis=0)
-    assert 2 * with_others < alone
+    assert 3 * with_others < 2 * alone
 
 
 def test_a_search_with_several_devices_may_stop_while_some_are_under_way(spaces):

@@ -26,6 +26,7 @@ from autotune.searchers.surrogate.gaussian_process import (
 from autotune.searchers.surrogate.initial_design import maximin_order
 from autotune.searchers.surrogate.posterior import Posterior
 from autotune.searchers.surrogate.source_model import SourceModel, results_in_space
+from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.space.recorded import recorded_space, unknown_device
 from autotune.testing import InProcessEvaluator
 from autotune.tuning.source_results import summary
@@ -146,6 +147,26 @@ def test_points_added_one_by_one_give_the_posterior_of_all_at_once(space):
     assert np.allclose(whole.variance, grown.variance, atol=1e-4)
     some = np.array(points[:5])
     assert np.allclose(np.diag(whole.joint_covariance(some)), whole.variance[some], atol=1e-4)
+
+
+def test_what_is_under_way_changes_no_expected_time(space):
+    rng = np.random.default_rng(2)
+    encoding = Encoding(space)
+    axes, positions = encoding.axes, encoding.positions(slice(None))
+    *points, first, second, third = (int(point) for point in rng.choice(len(positions), 23, replace=False))
+    log_ms, no_cost = rng.standard_normal(20), np.full(22, np.nan)
+    fitted = TimeFit(axes, positions, points, log_ms, plain_prior(len(axes), len(positions)), None)
+    model = TimeModel(fitted, positions, points, log_ms, no_cost[:20])
+    expected = model.expectations()[0]
+    for point in (first, second, third):
+        model.begin(point)
+    assert np.allclose(model.expectations()[0], expected, atol=1e-4)
+    model.end(second, 0.3, np.nan)
+    ended = TimeModel(fitted, positions, [*points, second], np.append(log_ms, 0.3), no_cost[:21])
+    assert np.allclose(model.expectations()[0], ended.expectations()[0], atol=1e-4)
+    model.end(third, np.nan, np.nan)
+    failed = TimeModel(fitted, positions, [*points, second, third], np.append(log_ms, [0.3, np.nan]), no_cost)
+    assert np.allclose(model.expectations()[0], failed.expectations()[0], atol=1e-4)
 
 
 def test_a_fit_finds_out_which_parameters_matter(space):

@@ -223,8 +223,8 @@ def problems_of(folder, count):
     [
         (1, [0], [1]),
         (2, [0, 1], [1, 1 / 2]),
-        (6, [3, 2, 4, 1, 0, 5], [1, 0.7, 1 / 6, 0.7, 0.7, 1 / 6]),
-        (11, [5, 4, 6, 3, 7, 2, 8, 1, 9, 0, 10], [1, *[0.7, 0.1] * 5]),
+        (6, [3, 2, 4, 1, 0, 5], [1, 0.6, 1 / 6, 0.6, 0.6, 1 / 6]),
+        (11, [5, 4, 6, 3, 7, 2, 8, 1, 9, 0, 10], [1, *[0.6, 0.1] * 5]),
     ],
 )
 def test_sizes_are_searched_from_the_middle_outwards_and_larger_ones_get_smaller_shares(
@@ -445,6 +445,6 @@ def test_a_further_element_type_gets_the_same_shares_but_for_its_first_size(fold
     sizes = {"n": [1000 * 4**place for place in range(6)]}
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), sizes, ["int32", "int64"], Unobserved())
     problems = [SweepProblem(task) for task in tasks]
-    assert {_share(one, problems[:6], 6) for one in problems[6:]} == {0.7}
+    assert {_share(one, problems[:6], 6) for one in problems[6:]} == {0.6}
     shares = [_share(one, [*problems[:6], problems[9]], 6) for one in problems[6:]]
-    assert shares == [0.7, 0.7, 0.7, 0.7, 1 / 6, 1 / 6]
+    assert shares == [0.6, 0.6, 0.6, 0.6, 1 / 6, 1 / 6]

@@ -2,7 +2,7 @@
 
 from autotune.core.records import Config
 from autotune.core.trials import Status, Trial
-from autotune.searchers.streams import in_halves
+from autotune.searchers.streams import in_parts
 
 CONFIGS = [Config({"X": number}) for number in range(12)]
 
@@ -26,24 +26,24 @@ def collected(stream):
     return [trial.config for trial in stream.collect()]
 
 
-def test_half_of_what_is_under_way_compiles_while_the_other_runs():
+def test_a_third_of_what_is_under_way_runs_while_the_rest_compiles():
     evaluate = Compilers()
-    stream = in_halves(evaluate)
-    stream.submit(CONFIGS[:4])
-    assert collected(stream) == CONFIGS[:4]  # a model needs them all
-    stream.submit(CONFIGS[4:8])
-    assert collected(stream) == CONFIGS[4:6] and evaluate.compiled == CONFIGS[:8]
-    stream.submit(CONFIGS[8:10])
-    assert collected(stream) == CONFIGS[6:8] and evaluate.compiled == CONFIGS[:10]
-    assert collected(stream) == CONFIGS[8:9] and collected(stream) == CONFIGS[9:10]
-    assert evaluate.ran == CONFIGS[:10]
+    stream = in_parts(evaluate)
+    stream.submit(CONFIGS[:3])
+    assert collected(stream) == CONFIGS[:3]  # a model needs them all
+    stream.submit(CONFIGS[3:9])
+    assert collected(stream) == CONFIGS[3:5] and evaluate.compiled == CONFIGS[:9]
+    stream.submit(CONFIGS[9:11])
+    assert collected(stream) == CONFIGS[5:7] and evaluate.compiled == CONFIGS[:11]
+    assert [collected(stream) for _ in range(3)] == [CONFIGS[7:9], CONFIGS[9:10], CONFIGS[10:11]]
+    assert evaluate.ran == CONFIGS[:11]
 
 
 def test_what_may_not_begin_early_runs_a_batch_at_once():
     def plain(configs):
         return [Trial(config, "", Status.OK) for config in configs]
 
-    for stream in map(in_halves, (plain, Compilers(may_begin_early=False))):
+    for stream in map(in_parts, (plain, Compilers(may_begin_early=False))):
         for batch in (CONFIGS[:4], CONFIGS[4:8]):
             stream.submit(batch)
             assert collected(stream) == batch

@@ -13,7 +13,7 @@ import numpy as np
 
 from autotune.core.records import Config
 from autotune.searchers.base import Evaluate
-from autotune.searchers.streams import in_halves, stream
+from autotune.searchers.streams import in_parts, stream
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.failure_model import FailureModel
@@ -27,7 +27,7 @@ from autotune.space import Space
 
 # Configurations are under way at once: one for so many trials of other problems, which tell so much that a
 # few more hardly change the model.
-TRIALS_PER_PROPOSAL, MAX_PROPOSALS = 6, 10
+TRIALS_PER_PROPOSAL, MAX_PROPOSALS = 6, 9
 FIRST_OF, FIRST_EACH = 2, 2  # nearest problems, and the best of each, which are tried first
 NEAREST = 3  # problems that a model learns from
 CENTRES_EACH = 5  # of the best of each of these, and of the own, around which the candidates lie
@@ -55,7 +55,7 @@ class PooledSearch:
             rng = np.random.default_rng(seed)
             models = _PooledModels(self._pool, space, rng)
             # an estimate of what is left to gain needs all trials
-            trials = stream(evaluate) if self._stop_when_unlikely else in_halves(evaluate)
+            trials = stream(evaluate) if self._stop_when_unlikely else in_parts(evaluate)
             # costs do not count: what was compiled for another problem is cheap to try, but not better
             run = Run(models.encoding, trials, rng, has_costs=False)
             first = list(dict.fromkeys([*_rows(space, self._first), *models.first])) or run.design(1)

@@ -68,6 +68,17 @@ class Posterior:
         solved = self._solve(measured).T.astype(np.float32)
         return np.asarray(solved @ self._cross[: len(self.points)], dtype=float)
 
+    def completed(self, measured: Floats, unknown: NDArray[np.bool_]) -> Floats:
+        """Fill in the unknown quantities of points with what the other points predict there.
+
+        They have no effect on `means` then: the inverse covariance gives them the weight 0.
+        """
+        completed = np.where(unknown, 0.0, measured)
+        if unknown.any():
+            columns = self._solve(np.eye(len(unknown))[:, unknown])
+            completed[unknown] = -np.linalg.solve(columns.T @ columns, columns.T @ self._solve(completed))
+        return completed
+
     def joint_covariance(self, candidates: Indices) -> Floats:
         """Covariance of some candidates, given the points."""
         positions, basis = self._positions[candidates], self._basis[candidates]

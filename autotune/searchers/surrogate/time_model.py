@@ -71,8 +71,9 @@ class TimeFit:
 class TimeModel:
     """The process of a fit, conditioned on candidates; log times are in units of `scale`.
 
-    A point is a candidate that was proposed. Until its trial ends, and if it fails, it is expected to be what
-    the other points predict.
+    A point is a candidate that was proposed. Until its trial ends, it is expected to be what the other points
+    predict, and so changes no expected time. If it fails, it counts as about average: a search then turns to
+    other candidates.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class TimeModel:
         self._mean, self._offset = fitted.prior.mean, fitted.offset
         self._posterior = Posterior(fitted.kernel, positions, fitted.prior.basis, points)
         self._log_ms, self._log_cost = log_ms.tolist(), log_cost.tolist()  # of points; nan where unknown
+        self._is_pending = [False] * len(points)
 
     @property
     def best(self) -> float:
@@ -99,23 +101,27 @@ class TimeModel:
         self._posterior.add(point)
         self._log_ms.append(math.nan)
         self._log_cost.append(math.nan)
+        self._is_pending.append(True)
 
     def end(self, point: int, log_ms: float, log_cost: float) -> None:
         """Learn the outcome of a point; its log time is nan if it failed."""
         place = self._posterior.points.index(point)
         self._log_ms[place], self._log_cost[place] = log_ms, log_cost
+        self._is_pending[place] = False
 
     def expectations(self) -> tuple[Floats, Floats]:
         """Log time and log cost of every candidate, from one solution of the same system."""
         points, log_ms, log_cost = self._posterior.points, np.array(self._log_ms), np.array(self._log_cost)
         residuals = log_ms / self.scale - self._mean[points] - self._offset
-        unknown = np.isnan(log_ms)
+        unknown, pending = np.isnan(log_ms), np.array(self._is_pending, bool)
         known_cost = ~np.isnan(log_cost) & ~unknown
         mean_cost = log_cost[known_cost].mean() if known_cost.any() else 0.0
         costs = np.where(known_cost, log_cost - mean_cost, 0.0)
-        if unknown.any():
-            residuals[unknown] = 0.0
-            residuals[unknown] = self._posterior.means(residuals)[np.array(points)[unknown]]
+        if (failed := unknown & ~pending).any():
+            residuals[failed] = 0.0
+            predicted = self._posterior.means(self._posterior.completed(residuals, pending))
+            residuals[failed] = predicted[np.array(points)[failed]]
+        residuals = self._posterior.completed(residuals, pending)
         mean, cost = self._posterior.means(np.column_stack([residuals, costs]))
         return mean + self._mean + self._offset, cost + mean_cost
 
