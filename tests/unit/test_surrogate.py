@@ -164,7 +164,9 @@ def test_what_is_under_way_changes_no_expected_time(space):
     model.end(second, 0.3, np.nan)
     ended = TimeModel(fitted, positions, [*points, second], np.append(log_ms, 0.3), no_cost[:21])
     assert np.allclose(model.expectations()[0], ended.expectations()[0], atol=1e-4)
+    average, predicted = log_ms.mean() / fitted.scale, model.expectations()[0][third]
     model.end(third, np.nan, np.nan)
+    assert abs(model.expectations()[0][third] - average) < abs(predicted - average) / 2
     failed = TimeModel(fitted, positions, [*points, second, third], np.append(log_ms, [0.3, np.nan]), no_cost)
     assert np.allclose(model.expectations()[0], failed.expectations()[0], atol=1e-4)
 

@@ -26,7 +26,7 @@ from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_pr
 from autotune.space import Space
 
 # Configurations are under way at once: one for so many trials of other problems, which tell so much that a
-# few more hardly change the model.
+# few more hardly change the model. The most are three parts of three (`PARTS` of streams.py).
 TRIALS_PER_PROPOSAL, MAX_PROPOSALS = 6, 9
 FIRST_OF, FIRST_EACH = 2, 2  # nearest problems, and the best of each, which are tried first
 NEAREST = 3  # problems that a model learns from

@@ -71,13 +71,14 @@ class Posterior:
     def completed(self, measured: Floats, unknown: NDArray[np.bool_]) -> Floats:
         """Fill in the unknown quantities of points with what the other points predict there.
 
-        They have no effect on `means` then: the inverse covariance gives them the weight 0.
+        Such points have no effect on `means`: the inverse covariance gives them the weight 0.
         """
-        completed = np.where(unknown, 0.0, measured)
+        filled = np.where(unknown, 0.0, measured)
         if unknown.any():
             columns = self._solve(np.eye(len(unknown))[:, unknown])
-            completed[unknown] = -np.linalg.solve(columns.T @ columns, columns.T @ self._solve(completed))
-        return completed
+            inverse = columns.T @ columns  # the part of the inverse covariance that belongs to these points
+            filled[unknown] = -np.linalg.solve(inverse, columns.T @ self._solve(filled))
+        return filled
 
     def joint_covariance(self, candidates: Indices) -> Floats:
         """Covariance of some candidates, given the points."""

@@ -72,8 +72,8 @@ class TimeModel:
     """The process of a fit, conditioned on candidates; log times are in units of `scale`.
 
     A point is a candidate that was proposed. Until its trial ends, it is expected to be what the other points
-    predict, and so changes no expected time. If it fails, it counts as about average: a search then turns to
-    other candidates.
+    predict, and so changes no expected time. If it fails, it counts as nearer the average than that until the
+    next fit: a search then turns to other candidates.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class TimeModel:
         self._is_pending[place] = False
 
     def expectations(self) -> tuple[Floats, Floats]:
-        """Log time and log cost of every candidate, from one solution of the same system."""
+        """Log time and log cost of every candidate."""
         points, log_ms, log_cost = self._posterior.points, np.array(self._log_ms), np.array(self._log_cost)
         residuals = log_ms / self.scale - self._mean[points] - self._offset
         unknown, pending = np.isnan(log_ms), np.array(self._is_pending, bool)
