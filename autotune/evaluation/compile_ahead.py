@@ -84,6 +84,15 @@ class CompileAhead:
         for config in configs:
             self._early[config] = self.begin(config)
 
+    def take_compiled(self) -> Ready | None:
+        """The first configuration that was begun early, if it is ready: nobody has to ask for it any more."""
+        config = next(iter(self._early), None)
+        if config is None:
+            return None
+        first = self._early[config]
+        is_ready = isinstance(first, Known) or first.compilation.done()
+        return self._early.pop(config) if is_ready else None
+
     def in_order(self, configs: Sequence[Config]) -> Iterator[Ready]:
         """Yield configurations in order, compiled; on a CPU a whole window is compiled before it is timed."""
         pending: deque[Ready] = deque()

@@ -90,16 +90,14 @@ class _Parts:
     def __init__(self, evaluate: BeginsEarly) -> None:
         self._evaluate = evaluate
         self._waiting: list[Config] = []
-        self._is_first = True
 
     def submit(self, configs: Sequence[Config]) -> None:
         self._evaluate.begin_early(configs)
         self._waiting += configs
 
     def collect(self) -> list[Trial]:
-        """Evaluate the oldest part; at first all, because a model must know how fast the best ones are."""
-        count = len(self._waiting) if self._is_first else math.ceil(len(self._waiting) / PARTS)
-        self._is_first = False
+        """Evaluate the oldest part."""
+        count = math.ceil(len(self._waiting) / PARTS)
         now, self._waiting = self._waiting[:count], self._waiting[count:]
         return self._evaluate(now)
 

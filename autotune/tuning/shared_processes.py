@@ -19,6 +19,7 @@ from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.machine_code import MachineCode
+from autotune.evaluation.memory_check import enough_memory
 from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.worker import Worker
@@ -92,6 +93,18 @@ class Processes:
             maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, self.stored(task))
             self._makers[id(task)] = task, maker
         return self._makers[id(task)][1]
+
+    def begin(self, task: TuningTask) -> None:
+        """Start the compilers, and begin to open the device for a task.
+
+        Raises NoMemory if the arrays of its default take more memory than the device has.
+        """
+        maker = self.maker(task)
+        default = maker.make(task.spec.default)
+        with enough_memory(maker, default.problem):
+            _ = self.pool
+            if task.spec.full != TRUSTED:
+                self.worker(task, default)
 
     def worker(self, task: TuningTask, default: KernelInstance) -> Worker:
         """Return the device process: that of earlier problems, except for trusted kernels."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autotune.core.records import Config, KernelRecord, Sizes, VariantTable
 from autotune.core.text import size_text
@@ -18,7 +19,6 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers import make_searcher
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
-from autotune.searchers.surrogate import Pool, PooledSearch
 from autotune.serving.cache import check_writable, read_record, record_path, store, writable_root
 from autotune.serving.interpolation import Row
 from autotune.serving.validity import KernelOnDevice
@@ -39,6 +39,9 @@ from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_valid_default
 from autotune.tuning.variants import cover, left_out_slowdowns
+
+if TYPE_CHECKING:  # takes long to import
+    from autotune.searchers.surrogate import Pool
 
 MIN_TRIALS = 6  # of each problem
 # Shares of the budget, for the problems after the first. Small sizes differ from each other, few
@@ -118,26 +121,31 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     root = _checked_root(tasks, options)
     if warning := namesake(first, root):
         observer.warn(warning)
-    problems, pool = [SweepProblem(task) for task in tasks], Pool([task.space for task in tasks])
+    problems = [SweepProblem(task) for task in tasks]
     of_type: dict[str, list[SweepProblem]] = {}
     for problem in problems:
         of_type.setdefault(problem.task.space.problem.dtype, []).append(problem)
-    halfway_tasks = {dtype: halfway([problem.task for problem in own]) for dtype, own in of_type.items()}
-    all_tasks = (*tasks, *chain.from_iterable(halfway_tasks.values()))
     for dtype, own in of_type.items():
         for wider in _wider_tables(own, root):
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
-    if options.fresh:  # of all sizes at once, so that an interrupted sweep goes on with new trials only
-        start_over(all_tasks, options)
-        options = replace(options, fresh=False)
     done: list[SweepProblem] = []
     results: list[Result] = []
     rows: list[Row] = []
     tables = []
+    orders = {dtype: _in_order(own) for dtype, own in of_type.items()}
     with open_processes(first, options, observer) as processes:
+        processes.begin(orders[first.space.problem.dtype][0].task)
+        from autotune.searchers.surrogate import Pool  # takes long to import: the device is opened meanwhile
+
+        pool = Pool([task.space for task in tasks])
+        halfway_tasks = {dtype: halfway([problem.task for problem in own]) for dtype, own in of_type.items()}
+        all_tasks = (*tasks, *chain.from_iterable(halfway_tasks.values()))
+        if options.fresh:  # of all sizes at once, so that an interrupted sweep goes on with new trials only
+            start_over(all_tasks, options)
+            options = replace(options, fresh=False)
         for dtype, own in of_type.items():
-            order = _in_order(own)
+            order = orders[dtype]
             for problem in order:
                 task = problem.task
                 share = _part(options, _share(problem, done, len(own)))
@@ -294,6 +302,8 @@ def _searcher(
     task, stops = problem.task, options.stop_when_unlikely
     engine, strategy = choose_engine(options, len(task.space))
     if engine == "surrogate" and done:
+        from autotune.searchers.surrogate import PooledSearch  # takes long to import
+
         first = [task.spec.default, *(config for source in tried for config, _ in source.results)]
         return PooledSearch(pool, first, stop_when_unlikely=stops)
     sources = (*tried, *_sources(problem, tasks, done, options))

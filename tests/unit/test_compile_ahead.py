@@ -1,4 +1,6 @@
-"""What the evaluator compiles before it is asked for trials."""
+"""What the evaluator compiles and runs before it is asked for trials."""
+
+import time
 
 import pytest
 
@@ -33,6 +35,40 @@ def test_only_what_the_budget_covers_is_compiled_ahead(task):
         assert not evaluate.compile_ahead.begun
         with pytest.raises(BudgetSpent):
             evaluate(configs[4:])
+
+
+def test_the_device_runs_what_was_begun_early_while_the_searcher_chooses(task):
+    configs = [task.space.config(row) for row in range(4)]
+    with open_context(task, Options(budget=Budget(trials=3)), SearchProgress()) as context:
+        evaluate = context.evaluator
+        evaluate(configs[:1])
+        evaluate.begin_early(configs[1:3])
+        for _ in range(3000):
+            assert evaluate(()) == []
+            if configs[1] in evaluate.trials:  # although nobody asked for it
+                break
+            time.sleep(0.01)
+        assert evaluate(configs[1:2]) == [evaluate.trials[configs[1]]]
+        with pytest.raises(BudgetSpent):
+            evaluate(configs[2:])
+        assert [*evaluate.trials] == configs[:3]
+        assert [trial.config for trial in context.journal.trials.values()] == configs[:3]
+        assert all(trial.status is Status.OK for trial in evaluate.trials.values())
+
+
+def test_what_runs_early_is_not_begun_again(task):
+    configs = [task.space.config(row) for row in range(3)]
+    with open_context(task, Options(budget=Budget(trials=2)), SearchProgress()) as context:
+        evaluate = context.evaluator
+        evaluate(configs[:1])
+        evaluate.begin_early(configs[1:2])
+        while evaluate.compile_ahead.begun:
+            assert evaluate(()) == []
+        evaluate.begin_early(configs[1:])  # one runs, and the budget covers no other
+        assert not evaluate.compile_ahead.begun
+        with pytest.raises(BudgetSpent):
+            evaluate(configs[1:])
+        assert [*evaluate.trials] == configs[:2]
 
 
 def test_compilers_that_share_the_cores_of_a_cpu_begin_nothing_early(task):

@@ -149,26 +149,31 @@ def test_points_added_one_by_one_give_the_posterior_of_all_at_once(space):
     assert np.allclose(np.diag(whole.joint_covariance(some)), whole.variance[some], atol=1e-4)
 
 
-def test_what_is_under_way_changes_no_expected_time(space):
+def test_what_is_under_way_changes_no_expected_time_or_cost(space):
     rng = np.random.default_rng(2)
     encoding = Encoding(space)
     axes, positions = encoding.axes, encoding.positions(slice(None))
     *points, first, second, third = (int(point) for point in rng.choice(len(positions), 23, replace=False))
-    log_ms, no_cost = rng.standard_normal(20), np.full(22, np.nan)
+    log_ms, log_cost = rng.standard_normal((2, 20))
     fitted = TimeFit(axes, positions, points, log_ms, plain_prior(len(axes), len(positions)), None)
-    model = TimeModel(fitted, positions, points, log_ms, no_cost[:20])
-    expected = model.expectations()[0]
+
+    def conditioned(more, more_ms, more_cost):
+        data = np.append(log_ms, more_ms), np.append(log_cost, more_cost)
+        return TimeModel(fitted, positions, [*points, *more], *data)
+
+    def are_as_in(other):
+        return np.allclose(model.expectations(), other.expectations(), atol=1e-4)
+
+    model = conditioned([], [], [])
     for point in (first, second, third):
         model.begin(point)
-    assert np.allclose(model.expectations()[0], expected, atol=1e-4)
-    model.end(second, 0.3, np.nan)
-    ended = TimeModel(fitted, positions, [*points, second], np.append(log_ms, 0.3), no_cost[:21])
-    assert np.allclose(model.expectations()[0], ended.expectations()[0], atol=1e-4)
+    assert are_as_in(conditioned([], [], []))
+    model.end(second, 0.3, 0.5)
+    assert are_as_in(conditioned([second], [0.3], [0.5]))
     average, predicted = log_ms.mean() / fitted.scale, model.expectations()[0][third]
     model.end(third, np.nan, np.nan)
     assert abs(model.expectations()[0][third] - average) < abs(predicted - average) / 2
-    failed = TimeModel(fitted, positions, [*points, second, third], np.append(log_ms, [0.3, np.nan]), no_cost)
-    assert np.allclose(model.expectations()[0], failed.expectations()[0], atol=1e-4)
+    assert are_as_in(conditioned([second, third], [0.3, np.nan], [0.5, np.nan]))
 
 
 def test_a_fit_finds_out_which_parameters_matter(space):

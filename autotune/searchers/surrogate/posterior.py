@@ -69,11 +69,12 @@ class Posterior:
         return np.asarray(solved @ self._cross[: len(self.points)], dtype=float)
 
     def completed(self, measured: Floats, unknown: NDArray[np.bool_]) -> Floats:
-        """Fill in the unknown quantities of points with what the other points predict there.
+        """Fill in the quantities of unknown points with what the other points predict there.
 
         Such points have no effect on `means`: the inverse covariance gives them the weight 0.
         """
-        filled = np.where(unknown, 0.0, measured)
+        filled = measured.copy()
+        filled[unknown] = 0.0
         if unknown.any():
             columns = self._solve(np.eye(len(unknown))[:, unknown])
             inverse = columns.T @ columns  # the part of the inverse covariance that belongs to these points

@@ -72,8 +72,8 @@ class TimeModel:
     """The process of a fit, conditioned on candidates; log times are in units of `scale`.
 
     A point is a candidate that was proposed. Until its trial ends, it is expected to be what the other points
-    predict, and so changes no expected time. If it fails, it counts as nearer the average than that until the
-    next fit: a search then turns to other candidates.
+    predict, and so changes no expected time or cost. If it fails, its time is taken as nearer the average
+    until the next fit: a search then turns to other candidates.
     """
 
     def __init__(
@@ -121,8 +121,8 @@ class TimeModel:
             residuals[failed] = 0.0
             predicted = self._posterior.means(self._posterior.completed(residuals, pending))
             residuals[failed] = predicted[np.array(points)[failed]]
-        residuals = self._posterior.completed(residuals, pending)
-        mean, cost = self._posterior.means(np.column_stack([residuals, costs]))
+        completed = self._posterior.completed(np.column_stack([residuals, costs]), pending)
+        mean, cost = self._posterior.means(completed)
         return mean + self._mean + self._offset, cost + mean_cost
 
     def covariance(self, candidates: Indices) -> Floats:
