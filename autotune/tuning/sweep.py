@@ -16,7 +16,7 @@ from autotune.core.trials import Budget, Objective, problem_distance
 from autotune.errors import InputError
 from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
-from autotune.searchers import make_searcher
+from autotune.searchers import check_searcher, make_searcher
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.serving.cache import check_writable, read_record, record_path, store, writable_root
@@ -188,6 +188,8 @@ def _checked_root(tasks: Sequence[TuningTask], options: Options) -> Path:
         raise InputError("a sweep minimizes the time; leave out --objective, or give --objective time")
     if options.journal is not None:
         raise InputError("a sweep has a journal for each size, in runs/; leave out --journal")
+    engine, strategy = choose_engine(options, len(tasks[0].space))
+    check_searcher(engine, strategy, stop_when_unlikely=options.stop_when_unlikely)
     for task in tasks:
         require_valid_default(task)
     root = writable_root(options.cache)
@@ -301,11 +303,15 @@ def _searcher(
     """
     task, stops = problem.task, options.stop_when_unlikely
     engine, strategy = choose_engine(options, len(task.space))
-    if engine == "surrogate" and done:
-        from autotune.searchers.surrogate import PooledSearch  # takes long to import
+    if engine == "surrogate":
+        from autotune.searchers.surrogate import PooledSearch, SurrogateSearch  # take long to import
 
-        first = [task.spec.default, *(config for source in tried for config, _ in source.results)]
-        return PooledSearch(pool, first, stop_when_unlikely=stops)
+        if done:
+            first = [task.spec.default, *(config for source in tried for config, _ in source.results)]
+            return PooledSearch(pool, first, stop_when_unlikely=stops)
+        # what it misses because it works ahead, the searches of other sizes may find
+        sources = _sources(problem, tasks, done, options)
+        return SurrogateSearch(sources, stop_when_unlikely=stops, works_ahead=not stops)
     sources = (*tried, *_sources(problem, tasks, done, options))
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
 

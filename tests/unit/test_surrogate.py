@@ -226,6 +226,28 @@ def test_it_finds_the_best_soon_one_at_a_time_and_in_batches(space, monkeypatch,
     assert best_after(space, SurrogateSearch(), valley(128, 4), 60) < 1.05
 
 
+class Compilers(InProcessEvaluator):
+    """Has compilers that work ahead, and notes how many configurations wait for the device at most."""
+
+    may_begin_early, begun, most = True, 0, 0
+
+    def begin_early(self, configs):
+        self.begun += len(configs)
+        self.most = max(self.most, self.begun - len(self.asked))
+
+
+def test_it_works_ahead_if_it_is_told_to(space):
+    ratios = []
+    for seed in range(3):
+        evaluate = Compilers(space, valley(128, 4), 60)
+        with pytest.raises(BudgetSpent):
+            SurrogateSearch(works_ahead=True).search(space, evaluate, seed=seed)
+        assert evaluate.most == run.MAX_BATCH
+        best = min(trial.time_ms for trial in evaluate.trials.values() if trial.time_ms)
+        ratios.append(best / min(t for c in space if isinstance(t := valley(128, 4)(c), float)))
+    assert np.mean(ratios) < 1.05
+
+
 def test_a_good_prior_helps_and_a_misleading_one_does_not_hurt(space):
     here = valley(128, 4)
     alike, opposite = prior_of(space, valley(256, 4)), prior_of(space, valley(16, 1, "global"))

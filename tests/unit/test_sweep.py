@@ -194,6 +194,11 @@ def test_another_range_is_refused(text, reason):
         (("--sweep", "n=1:1000:+1"), "expected at most 64 combinations of sizes and element types"),
         (("--sweep", "n=1:4:x2", "--journal", "j.jsonl"), "leave out --journal"),
         (("--sweep", "n=1:4:x2", "--objective", "energy"), "leave out --objective"),
+        (
+            ("--sweep", "n=1:4:x2", "--engine", "surrogate", "--strategy", "brute"),
+            "surrogate has no strategies",
+        ),
+        (("--sweep", "n=1:4:x2", "--engine", "random", "--stop-when-unlikely"), "cannot tell when to stop"),
         (("--variants", "3"), "--variants belongs to --sweep"),
         (("--sweep", "m=1:4:x2"), "m"),
         (("--sweep", "n=1:4:x2", "--size", "n=8"), "--size names n, too; leave one of them out"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from autotune.searchers.base import Evaluate, SourceResults
 from autotune.searchers.random_search import RandomSearch
-from autotune.searchers.streams import stream
+from autotune.searchers.streams import in_parts, stream
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.fitting import Hyperparameters, fit_model
@@ -31,16 +31,22 @@ class SurrogateSearch:
         sources: Iterable[SourceResults] = (),
         *,
         stop_when_unlikely: bool = False,
+        works_ahead: bool = False,
     ) -> None:
-        """Propose at most a batch of configurations at once; sources may grow during the search."""
+        """Propose at most a batch of configurations at once.
+
+        Args:
+            sources: Results of other devices and problems, which may grow during the search.
+            stop_when_unlikely: Whether to return when two models in a row find an improvement unlikely.
+            works_ahead: Whether a part of a batch runs while the rest compiles. That takes less time, but a
+                proposal knows fewer trials.
+        """
         self._sources = sources
         self._stop_when_unlikely = stop_when_unlikely
+        self._stream = in_parts if works_ahead else stream
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
-        """Propose every configuration once, the most promising first; BudgetSpent passes through.
-
-        With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.
-        """
+        """Propose every configuration once, the most promising first; BudgetSpent passes through."""
         if len(space) <= DESIGN:
             RandomSearch().search(space, evaluate, seed=seed)
             return
@@ -48,7 +54,7 @@ class SurrogateSearch:
             rng = np.random.default_rng(seed)
             encoding = Encoding(space)
             models = _TransferModels(encoding, self._sources, rng)
-            run = Run(encoding, stream(evaluate), rng)
+            run = Run(encoding, self._stream(evaluate), rng)
             known, bests = models.known_rows(), models.transfer.bests_without_model
             first = list(dict.fromkeys([*known, *bests] if known else [*bests, *run.design(DESIGN)]))
             run.search(first, models.fit, least=1, stop_when_unlikely=self._stop_when_unlikely)
