@@ -108,7 +108,6 @@ class Evaluator:
         self._evaluate(affordable, self._budget.seconds)
         if len(affordable) < len(fresh):
             raise BudgetSpent
-        self._go_ahead()
         return [self.trials.get(config) or pruned[config] for config in configs]
 
     @property
@@ -117,14 +116,23 @@ class Evaluator:
         return not self.compile_ahead.shares_cores
 
     def begin_early(self, configs: Sequence[Config]) -> None:
-        """Begin to compile configurations that will be evaluated next, as far as the budget covers them.
-
-        They have to be asked for in this order. One may run already while the searcher chooses.
-        """
+        """Begin to compile configurations that will be evaluated next, as far as the budget covers them."""
         begun, limit = self.compile_ahead.begun, self._budget.trials
         fresh = [config for config in self._new(configs)[0] if config not in begun]
         left = None if limit is None else max(0, limit - self._charged - len(begun))
         self.compile_ahead.begin_early(fresh[:left])
+
+    def run_early(self) -> None:
+        """Let the device run the first configuration that was begun early, if it is compiled.
+
+        The next call waits for it. It costs budget now, and has to be the first that is asked for.
+        """
+        limit_s = self._budget.seconds
+        if limit_s is not None and self.spent_s >= limit_s:
+            return
+        while self._pending is None and (ready := self.compile_ahead.take_compiled()) is not None:
+            self._charged += 1
+            self._submit(ready)
 
     def _new(self, configs: Sequence[Config]) -> tuple[list[Config], dict[Config, Trial]]:
         """The valid configurations that were not begun, each once, and the trials of invalid ones."""
@@ -179,15 +187,6 @@ class Evaluator:
         finally:
             self._report()
         self._on_stage(_CHOOSING)
-
-    def _go_ahead(self) -> None:
-        """Let the device run what was begun early while the searcher chooses what to try next."""
-        limit_s = self._budget.seconds
-        if limit_s is not None and self.spent_s >= limit_s:
-            return
-        while self._pending is None and (ready := self.compile_ahead.take_compiled()) is not None:
-            self._charged += 1
-            self._submit(ready)
 
     def _submit(self, ready: Ready) -> None:
         """Send one configuration to the device, unless its trial is known without a run."""

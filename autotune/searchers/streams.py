@@ -53,6 +53,10 @@ class BeginsEarly(Protocol):
         """Begin to compile configurations that will be evaluated next."""
         ...
 
+    def run_early(self) -> None:
+        """Let the device run the first of these, if it is compiled; the next call waits for it."""
+        ...
+
 
 def stream(evaluate: Evaluate) -> Stream:
     """The stream of an `evaluate`; one that has none evaluates a batch when it is submitted."""
@@ -96,10 +100,12 @@ class _Parts:
         self._waiting += configs
 
     def collect(self) -> list[Trial]:
-        """Evaluate the oldest part."""
+        """Evaluate the oldest part; the device goes on with the next one while a model chooses."""
         count = math.ceil(len(self._waiting) / PARTS)
         now, self._waiting = self._waiting[:count], self._waiting[count:]
-        return self._evaluate(now)
+        trials = self._evaluate(now)
+        self._evaluate.run_early()
+        return trials
 
 
 def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], evaluate: Evaluate) -> None:

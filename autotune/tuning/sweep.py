@@ -303,16 +303,17 @@ def _searcher(
     """
     task, stops = problem.task, options.stop_when_unlikely
     engine, strategy = choose_engine(options, len(task.space))
-    if engine == "surrogate":
-        from autotune.searchers.surrogate import PooledSearch, SurrogateSearch  # take long to import
+    if engine == "surrogate" and done:
+        from autotune.searchers.surrogate import PooledSearch  # takes long to import
 
-        if done:
-            first = [task.spec.default, *(config for source in tried for config, _ in source.results)]
-            return PooledSearch(pool, first, stop_when_unlikely=stops)
-        # what it misses because it works ahead, the searches of other sizes may find
-        sources = _sources(problem, tasks, done, options)
-        return SurrogateSearch(sources, stop_when_unlikely=stops, works_ahead=not stops)
+        first = [task.spec.default, *(config for source in tried for config, _ in source.results)]
+        return PooledSearch(pool, first, stop_when_unlikely=stops)
     sources = (*tried, *_sources(problem, tasks, done, options))
+    if engine == "surrogate":
+        from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
+
+        # what it misses because it works ahead, the searches of other sizes may find
+        return SurrogateSearch(sources, stop_when_unlikely=stops, works_ahead=not stops)
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
 
 

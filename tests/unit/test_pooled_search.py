@@ -52,6 +52,9 @@ class WithCompilers(InProcessEvaluator):
     def begin_early(self, configs):
         assert not self.trials.keys() & {*configs}
 
+    def run_early(self):
+        pass
+
 
 class SeveralDevices(InProcessEvaluator):
     """Evaluates what was submitted, one at a time."""

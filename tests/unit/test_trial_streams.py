@@ -12,12 +12,17 @@ class Compilers:
 
     def __init__(self, may_begin_early=True):
         self.may_begin_early = may_begin_early
-        self.compiled, self.ran = [], []
+        self.compiled, self.ran, self.early = [], [], 0
 
     def begin_early(self, configs):
         self.compiled += configs
 
+    def run_early(self):
+        self.early += 1
+
     def __call__(self, configs):
+        assert self.early == (self.may_begin_early and bool(self.ran))  # since the last call
+        self.early = 0
         self.ran += configs
         return [Trial(config, "", Status.OK) for config in configs]
 
