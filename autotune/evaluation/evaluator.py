@@ -135,7 +135,7 @@ class Evaluator:
             self._submit(ready)
 
     def _new(self, configs: Sequence[Config]) -> tuple[list[Config], dict[Config, Trial]]:
-        """The valid configurations that were not begun, each once, and the trials of invalid ones."""
+        """The valid configurations that have no trial and do not run, each once; the trials of invalid ones."""
         fresh: dict[Config, None] = {}
         pruned: dict[Config, Trial] = {}
         running = None if self._pending is None else self._pending.instance.config
