@@ -130,12 +130,15 @@ class Evaluator:
         limit_s = self._budget.seconds
         if limit_s is not None and self.spent_s >= limit_s:
             return
-        while self._pending is None and (ready := self.compile_ahead.take_compiled()) is not None:
-            self._charged += 1
-            self._submit(ready)
+        try:
+            while self._pending is None and (ready := self.compile_ahead.take_compiled()) is not None:
+                self._charged += 1
+                self._submit(ready)
+        finally:  # some may have ended without a run
+            self._report()
 
     def _new(self, configs: Sequence[Config]) -> tuple[list[Config], dict[Config, Trial]]:
-        """The valid configurations that have no trial and do not run, each once; the trials of invalid ones."""
+        """The valid configurations that have no trial and do not run, each once; trials of invalid ones."""
         fresh: dict[Config, None] = {}
         pruned: dict[Config, Trial] = {}
         running = None if self._pending is None else self._pending.instance.config

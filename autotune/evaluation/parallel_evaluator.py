@@ -57,6 +57,11 @@ class ParallelEvaluator(Evaluator):
         return max(1, len(self._fleet.devices))
 
     @property
+    def may_begin_early(self) -> bool:
+        """No: what is submitted begins as soon as there is room for it."""
+        return False
+
+    @property
     def parallel(self) -> int:
         """How many configurations under way keep devices and compilers busy."""
         return max(MIN_UNDER_WAY, self._fleet.slots)

@@ -50,7 +50,7 @@ class BeginsEarly(Protocol):
         ...
 
     def begin_early(self, configs: Sequence[Config]) -> None:
-        """Begin to compile configurations that will be evaluated next."""
+        """Begin to compile configurations that will be evaluated next, in this order."""
         ...
 
     def run_early(self) -> None:
@@ -66,9 +66,9 @@ def stream(evaluate: Evaluate) -> Stream:
 def in_parts(evaluate: Evaluate) -> Stream:
     """A stream that runs a third of what is under way while the rest compiles.
 
-    It is the usual one if `evaluate` may not begin early, or is a stream itself.
+    It is the usual one if `evaluate` may not begin early.
     """
-    if isinstance(evaluate, BeginsEarly) and evaluate.may_begin_early and not isinstance(evaluate, Stream):
+    if isinstance(evaluate, BeginsEarly) and evaluate.may_begin_early:
         return _Parts(evaluate)
     return stream(evaluate)
 

@@ -103,7 +103,7 @@ class Processes:
         default = maker.make(task.spec.default)
         with enough_memory(maker, default.problem):
             _ = self.pool
-            if task.spec.full != TRUSTED:
+            if task.spec.full != TRUSTED:  # these need a new process for each problem
                 self.worker(task, default)
 
     def worker(self, task: TuningTask, default: KernelInstance) -> Worker:

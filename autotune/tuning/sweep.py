@@ -188,8 +188,9 @@ def _checked_root(tasks: Sequence[TuningTask], options: Options) -> Path:
         raise InputError("a sweep minimizes the time; leave out --objective, or give --objective time")
     if options.journal is not None:
         raise InputError("a sweep has a journal for each size, in runs/; leave out --journal")
-    engine, strategy = choose_engine(options, len(tasks[0].space))
-    check_searcher(engine, strategy, stop_when_unlikely=options.stop_when_unlikely)
+    if options.engine is not None or options.strategy is not None:
+        engine, strategy = choose_engine(options, len(tasks[0].space))
+        check_searcher(engine, strategy, stop_when_unlikely=options.stop_when_unlikely)
     for task in tasks:
         require_valid_default(task)
     root = writable_root(options.cache)
@@ -313,7 +314,8 @@ def _searcher(
         from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
 
         # what it misses because it works ahead, the searches of other sizes may find
-        return SurrogateSearch(sources, stop_when_unlikely=stops, works_ahead=not stops)
+        return SurrogateSearch(sources, stop_when_unlikely=stops, works_ahead=True)
+    stops = stops and engine != "exhaustive"  # which is taken for small spaces; who names it is refused
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
 
 

@@ -5,11 +5,13 @@ import time
 import pytest
 
 from autotune.cli.progress import SearchProgress
+from autotune.core.records import Config
 from autotune.core.trials import Budget, Status
 from autotune.errors import BudgetSpent
 from autotune.tuning.context import open_context
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
+from tests.conftest import KERNEL, wait_until
 
 
 @pytest.fixture
@@ -43,13 +45,14 @@ def test_the_device_runs_what_was_begun_early_while_the_searcher_chooses(task):
         evaluate = context.evaluator
         evaluate(configs[:1])
         evaluate.begin_early(configs[1:3])
-        assert configs[1] not in evaluate.trials
-        for _ in range(3000):
+
+        def has_run():
             evaluate.run_early()
             assert evaluate(()) == []
-            if configs[1] in evaluate.trials:  # although nobody asked for it
-                break
-            time.sleep(0.01)
+            return configs[1] in evaluate.trials  # although nobody asked for it
+
+        assert configs[1] not in evaluate.trials
+        wait_until(has_run)
         assert evaluate(configs[1:2]) == [evaluate.trials[configs[1]]]
         with pytest.raises(BudgetSpent):
             evaluate(configs[2:])
@@ -59,18 +62,62 @@ def test_the_device_runs_what_was_begun_early_while_the_searcher_chooses(task):
 
 
 def test_what_runs_early_is_not_begun_again(task):
-    configs = [task.space.config(row) for row in range(3)]
-    with open_context(task, Options(budget=Budget(trials=2)), SearchProgress()) as context:
+    configs = [task.space.config(row) for row in range(4)]
+    with open_context(task, Options(budget=Budget(trials=3)), SearchProgress()) as context:
         evaluate = context.evaluator
         evaluate(configs[:1])
         evaluate.begin_early(configs[1:2])
-        while evaluate.compile_ahead.begun:
+
+        def runs():
             evaluate.run_early()
-        evaluate.begin_early(configs[1:])  # one runs, and the budget covers no other
-        assert not evaluate.compile_ahead.begun
+            return not evaluate.compile_ahead.begun
+
+        wait_until(runs)
+        evaluate.begin_early(configs[1:])  # one runs, and the budget covers one more
+        assert [*evaluate.compile_ahead.begun] == configs[2:3]
         with pytest.raises(BudgetSpent):
             evaluate(configs[1:])
-        assert [*evaluate.trials] == configs[:2]
+        assert [*evaluate.trials] == configs[:3]
+
+
+def test_what_ends_early_without_a_run_is_told_and_journaled_at_once(folder, task):
+    folder.write(KERNEL + "def compiling():\n    assert A == 1\n")
+    told = []
+
+    class Told(SearchProgress):
+        def tried(self, trial):
+            told.append(trial)
+
+    first, other = Config({"A": 1, "B": 0}), Config({"A": 2, "B": 0})
+    with open_context(bind_target(Target(folder.space, "fake")), Options(), Told()) as context:
+        evaluate = context.evaluator
+        evaluate([first])
+        evaluate.begin_early([other])
+
+        def has_ended():
+            evaluate.run_early()
+            return other in evaluate.trials
+
+        wait_until(has_ended)
+        assert [(one.config, one.status) for one in told] == [
+            (first, Status.OK),
+            (other, Status.COMPILE_ERROR),
+        ]
+        assert [one.config for one in context.journal.trials.values()] == [first, other]
+
+
+def test_nothing_runs_early_when_the_time_is_over(task):
+    configs = [task.space.config(row) for row in range(2)]
+    with open_context(task, Options(budget=Budget(seconds=1e-3)), SearchProgress()) as context:
+        evaluate = context.evaluator
+        evaluate.begin_early(configs[:1])
+        for _ in range(50):
+            evaluate.run_early()
+            time.sleep(0.01)
+        assert [*evaluate.compile_ahead.begun] == configs[:1]
+        with pytest.raises(BudgetSpent):
+            evaluate(configs)
+        assert not evaluate.trials
 
 
 def test_compilers_that_share_the_cores_of_a_cpu_begin_nothing_early(task):

@@ -251,6 +251,13 @@ def test_it_works_ahead_if_it_is_told_to(space):
     assert np.mean(ratios) < 1.05
 
 
+def test_a_search_that_may_stop_does_not_work_ahead(space):
+    evaluate = Compilers(space, valley(128, 4), 30)
+    with pytest.raises(BudgetSpent):
+        SurrogateSearch(works_ahead=True, stop_when_unlikely=True).search(space, evaluate, seed=0)
+    assert not evaluate.begun
+
+
 def test_a_good_prior_helps_and_a_misleading_one_does_not_hurt(space):
     here = valley(128, 4)
     alike, opposite = prior_of(space, valley(256, 4)), prior_of(space, valley(16, 1, "global"))

@@ -209,6 +209,14 @@ def test_what_a_sweep_cannot_do_is_said_at_once(folder, arguments, reason):
     assert done.returncode == 2 and reason in done.stderr and not (folder.path / "runs").exists()
 
 
+@pytest.mark.parametrize("small", ["n < 1000", "n > 4000"])
+def test_a_sweep_that_may_stop_tries_all_where_there_are_few(folder, small):
+    folder.edit("  A: [1, 2, 3, 4, 5, 6]", f"  A: {[*range(1, 41)]}")
+    folder.edit("A + B <= 7", f"A + B <= (3 if {small} else 41)")
+    done = folder.search("--sweep", "n=500:8000:x4", "--budget", "30", "--stop-when-unlikely")
+    assert [one["config"] for one in done["results"]].count({"A": 3, "B": 0}) == 1
+
+
 def test_element_types_may_be_apart(folder):
     give_two_types(folder)
     found = folder.search("--sweep", "n=500:500:x4", "--budget", "6", "--dtype", " int32, int64,")

@@ -53,6 +53,9 @@ class Run:
             if (~history.failed).sum() < MIN_TIMED:
                 self._try(self.design(self._room(MAX_BATCH)))
                 continue
+            if not stop_when_unlikely and not self._room(least):
+                self._try(())  # a model could propose nothing
+                continue
             fitted_to = len(history)
             model = fit(history, list(self._pending.values()))
             if stop_when_unlikely:
@@ -61,7 +64,7 @@ class Run:
                 if unlikely == MODELS_TO_STOP:
                     break
             while len(history) < GROWTH * fitted_to:
-                rows = model.propose(self._room(max(least, min(MAX_BATCH, len(history) // 2))))
+                rows = model.propose(self._room(least))
                 if not rows and not self._pending:
                     break
                 self._try(rows)
@@ -82,10 +85,10 @@ class Run:
         order = maximin_order(axes, positions(sample), positions(tried), self._rng)
         return [int(sample[point]) for point in islice(order, count)]
 
-    def _room(self, wanted: int) -> int:
-        """How many more configurations to try at once; one device tries `wanted`."""
+    def _room(self, least: int) -> int:
+        """How many more configurations to try at once; one device tries half as many as were tried so far."""
         parallel = self._stream.parallel
-        most = parallel if parallel > 1 else wanted
+        most = parallel if parallel > 1 else max(least, min(MAX_BATCH, len(self._history) // 2))
         return max(0, most - len(self._pending))
 
     def _try(self, rows: Sequence[int]) -> None:

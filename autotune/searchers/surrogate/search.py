@@ -38,12 +38,13 @@ class SurrogateSearch:
         Args:
             sources: Results of other devices and problems, which may grow during the search.
             stop_when_unlikely: Whether to return when two models in a row find an improvement unlikely.
-            works_ahead: Whether a part of a batch runs while the rest compiles. That takes less time, but a
-                proposal knows fewer trials.
+            works_ahead: Whether a part of a batch runs while the rest compiles. That takes less time, unless
+                compiling takes far longer than running, but a proposal knows fewer trials. An estimate of
+                what is left to gain needs them all, so a search that may stop does not.
         """
         self._sources = sources
         self._stop_when_unlikely = stop_when_unlikely
-        self._stream = in_parts if works_ahead else stream
+        self._stream = in_parts if works_ahead and not stop_when_unlikely else stream
 
     def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
         """Propose every configuration once, the most promising first; BudgetSpent passes through."""
