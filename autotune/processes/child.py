@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Pipe
@@ -88,7 +89,8 @@ class Child:
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - is read after the process has ended
+        weakref.finalize(self, self._output.close)
         self._pipe, theirs = Pipe()
         self._killing = threading.Lock()  # one thread may kill a child that another one uses
         own = dict(environment or {})

@@ -328,3 +328,13 @@ def test_a_child_takes_another_state():
     child.become(str)
     assert child.call(len) == 0
     child.kill()
+
+
+def test_a_child_that_was_killed_leaves_no_open_file(recwarn):
+    child = Child(int)
+    assert child.call(add, 1) == 1
+    child.kill()
+    del child
+    gc.collect()
+    left = [str(one.message) for one in recwarn if one.category is ResourceWarning]
+    assert not [text for text in left if "unclosed file" in text], left
