@@ -133,9 +133,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     results: list[Result] = []
     rows: list[Row] = []
     tables = []
-    orders = {dtype: _in_order(own) for dtype, own in of_type.items()}
     with open_processes(first, options, observer) as processes:
-        processes.begin(orders[first.space.problem.dtype][0].task)
+        processes.begin(_in_order(of_type[first.space.problem.dtype])[0].task)
         from autotune.searchers.surrogate import Pool  # takes long to import: the device is opened meanwhile
 
         pool = Pool([task.space for task in tasks])
@@ -145,7 +144,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             start_over(all_tasks, options)
             options = replace(options, fresh=False)
         for dtype, own in of_type.items():
-            order = orders[dtype]
+            order = _in_order(own)
             for problem in order:
                 task = problem.task
                 share = _part(options, _share(problem, done, len(own)))

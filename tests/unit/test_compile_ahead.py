@@ -80,7 +80,8 @@ def test_what_runs_early_is_not_begun_again(task):
         assert [*evaluate.trials] == configs[:3]
 
 
-def test_what_ends_early_without_a_run_is_told_and_journaled_at_once(folder, task):
+def test_what_ends_early_without_a_run_is_told_and_journaled_at_once(folder, monkeypatch):
+    monkeypatch.chdir(folder.path)
     folder.write(KERNEL + "def compiling():\n    assert A == 1\n")
     told = []
 

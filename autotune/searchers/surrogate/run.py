@@ -86,7 +86,10 @@ class Run:
         return [int(sample[point]) for point in islice(order, count)]
 
     def _room(self, least: int) -> int:
-        """How many more configurations to try at once; one device tries half as many as were tried so far."""
+        """How many more configurations to try at once.
+
+        One device tries half as many as were tried so far, but at least `least`, and else at most MAX_BATCH.
+        """
         parallel = self._stream.parallel
         most = parallel if parallel > 1 else max(least, min(MAX_BATCH, len(self._history) // 2))
         return max(0, most - len(self._pending))
