@@ -123,20 +123,6 @@ class Binary:
         return self.symbols.get(name, name)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Outcome of the correctness checks; `failure` is None if all of them passed."""
-
-    failure: Failure | None
-    changed: tuple[str, ...]  # inout arguments that a run changes, so that they have to be restored
-    run_ms: float = 0.0  # device time of the checked run
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether a run leaves all inout arguments unchanged."""
-        return self.failure is None and not self.changed
-
-
 class Rule(StrEnum):
     """Why sampling stopped, or where samples taken elsewhere come from; see `MeasurementPolicy`."""
 

@@ -20,7 +20,7 @@ from autotune.devices.element_types import plain_dtype
 
 _SourceOf = Callable[[int], str]  # the source of a kernel for elements of a size
 _RESULT_BYTES = 16
-_MAX_COMPARISONS = 256  # launches that are kept
+_MAX_COMPARISONS = 4096  # launches that are kept
 _COMPILERS = 4  # threads that compile these kernels, where the cache does not have them yet
 _FILL = 0xFF  # of results, as `_difference` reads them
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from autotune.core.records import DeviceInfo, Launch, Value
 from autotune.devices.base import Arguments, Buffer, Bytes, PipelinedRun, Program
@@ -11,7 +14,7 @@ from autotune.devices.clocks import Clocks
 from autotune.devices.cuda_arrays import CudaArrays
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import DriverError, classified
-from autotune.devices.cuda_module import KernelLaunch, SideStreams
+from autotune.devices.cuda_module import KernelLaunch, Module, SideStreams
 from autotune.devices.nvml import NvmlMonitor
 from autotune.errors import LaunchError
 
@@ -29,8 +32,7 @@ class CudaDeviceBase(CudaArrays):
     def __init__(self, info: DeviceInfo, index: int, pci_bus_id: str) -> None:
         self._monitor = NvmlMonitor(pci_bus_id)  # before there is a context: it counts the GPU's processes
         self.clocks = Clocks(self._monitor.control())
-        self._graph_of: tuple[object, ...] | None = None
-        self._graph: DriverGraph | None = None
+        self._graphs: WeakKeyDictionary[Module, dict[Hashable, DriverGraph]] = WeakKeyDictionary()
         self._flush_ratio = 0.0  # 0: not measured yet
         super().__init__(info, index)
         self._flush: Buffer = None
@@ -49,7 +51,7 @@ class CudaDeviceBase(CudaArrays):
             overlaps = any(step.stream for step in launches)  # only a graph runs these
             if overlaps or (len(launches) * repeats > 1 if graph is None else graph):
                 queue: list[Callable[[], object]] = [
-                    self._captured(program, launches, arguments, repeats).launch
+                    self._graph(program, launches, arguments, repeats).launch
                 ]
             else:
                 steps = [KernelLaunch(program, step, arguments, self.stream) for step in launches]
@@ -109,8 +111,8 @@ class CudaDeviceBase(CudaArrays):
         self.read_on_gpu(self._flush, size_bytes)
 
     def forget(self) -> None:
-        """Drop the latest graph and the launches of comparisons, which refer to buffers."""
-        self._graph = self._graph_of = None
+        """Drop graphs and the launches of comparisons, which refer to buffers."""
+        self._graphs.clear()
         super().forget()
 
     def conditions(self) -> Mapping[str, Value]:
@@ -123,24 +125,38 @@ class CudaDeviceBase(CudaArrays):
         """Energy since the driver was loaded, in J; None if the GPU does not count it."""
         return self._monitor.energy_j()
 
+    def _graph(
+        self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
+    ) -> DriverGraph:
+        """The graph of these runs, which is kept for as long as the program is loaded.
+
+        Programs take turns, and many of their runs take less time than making a graph of them.
+        """
+        graphs = self._graphs.setdefault(program, {})
+        key = (tuple(launches), tuple((name, _in_graph(value)) for name, value in arguments.items()), repeats)
+        if key not in graphs:
+            graphs[key] = self._captured(program, launches, arguments, repeats)
+        return graphs[key]
+
     def _captured(
-        self, program: Program, launches: Sequence[Launch], arguments: Arguments, repeats: int
+        self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
     ) -> DriverGraph:
         streams = SideStreams(self.stream)
+        prepared: dict[tuple[int, int], KernelLaunch] = {}
 
         def enqueue() -> None:
             for _ in range(repeats):
-                for step in launches:
-                    KernelLaunch(program, step, arguments, streams.of(step.stream))()
+                for number, step in enumerate(launches):
+                    key = number, streams.of(step.stream)
+                    if key not in prepared:
+                        prepared[key] = KernelLaunch(program, step, arguments, key[1])
+                    prepared[key]()
                 streams.join()
 
-        key = (program, tuple(launches), tuple(arguments.items()), repeats)
-        if self._graph is None or self._graph_of != key:
-            try:
-                self._graph, self._graph_of = DriverGraph(self.stream, enqueue), key
-            finally:
-                streams.close()
-        return self._graph
+        try:
+            return DriverGraph(self.stream, enqueue)
+        finally:
+            streams.close()
 
     def _measure_flush(self) -> float:
         """The time in which one block reads 1 MiB after a flush, divided by the time with a warm cache.
@@ -154,3 +170,8 @@ class CudaDeviceBase(CudaArrays):
         warm_ms = min(self.run(program, alone, values) for _ in range(3))
         self.flush_cache()
         return self.run(program, alone, values) / warm_ms
+
+
+def _in_graph(value: Buffer | np.generic) -> Hashable:
+    """What a graph holds of an argument: an address, or the bytes of a scalar."""
+    return value.tobytes() if isinstance(value, np.generic) else int(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 
@@ -96,8 +97,8 @@ class KernelLaunch:
         completed = module.cubins.completed(step)
         values = {**arguments, UNUSED: 0, scratch_name(step): module.scratch(step)}
         self._kernel = module.kernel(completed)
-        self._bytes = [_bytes_of(values[name]) for name in completed.arguments]
-        self._pointers = (ctypes.c_void_p * max(1, len(self._bytes)))(*map(ctypes.addressof, self._bytes))
+        self._values = [_in_memory(values[name]) for name in completed.arguments]
+        self._pointers = (ctypes.c_void_p * max(1, len(self._values)))(*map(ctypes.addressof, self._values))
         self._config = launch_config(completed, stream)
 
     def __call__(self) -> None:
@@ -105,9 +106,11 @@ class KernelLaunch:
         call("cuLaunchKernelEx", ctypes.byref(self._config), self._kernel, self._pointers, None)
 
 
-def _bytes_of(value: Buffer | np.generic) -> ctypes.Array[ctypes.c_char]:
+def _in_memory(value: Buffer | np.generic) -> Any:
     """An argument as it lies in a kernel's parameters; a buffer is an address."""
-    content = (value if isinstance(value, np.generic) else np.uint64(int(value))).tobytes()
+    if not isinstance(value, np.generic):
+        return ctypes.c_uint64(int(value))
+    content = value.tobytes()
     return ctypes.create_string_buffer(content, len(content))
 
 

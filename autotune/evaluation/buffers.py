@@ -17,8 +17,7 @@ from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.poison import GUARD_BYTES
 from autotune.evaluation.work_item import Array, ProblemInstance
 
-SMALL_SHARE = 2**-10  # of device memory; smaller arrays stay allocated beside others of the same name
-MAX_SMALL = 4  # small arrays of the same name that stay allocated
+KEPT_SHARE = 2**-9  # of device memory: arrays of one name stay allocated while they take no more together
 
 
 class SharedBuffers:
@@ -41,13 +40,14 @@ class SharedBuffers:
         return guarded
 
     def _make_room(self, array: Array) -> None:
-        """Free arrays of the same name: large ones, because two may not fit, and all but a few small ones."""
+        """Free arrays of the same name, those first that were not used for longest: many may not fit."""
         others = [other for other in self._guarded if other.name == array.name]
-        limit_bytes = SMALL_SHARE * self.device.info.memory_bytes
-        large = [other for other in others if other.size_bytes > limit_bytes]
-        for other in large or others[: 1 - MAX_SMALL]:
-            del self._guarded[other]
-            self.device.forget()
+        left_bytes = KEPT_SHARE * self.device.info.memory_bytes - sum(map(_image_bytes, (array, *others)))
+        for other in others:
+            if left_bytes < 0:
+                left_bytes += _image_bytes(other)
+                del self._guarded[other]
+                self.device.forget()
 
 
 class ProblemBuffers:
@@ -58,11 +58,16 @@ class ProblemBuffers:
         self.device = shared.device
         self.restore_j = shared.restore_j
         self._shared = shared
+        used = problem.used | set(shared.data.expected)
+        self._arrays = [array for array in problem.arrays if array.name in used]
+        self._fixed: dict[str, np.generic | LocalMemory] = {
+            scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in problem.scalars
+        }
+        self._fixed |= {local.name: LocalMemory(local.size_bytes) for local in problem.local}
 
     def arrays(self) -> tuple[GuardedBuffer, ...]:
         """The arrays that the launches use, and every output that the reference returns."""
-        used = self.problem.used | set(self._shared.data.expected)
-        return tuple(self._shared.of(array) for array in self.problem.arrays if array.name in used)
+        return tuple(map(self._shared.of, self._arrays))
 
     def run(
         self, program: Program, repeats: int = 1, *, graph: bool | None = None, is_second: bool = False
@@ -77,17 +82,13 @@ class ProblemBuffers:
     def arguments(self, program: Program) -> Arguments:
         """The arguments of a run that is about to change the arrays; variables of the program are set."""
         by_name = {guarded.array.name: guarded for guarded in self.arrays()}
-        arguments: dict[str, Buffer | np.generic | LocalMemory] = {}
+        arguments: dict[str, Buffer | np.generic | LocalMemory] = {**self._fixed}
         for name, guarded in by_name.items():
             guarded.is_pristine = False
             arguments[name] = guarded.region
         for view in self.problem.views:
             if view.of in by_name:
                 arguments[view.name] = by_name[view.of].from_offset(view.offset_bytes)
-        for scalar in self.problem.scalars:
-            arguments[scalar.name] = scalar_of(scalar.dtype, scalar.value)
-        for local in self.problem.local:
-            arguments[local.name] = LocalMemory(local.size_bytes)
         for guarded in by_name.values():
             if guarded.array.symbol:
                 self.device.set_variable(program, guarded.array.symbol, guarded.region, guarded.size_bytes)
@@ -128,6 +129,11 @@ def device_bytes(problem: ProblemInstance) -> int:
     total = 0
     for array in problem.arrays:
         if array.name in problem.used or array.role == "out":
-            image_bytes = array.size_bytes + 2 * GUARD_BYTES
+            image_bytes = _image_bytes(array)
             total += 3 * image_bytes + wrong_bytes(array) if array.role == "out" else 2 * image_bytes
     return total
+
+
+def _image_bytes(array: Array) -> int:
+    """The memory of an array between its guard zones."""
+    return array.size_bytes + 2 * GUARD_BYTES

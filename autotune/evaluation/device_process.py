@@ -28,7 +28,7 @@ from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.kept_results import KeptResults, save_results
 from autotune.evaluation.measure import Control, Stopwatch, impossible, measure
 from autotune.evaluation.preparation import Preparation
-from autotune.evaluation.verify import attempt, check, verify, wrong_arrays
+from autotune.evaluation.verify import attempt, changed, check, verify, wrong_arrays
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem, in_order
 from autotune.evaluation.wrong_result import WrongArrays
 
@@ -179,15 +179,15 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         program = state.program(item.binary)
         for problem in in_order(item.checks, state.device.info.kind):
             buffers = state.buffers(problem)
-            verdict = verify(program, buffers)
-            if verdict.failure is not None:
-                return Outcome(state.save_arrays(verdict.failure, buffers))
+            failure = verify(program, buffers)
+            if failure is not None:
+                return Outcome(state.save_arrays(failure, buffers))
         buffers = state.buffers(item.problem)
-        verdict = attempt(program, buffers, inputs=False)
-        if verdict.failure is not None:
-            return Outcome(state.save_arrays(verdict.failure, buffers))
-        stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=verdict.changed)
-        measurement = measure(stopwatch, item, verdict.run_ms, control)
+        failure, run_ms = attempt(program, buffers, inputs=False)
+        if failure is not None:
+            return Outcome(state.save_arrays(failure, buffers))
+        stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed(buffers))
+        measurement = measure(stopwatch, item, run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
         failure = check(buffers) or impossible(measurement, item.floor_ms)
@@ -222,8 +222,8 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
     Returns whether it can be repeated without restoring its arrays, or what is wrong.
     """
     buffers = state.buffers(problem)
-    verdict = verify(state.program(binary, keep=True), buffers)
-    return state.save_arrays(verdict.failure, buffers) if verdict.failure else verdict.repeatable
+    failure = verify(state.program(binary, keep=True), buffers)
+    return state.save_arrays(failure, buffers) if failure else not changed(buffers)
 
 
 def verify_often(
@@ -310,12 +310,12 @@ def run_for_results(
     """
     program, buffers = state.program(binary), state.buffers(problem)
     for check_ in checks:
-        verdict = verify(program, state.buffers(check_))
-        if verdict.failure is not None:
-            return verdict.failure
-    verdict = attempt(program, buffers)
-    if verdict.failure is not None:
-        return verdict.failure
+        failure = verify(program, state.buffers(check_))
+        if failure is not None:
+            return failure
+    failure, _ = attempt(program, buffers)
+    if failure is not None:
+        return failure
     compared = [one for one in buffers.arrays() if one.array.name in state.compared]
     with path.open("wb") as file:
         save_results(file, {one.array.name: one.values(0, one.count)[0] for one in compared})

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from autotune.core.fills import RANDOM_FILLS
 from autotune.core.text import size_text
-from autotune.core.trials import Failure, Status, Verdict
+from autotune.core.trials import Failure, Status
 from autotune.devices.base import Program
 from autotune.errors import Blame
 from autotune.evaluation.buffers import ProblemBuffers
@@ -18,7 +19,14 @@ from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.evaluation.wrong_result import describe, place
 
 
-def verify(program: Program, buffers: ProblemBuffers) -> Verdict:
+class CheckedRun(NamedTuple):
+    """What is wrong with one run, None if nothing is, and its time on the device."""
+
+    failure: Failure | None
+    run_ms: float
+
+
+def verify(program: Program, buffers: ProblemBuffers) -> Failure | None:
     """Run the plan from poisoned outputs and check all arrays; then check again after a run on other inputs.
 
     The second check finds a kernel that works only once, or skips work that looks done: scratch and outputs
@@ -27,7 +35,7 @@ def verify(program: Program, buffers: ProblemBuffers) -> Verdict:
     """
     first = attempt(program, buffers)
     if first.failure is not None:
-        return first
+        return first.failure
     others = altered(buffers.problem.arrays)
     for guarded in buffers.arrays():
         (guarded.alter if guarded.array.name in others else guarded.restore)()
@@ -35,11 +43,8 @@ def verify(program: Program, buffers: ProblemBuffers) -> Verdict:
     for guarded in buffers.arrays():
         if guarded.array.role == "out" and guarded.count > 1 and buffers.problem.definition.seed % 2 == 0:
             guarded.write_expected_part()
-    second = attempt(program, buffers, kept=("out", "scratch"))
-    if second.failure is None:
-        return second
-    failure = replace(second.failure, detail=f"after a run on other inputs: {second.failure.detail}")
-    return replace(second, failure=failure)
+    failure = attempt(program, buffers, kept=("out", "scratch")).failure
+    return failure and replace(failure, detail=f"after a run on other inputs: {failure.detail}")
 
 
 def altered(arrays: Iterable[Array]) -> set[str]:
@@ -62,7 +67,7 @@ def altered(arrays: Iterable[Array]) -> set[str]:
 
 def attempt(
     program: Program, buffers: ProblemBuffers, *, kept: tuple[str, ...] = (), inputs: bool = True
-) -> Verdict:
+) -> CheckedRun:
     """Run the plan once and check the result.
 
     Args:
@@ -78,14 +83,14 @@ def attempt(
         if guarded.array.role not in kept:
             guarded.restore()
     run_ms = buffers.run(program)
-    failure = check(buffers, inputs=inputs)
-    return Verdict(failure, () if failure else tuple(_changed(buffers)), run_ms)
+    return CheckedRun(check(buffers, inputs=inputs), run_ms)
 
 
-def _changed(buffers: ProblemBuffers) -> Iterator[str]:
-    for guarded in buffers.arrays():
-        if guarded.array.role == "inout" and buffers.difference(guarded.against_initial()):
-            yield guarded.array.name
+def changed(buffers: ProblemBuffers) -> tuple[str, ...]:
+    """The inout arguments that the latest run changed, so that they have to be restored before the next."""
+    inouts = [guarded for guarded in buffers.arrays() if guarded.array.role == "inout"]
+    differences = buffers.device.compare([guarded.against_initial() for guarded in inouts]) if inouts else []
+    return tuple(one.array.name for one, found in zip(inouts, differences, strict=True) if found)
 
 
 def check(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:

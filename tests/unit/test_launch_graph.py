@@ -2,9 +2,6 @@
 
 import ctypes
 import gc
-import shutil
-import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,46 +10,20 @@ from autotune.core.records import Launch
 from autotune.runtime import cuda, cuda_context, launch_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import CallPlan, Hidden, Workspace
+from tests.driver_double import CONTEXT, driver_double
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
 OUT_OF_MEMORY = 2
-CONTEXT, OTHER_CONTEXT, STREAM = 7, 8, 4096
+OTHER_CONTEXT, STREAM = 8, 4096
 STEP = Launch("add", (4, 1, 1), (32, 1, 1), 0, ("x",))
-
-
-class Double:
-    """The double, with its counters as attributes."""
-
-    def __init__(self, library):
-        self.library = library
-
-    def __getattr__(self, name):
-        return ctypes.c_int.in_dll(self.library, name).value
-
-    def set(self, **values):
-        for name, value in values.items():
-            ctypes.c_int.in_dll(self.library, name).value = value
-
-    def enter(self, context):
-        ctypes.c_size_t.in_dll(self.library, "context").value = context
-
-    @property
-    def ran(self):
-        """The first arguments of the kernels that ran, in order."""
-        return list((ctypes.c_uint64 * 10_000).in_dll(self.library, "ran")[: self.runs])
 
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    source, built = Path(__file__).with_name("driver_double.c"), tmp_path / "double.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(built), str(source)], check=True)
-    library = ctypes.CDLL(str(built))
+    double = driver_double(tmp_path)
     for module in (cuda, cuda_context, launch_graph):
-        monkeypatch.setattr(module, "driver", lambda: library)
+        monkeypatch.setattr(module, "driver", lambda: double.library)
     monkeypatch.setattr(cuda_context, "error_name", str)
     monkeypatch.setattr(cuda, "_REPEATS", 3)
-    double = Double(library)
-    double.enter(CONTEXT)
     yield double
     gc.collect()  # before the library is gone
     assert double.graphs_alive == 0

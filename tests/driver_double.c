@@ -26,6 +26,16 @@ int cuCtxPushCurrent_v2(size_t pushed) { outer_context = context; context = push
 int cuCtxPopCurrent_v2(size_t *popped) { *popped = context; context = outer_context; return 0; }
 int cuMemAlloc_v2(size_t *address, size_t size_bytes) { *address = (size_t)malloc(size_bytes); return 0; }
 int cuMemFree_v2(size_t address) { free((void *)address); return 0; }
+int cuGraphUpload(void *graph, void *stream) { return 0; }
+int cuLibraryUnload(void *library) { free(library); return 0; }
+int cuLibraryGetKernel(void **kernel, void *library, const char *name) { *kernel = library; return 0; }
+
+int cuLibraryLoadData(void **library, const void *code, void *jit_options, void *jit_values, unsigned jit_count,
+                      void *options, void *values, unsigned count)
+{
+    *library = malloc(1);
+    return 0;
+}
 
 int cuStreamIsCapturing(size_t stream, int *found)
 {

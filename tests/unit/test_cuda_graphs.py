@@ -1,0 +1,76 @@
+"""Runs of several launches as graphs, on a double of the CUDA driver; tests/gpu has them on GPUs."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from autotune.core.records import Launch
+from autotune.core.trials import Binary
+from autotune.devices import backend, cuda_arrays, cuda_graph, cuda_memory, cuda_module
+from autotune.devices.cuda_common import CudaDeviceBase
+from tests.driver_double import driver_double
+
+FIRST, SECOND = (
+    Launch("first", (4, 1, 1), (32, 1, 1), 0, ("x", "n")),
+    Launch("second", (1, 1, 1), (32, 1, 1), 0, ("y",)),
+)
+
+
+class Gpu(CudaDeviceBase):
+    """The double's GPU, without a clock."""
+
+    driver_error = OSError
+    stream = 4096
+
+    def start_clock(self):
+        pass
+
+    def stop_clock(self):
+        return 1.0
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    double = driver_double(tmp_path)
+    for module in (cuda_graph, cuda_memory, cuda_module):
+        monkeypatch.setattr(module, "driver", lambda: double.library)
+    monkeypatch.setattr(cuda_arrays, "_compiled", lambda architecture, source: None)
+    yield double
+    gc.collect()  # before the library is gone
+    assert double.graphs_alive == 0
+
+
+@pytest.fixture
+def gpu(driver):
+    return Gpu(backend("fake").list_devices()[0], 0, "")
+
+
+def test_programs_that_take_turns_keep_their_graphs(driver, gpu):
+    programs = [gpu.load(Binary(b"", "", "", 0.0)) for _ in range(3)]
+    for _ in range(4):
+        for number, program in enumerate(programs):
+            gpu.run(program, (FIRST, SECOND), {"x": number, "y": 10 + number, "n": np.int32(5)}, 2)
+    assert driver.ran == [0, 10, 0, 10, 1, 11, 1, 11, 2, 12, 2, 12] * 4
+    assert driver.graphs_alive == 3 and driver.graph_launches == 12
+    gpu.forget()
+    assert driver.graphs_alive == 0
+
+
+def test_a_graph_serves_the_same_arguments_only(driver, gpu):
+    program = gpu.load(Binary(b"", "", "", 0.0))
+    given = [
+        (1, np.int32(5), 2),
+        (2, np.int32(5), 2),
+        (1, np.int32(6), 2),
+        (1, np.int32(5), 3),
+        (1, np.int64(5), 2),
+    ]
+    for graphs, (address, number, repeats) in enumerate(given, 1):
+        for _ in range(2):
+            gpu.run(program, (FIRST,), {"x": address, "n": number}, repeats)
+        assert driver.graphs_alive == graphs
+    gpu.run(program, (FIRST, FIRST), {"x": 7, "n": np.int32(5)})
+    assert driver.ran[-2:] == [7, 7] and driver.graphs_alive == 6
+    del program
+    assert driver.graphs_alive == 0
