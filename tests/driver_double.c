@@ -9,7 +9,7 @@ typedef struct {
 } Graph;
 
 unsigned long long ran[MOST];
-int runs, graph_launches, graphs_alive, is_refused, is_captured, launch_status;
+int runs, graph_launches, graphs_made, graphs_alive, unloads_beside_graphs, is_refused, is_captured, launch_status;
 size_t context, own_context = 7;
 static Graph *recording;
 static void *recorded_stream;
@@ -27,13 +27,20 @@ int cuCtxPopCurrent_v2(size_t *popped) { *popped = context; context = outer_cont
 int cuMemAlloc_v2(size_t *address, size_t size_bytes) { *address = (size_t)malloc(size_bytes); return 0; }
 int cuMemFree_v2(size_t address) { free((void *)address); return 0; }
 int cuGraphUpload(void *graph, void *stream) { return 0; }
-int cuLibraryUnload(void *library) { free(library); return 0; }
+int cuKernelSetAttribute(int attribute, int value, void *kernel, int device) { return 0; }
 int cuLibraryGetKernel(void **kernel, void *library, const char *name) { *kernel = library; return 0; }
 
 int cuLibraryLoadData(void **library, const void *code, void *jit_options, void *jit_values, unsigned jit_count,
                       void *options, void *values, unsigned count)
 {
     *library = malloc(1);
+    return 0;
+}
+
+int cuLibraryUnload(void *library)
+{
+    if (graphs_alive) ++unloads_beside_graphs;
+    free(library);
     return 0;
 }
 
@@ -63,6 +70,7 @@ int cuGraphInstantiateWithFlags(Graph **ready, const Graph *graph, unsigned long
 {
     *ready = malloc(sizeof **ready);
     **ready = *graph;
+    ++graphs_made;
     ++graphs_alive;
     return 0;
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class CudaDeviceBase(CudaArrays):
     def __init__(self, info: DeviceInfo, index: int, pci_bus_id: str) -> None:
         self._monitor = NvmlMonitor(pci_bus_id)  # before there is a context: it counts the GPU's processes
         self.clocks = Clocks(self._monitor.control())
-        self._graphs: WeakKeyDictionary[Module, dict[Hashable, DriverGraph]] = WeakKeyDictionary()
+        self._with_graphs: WeakSet[Module] = WeakSet()
         self._flush_ratio = 0.0  # 0: not measured yet
         super().__init__(info, index)
         self._flush: Buffer = None
@@ -111,8 +111,9 @@ class CudaDeviceBase(CudaArrays):
         self.read_on_gpu(self._flush, size_bytes)
 
     def forget(self) -> None:
-        """Drop graphs and the launches of comparisons, which refer to buffers."""
-        self._graphs.clear()
+        """Drop the launches of comparisons, which keep buffers, and graphs: more take their place."""
+        for program in self._with_graphs:
+            program.graphs.clear()
         super().forget()
 
     def conditions(self) -> Mapping[str, Value]:
@@ -128,29 +129,29 @@ class CudaDeviceBase(CudaArrays):
     def _graph(
         self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
     ) -> DriverGraph:
-        """The graph of these runs, which is kept for as long as the program is loaded.
+        """The graph of these runs, which stays until the program is unloaded or `forget` is called.
 
         Programs take turns, and many of their runs take less time than making a graph of them.
         """
-        graphs = self._graphs.setdefault(program, {})
+        self._with_graphs.add(program)
         key = (tuple(launches), tuple((name, _in_graph(value)) for name, value in arguments.items()), repeats)
-        if key not in graphs:
-            graphs[key] = self._captured(program, launches, arguments, repeats)
-        return graphs[key]
+        if key not in program.graphs:
+            program.graphs[key] = self._captured(program, launches, arguments, repeats)
+        return program.graphs[key]
 
     def _captured(
         self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
     ) -> DriverGraph:
         streams = SideStreams(self.stream)
-        prepared: dict[tuple[int, int], KernelLaunch] = {}
+        prepared: dict[int, KernelLaunch] = {}  # by the number of the step, which decides its stream
 
         def enqueue() -> None:
             for _ in range(repeats):
                 for number, step in enumerate(launches):
-                    key = number, streams.of(step.stream)
-                    if key not in prepared:
-                        prepared[key] = KernelLaunch(program, step, arguments, key[1])
-                    prepared[key]()
+                    stream = streams.of(step.stream)
+                    if number not in prepared:
+                        prepared[number] = KernelLaunch(program, step, arguments, stream)
+                    prepared[number]()
                 streams.join()
 
         try:

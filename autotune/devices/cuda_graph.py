@@ -15,16 +15,19 @@ class DriverGraph:
     def __init__(self, stream: int, enqueue: Callable[[], None]) -> None:
         self._driver = driver()
         self._stream = ctypes.c_void_p(stream)
-        self._graph, self._executable = ctypes.c_void_p(), ctypes.c_void_p()
+        graph, self._executable = ctypes.c_void_p(), ctypes.c_void_p()
         call("cuStreamBeginCapture_v2", self._stream, 2)  # relaxed mode: no other thread uses CUDA
         try:
             enqueue()
+            call("cuStreamEndCapture", self._stream, ctypes.byref(graph))
+            call("cuGraphInstantiateWithFlags", ctypes.byref(self._executable), graph, ctypes.c_uint64(0))
         except BaseException:
-            # makes the stream usable again
-            self._driver.cuStreamEndCapture(self._stream, ctypes.byref(self._graph))
+            if not graph:  # the stream is still capturing
+                self._driver.cuStreamEndCapture(self._stream, ctypes.byref(graph))
             raise
-        call("cuStreamEndCapture", self._stream, ctypes.byref(self._graph))
-        call("cuGraphInstantiateWithFlags", ctypes.byref(self._executable), self._graph, ctypes.c_uint64(0))
+        finally:
+            if graph:
+                self._driver.cuGraphDestroy(graph)
         call("cuGraphUpload", self._executable, self._stream)
 
     def launch(self) -> None:
@@ -34,5 +37,3 @@ class DriverGraph:
     def __del__(self) -> None:
         if self._executable:
             self._driver.cuGraphExecDestroy(self._executable)
-        if self._graph:
-            self._driver.cuGraphDestroy(self._graph)

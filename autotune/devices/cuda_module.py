@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Hashable
 from contextlib import ExitStack
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.devices.base import Arguments, Buffer
+from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import DriverError, Memory, call, zeros
 from autotune.errors import LaunchError
 from autotune.hardware.cuda_driver import driver
@@ -36,6 +37,7 @@ class Module:
         self._kernels: dict[str, ctypes.c_void_p] = {}
         self._permissions = Permissions()
         self._scratch: dict[tuple[str, int], Memory] = {}
+        self.graphs: dict[Hashable, DriverGraph] = {}  # of its kernels; they end before it is unloaded
 
     def scratch(self, step: Launch) -> int:
         """The address of a launch's scratch memory, 0 if it needs none; raises OutOfMemory.
@@ -83,6 +85,7 @@ class Module:
         return address.value, size_bytes.value
 
     def __del__(self) -> None:
+        self.graphs.clear()
         for library in self._libraries.values():
             if library:
                 self._unload(library)
@@ -106,7 +109,7 @@ class KernelLaunch:
         call("cuLaunchKernelEx", ctypes.byref(self._config), self._kernel, self._pointers, None)
 
 
-def _in_memory(value: Buffer | np.generic) -> Any:
+def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[ctypes.c_char]:
     """An argument as it lies in a kernel's parameters; a buffer is an address."""
     if not isinstance(value, np.generic):
         return ctypes.c_uint64(int(value))

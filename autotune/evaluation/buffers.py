@@ -17,7 +17,9 @@ from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.poison import GUARD_BYTES
 from autotune.evaluation.work_item import Array, ProblemInstance
 
-KEPT_SHARE = 2**-9  # of device memory: arrays of one name stay allocated while they take no more together
+# Of device memory: small arrays of the same name stay allocated while they take no more together, for each
+# problem in memory. One that alone takes more is large.
+KEPT_SHARE = 2**-9
 
 
 class SharedBuffers:
@@ -40,12 +42,18 @@ class SharedBuffers:
         return guarded
 
     def _make_room(self, array: Array) -> None:
-        """Free arrays of the same name, those first that were not used for longest: many may not fit."""
-        others = [other for other in self._guarded if other.name == array.name]
-        left_bytes = KEPT_SHARE * self.device.info.memory_bytes - sum(map(_image_bytes, (array, *others)))
-        for other in others:
+        """Free arrays of the same name: other large ones for a large one, old small ones for a small one."""
+        limit_bytes = KEPT_SHARE * self.device.info.memory_bytes
+        is_large = _kept_bytes(array) > limit_bytes
+        others = [
+            other
+            for other in self._guarded
+            if other.name == array.name and (_kept_bytes(other) > limit_bytes) == is_large
+        ]
+        left_bytes = limit_bytes - sum(map(_kept_bytes, (array, *others)))
+        for other in others:  # the least recently used first
             if left_bytes < 0:
-                left_bytes += _image_bytes(other)
+                left_bytes += _kept_bytes(other)
                 del self._guarded[other]
                 self.device.forget()
 
@@ -129,11 +137,11 @@ def device_bytes(problem: ProblemInstance) -> int:
     total = 0
     for array in problem.arrays:
         if array.name in problem.used or array.role == "out":
-            image_bytes = _image_bytes(array)
+            image_bytes = array.size_bytes + 2 * GUARD_BYTES
             total += 3 * image_bytes + wrong_bytes(array) if array.role == "out" else 2 * image_bytes
     return total
 
 
-def _image_bytes(array: Array) -> int:
-    """The memory of an array between its guard zones."""
-    return array.size_bytes + 2 * GUARD_BYTES
+def _kept_bytes(array: Array) -> int:
+    """The device memory of an array that stays allocated: its image for runs and the pristine one."""
+    return 2 * (array.size_bytes + 2 * GUARD_BYTES)

@@ -28,7 +28,7 @@ from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.kept_results import KeptResults, save_results
 from autotune.evaluation.measure import Control, Stopwatch, impossible, measure
 from autotune.evaluation.preparation import Preparation
-from autotune.evaluation.verify import attempt, changed, check, verify, wrong_arrays
+from autotune.evaluation.verify import attempt, changed_inouts, check, verify, wrong_arrays
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem, in_order
 from autotune.evaluation.wrong_result import WrongArrays
 
@@ -186,7 +186,7 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         failure, run_ms = attempt(program, buffers, inputs=False)
         if failure is not None:
             return Outcome(state.save_arrays(failure, buffers))
-        stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed(buffers))
+        stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed_inouts(buffers))
         measurement = measure(stopwatch, item, run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
@@ -223,7 +223,7 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
     """
     buffers = state.buffers(problem)
     failure = verify(state.program(binary, keep=True), buffers)
-    return state.save_arrays(failure, buffers) if failure else not changed(buffers)
+    return state.save_arrays(failure, buffers) if failure else not changed_inouts(buffers)
 
 
 def verify_often(

@@ -86,7 +86,7 @@ def attempt(
     return CheckedRun(check(buffers, inputs=inputs), run_ms)
 
 
-def changed(buffers: ProblemBuffers) -> tuple[str, ...]:
+def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:
     """The inout arguments that the latest run changed, so that they have to be restored before the next."""
     inouts = [guarded for guarded in buffers.arrays() if guarded.array.role == "inout"]
     differences = buffers.device.compare([guarded.against_initial() for guarded in inouts]) if inouts else []

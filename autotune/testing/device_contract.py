@@ -108,6 +108,17 @@ class DeviceContract:
         assert one_ms > 0
         assert device.run(program, [launch(), launch()], arguments, repeats=50) > one_ms
 
+    def test_programs_take_turns_on_other_memory_and_go(self, device: Device, binary: Binary) -> None:
+        for number in range(20):
+            programs = [device.load(binary) for _ in range(2)]
+            x = np.arange(number, number + 1000, dtype=np.int32)
+            source, *targets = (device.allocate(x.nbytes) for _ in range(3))
+            device.write(source, x.view(np.uint8))
+            for program, target in (*zip(programs, targets, strict=True),) * 2:
+                device.write(target, np.zeros(x.nbytes, np.uint8))
+                device.run(program, [launch(), launch()], {"x": source, "y": target, "n": np.int32(1000)})
+                assert np.array_equal(device.read(target, x.nbytes).view(np.int32), 2 * x)
+
     def test_arrays_are_compared_where_they_are(self, device: Device) -> None:
         wanted = np.arange(100_000, dtype=np.float32)
         found = wanted.copy()

@@ -1,6 +1,7 @@
 """Runs of several launches as graphs, on a double of the CUDA driver; tests/gpu has them on GPUs."""
 
 import gc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,25 +53,31 @@ def test_programs_that_take_turns_keep_their_graphs(driver, gpu):
         for number, program in enumerate(programs):
             gpu.run(program, (FIRST, SECOND), {"x": number, "y": 10 + number, "n": np.int32(5)}, 2)
     assert driver.ran == [0, 10, 0, 10, 1, 11, 1, 11, 2, 12, 2, 12] * 4
-    assert driver.graphs_alive == 3 and driver.graph_launches == 12
+    assert driver.graphs_made == driver.graphs_alive == 3 and driver.graph_launches == 12
     gpu.forget()
     assert driver.graphs_alive == 0
 
 
-def test_a_graph_serves_the_same_arguments_only(driver, gpu):
+def test_a_graph_serves_the_same_runs_only_and_ends_before_its_program(driver, gpu):
     program = gpu.load(Binary(b"", "", "", 0.0))
-    given = [
-        (1, np.int32(5), 2),
-        (2, np.int32(5), 2),
-        (1, np.int32(6), 2),
-        (1, np.int32(5), 3),
-        (1, np.int64(5), 2),
+    given = {"x": 1, "y": 2, "n": np.int32(5)}
+    runs = [
+        ((FIRST,), given, 2),
+        ((FIRST,), given, 3),
+        ((FIRST,), given | {"x": 2}, 2),
+        ((FIRST,), given | {"n": np.int32(6)}, 2),
+        ((FIRST,), given | {"n": np.int64(5)}, 2),
+        ((FIRST,), {"y": 1, "x": 2, "n": np.int32(5)}, 2),
+        ((FIRST, FIRST), given, 2),
+        ((SECOND,), given, 2),
+        ((replace(FIRST, grid=(5, 1, 1)),), given, 2),
+        ((replace(FIRST, shared_bytes=64),), given, 2),
     ]
-    for graphs, (address, number, repeats) in enumerate(given, 1):
+    for graphs, (steps, arguments, repeats) in enumerate(runs, 1):
+        before = len(driver.ran)
         for _ in range(2):
-            gpu.run(program, (FIRST,), {"x": address, "n": number}, repeats)
-        assert driver.graphs_alive == graphs
-    gpu.run(program, (FIRST, FIRST), {"x": 7, "n": np.int32(5)})
-    assert driver.ran[-2:] == [7, 7] and driver.graphs_alive == 6
+            gpu.run(program, steps, arguments, repeats)
+        assert driver.ran[before:] == [arguments[step.arguments[0]] for step in steps] * repeats * 2
+        assert driver.graphs_made == graphs
     del program
-    assert driver.graphs_alive == 0
+    assert driver.graphs_alive == driver.unloads_beside_graphs == 0

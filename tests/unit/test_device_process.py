@@ -91,17 +91,18 @@ def test_a_scratch_array_makes_room_for_the_next_one(open_state):
         assert not isinstance(verify_once(state, BINARY, problem(scratch=scratch)), Failure)
 
 
-def test_arrays_of_a_name_stay_allocated_while_they_take_little_together(open_state):
-    state = open_state(2**30, problem())  # 2 MiB for each name: four such arrays, or many smaller ones
+def test_small_arrays_of_a_name_stay_allocated_beside_one_large_one(open_state):
+    state = open_state(2**30, problem())  # 2 MiB for each name: two of N elements, or many smaller ones
 
     def scratch(count):
         return state.buffers(problem(scratch=count)).arrays()[2]
 
-    small = [scratch(count) for count in range(1, 20)]
-    assert [scratch(count) for count in range(1, 20)] == small
-    large = [scratch(count) for count in range(N, N + 5)]
-    assert [scratch(count) for count in range(N + 1, N + 5)] == large[1:]
-    assert scratch(N) is not large[0]
+    tiny = [*range(1, 10), 100 * N]
+    kept = [scratch(count) for count in tiny]
+    assert [scratch(count) for count in tiny] == kept
+    assert scratch(100 * N + 1) is not kept[-1] and scratch(100 * N) is not kept[-1]
+    small = [scratch(count) for count in range(N, N + 3)]
+    assert [scratch(count) for count in (N + 1, N + 2)] == small[1:] and scratch(N) is not small[0]
 
 
 def test_a_problem_that_is_placed_again_keeps_its_buffers(open_state):

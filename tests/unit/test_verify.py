@@ -11,7 +11,7 @@ from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_
 from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
 from autotune.evaluation.inputs import prepare
 from autotune.evaluation.measure import Stopwatch
-from autotune.evaluation.verify import altered, changed, verify
+from autotune.evaluation.verify import altered, changed_inouts, verify
 from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
 
 GOOD = 'y.view("float32")[:n] = x.view("float32")[:n] + 1\n'
@@ -241,7 +241,7 @@ def test_only_what_a_run_changed_when_it_was_verified_is_restored_between_sample
             "    w.view('float32')[:] += 1\n    u.view('float32')[:] += 1\n",
         )
     )
-    assert verify(program, buffers) is None and changed(buffers) == ("w",)
+    assert verify(program, buffers) is None and changed_inouts(buffers) == ("w",)
     stopwatch = Stopwatch(grows, buffers, changed=("w",))
     for _ in range(3):
         stopwatch.sample_ms()
