@@ -9,7 +9,7 @@ typedef struct {
 } Graph;
 
 unsigned long long ran[MOST];
-int runs, graph_launches, graphs_made, graphs_alive, unloads_beside_graphs, is_refused, is_captured, launch_status;
+int runs, graph_launches, graphs_made, graphs_alive, unloads_beside_graphs, is_refused, is_captured, launch_status, load_status;
 size_t context, own_context = 7;
 static Graph *recording;
 static void *recorded_stream;
@@ -33,6 +33,7 @@ int cuLibraryGetKernel(void **kernel, void *library, const char *name) { *kernel
 int cuLibraryLoadData(void **library, const void *code, void *jit_options, void *jit_values, unsigned jit_count,
                       void *options, void *values, unsigned count)
 {
+    if (load_status) return load_status;
     *library = malloc(1);
     return 0;
 }

@@ -29,6 +29,7 @@ class Module:
         self._index = index
         self.cubins = Cubins(binary)
         self._unload = driver().cuLibraryUnload
+        self.graphs: dict[Hashable, DriverGraph] = {}  # of its kernels; they end before it is unloaded
         self._libraries: dict[str, ctypes.c_void_p] = {}
         none = (None, None, 0)
         for key, cubin in self.cubins.contents.items():
@@ -37,7 +38,6 @@ class Module:
         self._kernels: dict[str, ctypes.c_void_p] = {}
         self._permissions = Permissions()
         self._scratch: dict[tuple[str, int], Memory] = {}
-        self.graphs: dict[Hashable, DriverGraph] = {}  # of its kernels; they end before it is unloaded
 
     def scratch(self, step: Launch) -> int:
         """The address of a launch's scratch memory, 0 if it needs none; raises OutOfMemory.

@@ -10,6 +10,7 @@ from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.devices import backend, cuda_arrays, cuda_graph, cuda_memory, cuda_module
 from autotune.devices.cuda_common import CudaDeviceBase
+from autotune.errors import DeviceLost
 from tests.driver_double import driver_double
 
 FIRST, SECOND = (
@@ -36,6 +37,7 @@ def driver(tmp_path, monkeypatch):
     double = driver_double(tmp_path)
     for module in (cuda_graph, cuda_memory, cuda_module):
         monkeypatch.setattr(module, "driver", lambda: double.library)
+    monkeypatch.setattr(cuda_memory, "error_name", str)
     monkeypatch.setattr(cuda_arrays, "_compiled", lambda architecture, source: None)
     yield double
     gc.collect()  # before the library is gone
@@ -81,3 +83,11 @@ def test_a_graph_serves_the_same_runs_only_and_ends_before_its_program(driver, g
         assert driver.graphs_made == graphs
     del program
     assert driver.graphs_alive == driver.unloads_beside_graphs == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_binary_that_is_refused_leaves_nothing_to_end(driver, gpu):
+    driver.set(load_status=200)
+    with pytest.raises(DeviceLost, match="cuLibraryLoadData: 200"):
+        gpu.load(Binary(b"", "", "", 0.0))
+    gc.collect()
