@@ -111,7 +111,7 @@ class CudaDeviceBase(CudaArrays):
         self.read_on_gpu(self._flush, size_bytes)
 
     def forget(self) -> None:
-        """Drop the launches of comparisons, which keep buffers, and graphs: more take their place."""
+        """Drop the launches of comparisons, which keep buffers alive, and the graphs, which take memory."""
         for program in self._with_graphs:
             program.graphs.clear()
         super().forget()
