@@ -9,7 +9,8 @@ typedef struct {
 } Graph;
 
 unsigned long long ran[MOST];
-int runs, graph_launches, graphs_made, graphs_alive, unloads_beside_graphs, is_refused, is_captured, launch_status, load_status;
+int runs, graph_launches, graphs_made, graphs_alive, unloads_beside_graphs;
+int is_refused, is_captured, launch_status, load_status;
 size_t context, own_context = 7;
 static Graph *recording;
 static void *recorded_stream;

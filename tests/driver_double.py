@@ -1,8 +1,10 @@
 """A double of the CUDA driver that notes what would run, for tests without a GPU."""
 
 import ctypes
+import gc
 import shutil
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,12 +34,20 @@ class DriverDouble:
         return list((ctypes.c_uint64 * 10_000).in_dll(self.library, "ran")[: self.runs])
 
 
-def driver_double(folder):
-    """Build it in a folder, and enter its context; skips the test without a C compiler."""
+@contextmanager
+def driver_double(folder, monkeypatch, *modules):
+    """Build it in a folder, in its context, as the driver of these modules; at the end no graph may be left.
+
+    Skips the test without a C compiler.
+    """
     if shutil.which("gcc") is None:
         pytest.skip("needs a C compiler")
     source, built = Path(__file__).with_name("driver_double.c"), folder / "double.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(built), str(source)], check=True)
     double = DriverDouble(ctypes.CDLL(str(built)))
     double.enter(CONTEXT)
-    return double
+    for module in modules:
+        monkeypatch.setattr(module, "driver", lambda: double.library)
+    yield double
+    gc.collect()  # before the library is gone
+    assert double.graphs_alive == 0

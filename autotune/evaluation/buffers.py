@@ -137,11 +137,16 @@ def device_bytes(problem: ProblemInstance) -> int:
     total = 0
     for array in problem.arrays:
         if array.name in problem.used or array.role == "out":
-            image_bytes = array.size_bytes + 2 * GUARD_BYTES
+            image_bytes = _image_bytes(array)
             total += 3 * image_bytes + wrong_bytes(array) if array.role == "out" else 2 * image_bytes
     return total
 
 
 def _kept_bytes(array: Array) -> int:
     """The device memory of an array that stays allocated: its image for runs and the pristine one."""
-    return 2 * (array.size_bytes + 2 * GUARD_BYTES)
+    return 2 * _image_bytes(array)
+
+
+def _image_bytes(array: Array) -> int:
+    """The device memory of an array with its two guard zones."""
+    return array.size_bytes + 2 * GUARD_BYTES

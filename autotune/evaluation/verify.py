@@ -88,9 +88,11 @@ def attempt(
 
 def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:
     """The inout arguments that the latest run changed, so that they have to be restored before the next."""
-    inouts = [guarded for guarded in buffers.arrays() if guarded.array.role == "inout"]
-    differences = buffers.device.compare([guarded.against_initial() for guarded in inouts]) if inouts else []
-    return tuple(one.array.name for one, found in zip(inouts, differences, strict=True) if found)
+    return tuple(
+        guarded.array.name
+        for guarded in buffers.arrays()
+        if guarded.array.role == "inout" and buffers.difference(guarded.against_initial())
+    )
 
 
 def check(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:

@@ -39,45 +39,52 @@ def test_only_what_the_budget_covers_is_compiled_ahead(task):
             evaluate(configs[4:])
 
 
-def test_the_device_runs_what_was_begun_early_while_the_searcher_chooses(task):
-    configs = [task.space.config(row) for row in range(4)]
+@pytest.fixture
+def configs(task):
+    return [task.space.config(row) for row in range(4)]
+
+
+@pytest.fixture
+def context(task, configs):
+    """A run that may try three configurations, and has tried the first."""
     with open_context(task, Options(budget=Budget(trials=3)), SearchProgress()) as context:
-        evaluate = context.evaluator
-        evaluate(configs[:1])
-        evaluate.begin_early(configs[1:3])
-
-        def has_run():
-            evaluate.run_early()
-            assert evaluate(()) == []
-            return configs[1] in evaluate.trials  # although nobody asked for it
-
-        assert configs[1] not in evaluate.trials
-        wait_until(has_run)
-        assert evaluate(configs[1:2]) == [evaluate.trials[configs[1]]]
-        with pytest.raises(BudgetSpent):
-            evaluate(configs[2:])
-        assert [*evaluate.trials] == configs[:3]
-        assert [trial.config for trial in context.journal.trials.values()] == configs[:3]
-        assert all(trial.status is Status.OK for trial in evaluate.trials.values())
+        context.evaluator(configs[:1])
+        yield context
 
 
-def test_what_runs_early_is_not_begun_again(task):
-    configs = [task.space.config(row) for row in range(4)]
-    with open_context(task, Options(budget=Budget(trials=3)), SearchProgress()) as context:
-        evaluate = context.evaluator
-        evaluate(configs[:1])
-        evaluate.begin_early(configs[1:2])
+def test_the_device_runs_what_was_begun_early_while_the_searcher_chooses(context, configs):
+    evaluate = context.evaluator
+    evaluate.begin_early(configs[1:3])
 
-        def runs():
-            evaluate.run_early()
-            return not evaluate.compile_ahead.begun
+    def has_run():
+        evaluate.run_early()
+        assert evaluate(()) == []
+        return configs[1] in evaluate.trials  # although nobody asked for it
 
-        wait_until(runs)
-        evaluate.begin_early(configs[1:])  # one runs, and the budget covers one more
-        assert [*evaluate.compile_ahead.begun] == configs[2:3]
-        with pytest.raises(BudgetSpent):
-            evaluate(configs[1:])
-        assert [*evaluate.trials] == configs[:3]
+    assert configs[1] not in evaluate.trials
+    wait_until(has_run)
+    assert evaluate(configs[1:2]) == [evaluate.trials[configs[1]]]
+    with pytest.raises(BudgetSpent):
+        evaluate(configs[2:])
+    assert [*evaluate.trials] == configs[:3]
+    assert [trial.config for trial in context.journal.trials.values()] == configs[:3]
+    assert all(trial.status is Status.OK for trial in evaluate.trials.values())
+
+
+def test_what_runs_early_is_not_begun_again(context, configs):
+    evaluate = context.evaluator
+    evaluate.begin_early(configs[1:2])
+
+    def runs():
+        evaluate.run_early()
+        return not evaluate.compile_ahead.begun
+
+    wait_until(runs)
+    evaluate.begin_early(configs[1:])  # one runs, and the budget covers one more
+    assert [*evaluate.compile_ahead.begun] == configs[2:3]
+    with pytest.raises(BudgetSpent):
+        evaluate(configs[1:])
+    assert [*evaluate.trials] == configs[:3]
 
 
 def test_what_ends_early_without_a_run_is_told_and_journaled_at_once(folder, monkeypatch):

@@ -34,14 +34,10 @@ class Gpu(CudaDeviceBase):
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    double = driver_double(tmp_path)
-    for module in (cuda_graph, cuda_memory, cuda_module):
-        monkeypatch.setattr(module, "driver", lambda: double.library)
     monkeypatch.setattr(cuda_memory, "error_name", str)
     monkeypatch.setattr(cuda_arrays, "_compiled", lambda architecture, source: None)
-    yield double
-    gc.collect()  # before the library is gone
-    assert double.graphs_alive == 0
+    with driver_double(tmp_path, monkeypatch, cuda_graph, cuda_memory, cuda_module) as double:
+        yield double
 
 
 @pytest.fixture

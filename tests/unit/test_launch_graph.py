@@ -1,7 +1,6 @@
 """Bound and repeated launches as graphs, on a double of the CUDA driver; tests/gpu has them on GPUs."""
 
 import ctypes
-import gc
 from types import SimpleNamespace
 
 import pytest
@@ -19,14 +18,10 @@ STEP = Launch("add", (4, 1, 1), (32, 1, 1), 0, ("x",))
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    double = driver_double(tmp_path)
-    for module in (cuda, cuda_context, launch_graph):
-        monkeypatch.setattr(module, "driver", lambda: double.library)
     monkeypatch.setattr(cuda_context, "error_name", str)
     monkeypatch.setattr(cuda, "_REPEATS", 3)
-    yield double
-    gc.collect()  # before the library is gone
-    assert double.graphs_alive == 0
+    with driver_double(tmp_path, monkeypatch, cuda, cuda_context, launch_graph) as double:
+        yield double
 
 
 def prepare(stream, launches=(STEP,), make=cuda._Prepared, **plan):

@@ -21,7 +21,7 @@ N = 100
 @pytest.fixture
 def check_against(tmp_path):
     """Make `check` for a reference's y."""
-    return lambda result: _checker(tmp_path / "reference.py", result)
+    return lambda result: Checker(tmp_path / "reference.py", result)
 
 
 @pytest.fixture
@@ -30,33 +30,38 @@ def check(check_against):
     return check_against("inputs['x'].astype('float64') + 1")
 
 
-def _checker(reference, result):
-    reference.write_text(f"def reference(inputs, sizes):\n    return {{'y': {result}}}\n")
-    arrays = (
-        Array("x", "float32", (N,), "in", ("uniform", 0, 1)),
-        Array("y", "float32", (N,), "out", None),
-        Array("w", "float32", (N,), "inout", ("copy", "x")),
-        Array("t", "float32", (N,), "scratch", None),
-    )
-    launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "w", "t", "n"))
-    problem = ProblemInstance(
-        Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), Tolerance(1e-6)
-    )
-    device = backend("fake").open_device(0)
-    buffers = ProblemBuffers(problem, SharedBuffers(device, prepare(problem, reference)))
+class Checker:
+    """Verifies bodies of kernels, and tells what the latest one changed."""
 
-    def run(body):
+    def __init__(self, reference, result):
+        reference.write_text(f"def reference(inputs, sizes):\n    return {{'y': {result}}}\n")
+        arrays = (
+            Array("x", "float32", (N,), "in", ("uniform", 0, 1)),
+            Array("y", "float32", (N,), "out", None),
+            Array("w", "float32", (N,), "inout", ("copy", "x")),
+            Array("t", "float32", (N,), "scratch", None),
+        )
+        launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "w", "t", "n"))
+        problem = ProblemInstance(
+            Problem({"n": N}, "float32"), arrays, (Scalar("n", "int32", N),), (launch,), Tolerance(1e-6)
+        )
+        self.device = backend("fake").open_device(0)
+        self.buffers = ProblemBuffers(problem, SharedBuffers(self.device, prepare(problem, reference)))
+
+    def __call__(self, body):
         source = "def kernel(grid, block, x, y, w, t, n):\n" + "".join(
             f"    {line}\n" for line in body.splitlines()
         )
-        program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        return verify(program, buffers)
+        program = self.device.load(backend("fake").open_compiler(0).compile(source, ()))
+        return verify(program, self.buffers)
 
-    return run
+    @property
+    def changed(self):
+        return changed_inouts(self.buffers)
 
 
 def test_a_right_kernel_passes(check):
-    assert check(GOOD) is None
+    assert check(GOOD) is None and check.changed == ()
 
 
 @pytest.mark.parametrize(
@@ -167,8 +172,8 @@ def test_what_one_kernel_destroys_the_next_one_finds_restored(check):
     assert check(GOOD) is None
 
 
-def test_an_inout_array_that_the_reference_leaves_out_may_be_destroyed(check):
-    assert check(GOOD + 'w.view("float32")[0] += 1') is None
+def test_an_inout_array_that_the_reference_leaves_out_may_be_destroyed_but_needs_a_restore(check):
+    assert check(GOOD + 'w.view("float32")[0] += 1') is None and check.changed == ("w",)
 
 
 def test_an_inout_array_is_restored_before_every_run(check):
