@@ -6,6 +6,7 @@ the process is handled by the worker.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import time
 from collections.abc import Callable
@@ -65,6 +66,7 @@ class DeviceState:
         self._address, self._wrong = setting.address, setting.wrong
         self._placed: dict[str, SharedBuffers] = {}
         self._programs: dict[str, Program] = {}
+        self._passed: set[str] = set()  # keys of binaries that were right on all their checks
         self._control: Control | None = None
         self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
         self._preparation = Preparation(setting.reference, setting.problems, setting.kept, setting.upcoming)
@@ -132,6 +134,19 @@ class DeviceState:
         """Whether the program of a binary stays loaded."""
         return binary.sha256 in self._programs
 
+    def checks(self, item: WorkItem) -> tuple[ProblemInstance, ...]:
+        """The problems to verify a configuration on before its own, in order.
+
+        Only the first one if it has passed all of them before: the sizes of a sweep share their checks. It is
+        left because the first run of a program takes longer than others.
+        """
+        checks = in_order(item.checks, self.device.info.kind)
+        return checks[:1] if _checks_key(item) in self._passed else checks
+
+    def note_passed(self, item: WorkItem) -> None:
+        """Note that a configuration is right on all its checks."""
+        self._passed.add(_checks_key(item))
+
     def program(self, binary: Binary, keep: bool = False) -> Program:
         """Load a binary; `keep` it loaded for configurations that run again and again."""
         program = self._programs.get(binary.sha256)
@@ -177,11 +192,12 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
     control = state.control(item)
     try:
         program = state.program(item.binary)
-        for problem in in_order(item.checks, state.device.info.kind):
+        for problem in state.checks(item):
             buffers = state.buffers(problem)
             failure = verify(program, buffers)
             if failure is not None:
                 return Outcome(state.save_arrays(failure, buffers))
+        state.note_passed(item)
         buffers = state.buffers(item.problem)
         failure, run_ms = attempt(program, buffers, inputs=False)
         if failure is not None:
@@ -320,6 +336,12 @@ def run_for_results(
     with path.open("wb") as file:
         save_results(file, {one.array.name: one.values(0, one.count)[0] for one in compared})
     return None
+
+
+def _checks_key(item: WorkItem) -> str:
+    """Identifies a binary, what it is verified on before its problem, and the launches there."""
+    texts = (item.binary.sha256, *(check.identity_text for check in item.checks))
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def _refused(error: LaunchError) -> Failure:

@@ -77,6 +77,24 @@ def test_a_cpu_verifies_the_problem_with_the_most_threads_first_and_others_in_or
     assert in_order(checks, "gpu") == checks and in_order((), "cpu") == ()
 
 
+def test_a_binary_is_verified_in_full_once_on_each_set_of_checks(open_state):
+    # each run takes one unit of time more than the one before: the single sample tells how many there were
+    counted = KERNEL.replace("def", "runs = []\ndef") + "    runs.append(n)\n    return len(runs)\n"
+    binary, state = backend("fake").open_compiler(0).compile(counted, ()), open_state(2**30, problem())
+    policy = MeasurementPolicy(samples=1, screen=1)
+
+    def runs(*checks):
+        found = run_work_item(state, WorkItem(binary, checks, problem(), policy, None, 1, 0.0))
+        assert found.failure is None
+        return found.measurement.samples_ms[-1]
+
+    full, less = runs(problem(1), problem(2)), runs(problem(1), problem(2))
+    assert full - less == 3  # runs on the second check
+    other = replace(problem(2), scalars=(Scalar("n", "int32", N), Scalar("m", "int32", 1)))
+    assert runs(problem(1), other) == full
+    assert runs(problem(1), other) == less
+
+
 @pytest.mark.parametrize(("cache", "times_ms"), [("cold", (2.0, 3.0)), ("warm", (2.0, 4.0))])
 def test_one_run_warms_up_before_cold_samples_and_one_before_each_warm_sample(open_state, cache, times_ms):
     counted = KERNEL.replace("def", "runs = []\ndef") + "    runs.append(n)\n    return len(runs)\n"

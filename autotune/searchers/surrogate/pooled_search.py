@@ -29,7 +29,7 @@ from autotune.space import Space
 # few more hardly change the model. The most are three parts of three (`PARTS` of streams.py).
 TRIALS_PER_PROPOSAL, MAX_PROPOSALS = 6, 9
 FIRST_OF, FIRST_EACH = 2, 2  # nearest problems, and the best of each, which are tried first
-NEAREST = 3  # problems that a model learns from
+NEAREST = 5  # problems that a model learns from
 CENTRES_EACH = 5  # of the best of each of these, and of the own, around which the candidates lie
 TRAINING_EACH = 40  # of the trials of each
 MAX_OWN = 200  # of the own trials
