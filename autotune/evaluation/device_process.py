@@ -56,7 +56,7 @@ class DeviceSetting:
 
 
 class DeviceState:
-    """State of the device process: the device, buffers by problem, and programs that stay loaded.
+    """State of the device process: the device, buffers, programs that stay loaded, and what has passed.
 
     The data of the first problems stay on the host. Device memory holds only the problems placed last.
     """
@@ -137,8 +137,9 @@ class DeviceState:
     def checks(self, item: WorkItem) -> tuple[ProblemInstance, ...]:
         """The problems to verify a configuration on before its own, in order.
 
-        Only the first one if it has passed all of them before: the sizes of a sweep share their checks. It is
-        left because the first run of a program takes longer than others.
+        Only the first one if it has passed all of them before: the sizes of a sweep share their checks. That
+        one stays because a program's first run takes longer than others, and the time of a run on its own
+        problem may decide that it is hopeless.
         """
         checks = in_order(item.checks, self.device.info.kind)
         return checks[:1] if _checks_key(item) in self._passed else checks
@@ -188,7 +189,7 @@ def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments
 
 
 def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
-    """Verify a configuration on every problem, time it on the last, and verify what the timed runs left."""
+    """Verify a configuration on its checks and its problem, time it there, and verify what that left."""
     control = state.control(item)
     try:
         program = state.program(item.binary)

@@ -33,7 +33,7 @@ _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 _FIRST_ERROR = re.compile(
     r"^=+ (?:Error: |Warning: )?"
-    r"((?:Invalid|Misaligned|Potential|Barrier|Divergent|Uninitialized).*)$",
+    r"((?:Invalid|Misaligned|Program hit|Potential|Barrier|Divergent|Uninitialized).*)$",
     re.MULTILINE,
 )
 
@@ -110,9 +110,7 @@ class Sanitizer:
         deadline_s = min(time.perf_counter() + TIMEOUT_S, until_s)
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
-        # a call of the driver that fails, for lack of memory for example, is no fault of the kernel
-        calls = ("--report-api-errors", "no")
-        options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *calls, *report)
+        options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
         wrapper = (self.program, *options)
         setting = DeviceSetting(self.address, self.reference, problems=runs[0][1])
         child = Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)

@@ -95,6 +95,30 @@ def test_a_binary_is_verified_in_full_once_on_each_set_of_checks(open_state):
     assert runs(problem(1), other) == less
 
 
+def test_a_binary_that_is_wrong_on_a_later_check_fails_whatever_has_passed_before(open_state):
+    state = open_state(2**30, problem())
+    wrong = backend("fake").open_compiler(0).compile(f"{KERNEL}    if grid[0] == 2:\n        y[:4] = 0\n", ())
+    (launch,) = problem().launches
+    checks = (problem(1), replace(problem(2), launches=(replace(launch, grid=(2, 1, 1)),)))
+    statuses = []
+    for binary in (BINARY, wrong, wrong):
+        item = WorkItem(binary, checks, problem(), MeasurementPolicy(samples=1), None, 1, 0.0)
+        failure = run_work_item(state, item).failure
+        statuses.append(failure and failure.status)
+    assert statuses == [None, Status.WRONG_RESULT, Status.WRONG_RESULT]
+
+
+def test_the_check_that_stays_is_the_one_that_comes_first_on_the_device(open_state):
+    state = open_state(2**30, problem())
+    (launch,) = problem().launches
+    checks = (problem(1), replace(problem(2), launches=(replace(launch, grid=(2, 1, 1)),)))
+    item = WorkItem(BINARY, checks, problem(), MeasurementPolicy(), None, 1, 0.0)
+    state.note_passed(item)
+    for kind in ("cpu", "gpu"):
+        state.device.info = replace(state.device.info, kind=kind)
+        assert state.checks(item) == in_order(checks, kind)[:1]
+
+
 @pytest.mark.parametrize(("cache", "times_ms"), [("cold", (2.0, 3.0)), ("warm", (2.0, 4.0))])
 def test_one_run_warms_up_before_cold_samples_and_one_before_each_warm_sample(open_state, cache, times_ms):
     counted = KERNEL.replace("def", "runs = []\ndef") + "    runs.append(n)\n    return len(runs)\n"
