@@ -22,7 +22,13 @@ from pathlib import Path
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, Address
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
-from autotune.evaluation.device_process import DeviceSetting, DeviceState, run_and_restore, run_bare
+from autotune.evaluation.device_process import (
+    DeviceSetting,
+    DeviceState,
+    compared_outputs,
+    run_and_restore,
+    run_bare,
+)
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.child import Child, was_killed
 
@@ -85,16 +91,20 @@ class Sanitizer:
     def _check(
         self, tool: str, runs: Sequence[Run], until_s: float, on_late: Callable[[str], None]
     ) -> dict[int, Failure]:
-        """What one tool finds in one process for these runs, then in one for each if it finds something."""
+        """What one tool finds in one process for these runs, then in one for each if it finds something.
+
+        If a run breaks the process without a finding, those after it take place in another one.
+        """
         try:
-            code, output = self._run(tool, runs, until_s)
+            code, output, begun = self._run(tool, runs, until_s)
             if was_killed(code):
-                code, output = self._run(tool, runs, until_s)
+                code, output, begun = self._run(tool, runs, until_s)
         except ChildTimeout:
             on_late(tool)
             return {}
         if code != _FOUND:
-            return {}
+            rest = self._check(tool, runs[begun:], until_s, on_late) if 0 < begun < len(runs) else {}
+            return {begun + place: failure for place, failure in rest.items()}
         if len(runs) > 1:  # one of them is wrong: whose fault it is may take longer
             each = (self._check(tool, [run], math.inf, on_late) for run in runs)
             return {place: found[0] for place, found in enumerate(each) if found}
@@ -105,8 +115,11 @@ class Sanitizer:
         status = Status.OUT_OF_BOUNDS if tool == "memcheck" else Status.WRONG_RESULT
         return {0: Failure(status, f"compute-sanitizer found: {what}")}
 
-    def _run(self, tool: str, runs: Sequence[Run], until_s: float) -> tuple[int, str]:
-        """Return the sanitizer's exit code and output; raises ChildTimeout."""
+    def _run(self, tool: str, runs: Sequence[Run], until_s: float) -> tuple[int, str, int]:
+        """Return the sanitizer's exit code and output, and how many runs began; raises ChildTimeout.
+
+        None began where the tool does not work, or the device cannot be opened under it.
+        """
         deadline_s = min(time.perf_counter() + TIMEOUT_S, until_s)
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
@@ -114,13 +127,19 @@ class Sanitizer:
         wrapper = (self.program, *options)
         setting = DeviceSetting(self.address, self.reference, problems=runs[0][1])
         child = Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)
+
+        def left_s() -> float:
+            return max(0.0, deadline_s - time.perf_counter())
+
+        begun = 0
         try:
             with suppress(ChildDied, ChildRaised):
+                child.call(compared_outputs, timeout_s=left_s())  # opens the device
                 for binary, problems in runs:
+                    begun += 1
                     for problem in problems:
-                        left_s = max(0.0, deadline_s - time.perf_counter())
-                        child.call(run_and_restore, run_bare, binary, problem, timeout_s=left_s)
-            return child.finish(max(0.0, deadline_s - time.perf_counter()))
+                        child.call(run_and_restore, run_bare, binary, problem, timeout_s=left_s())
+            return *child.finish(left_s()), begun
         finally:
             child.kill()
 

@@ -21,6 +21,7 @@ PROBLEM = ProblemInstance(
     (Launch("double", (1, 1, 1), (1, 1, 1), 0, ("x", "n")),),
 )
 
+ENDS = ('raise RuntimeError("launch failed")', "os.kill(os.getpid(), signal.SIGSEGV)")
 SKIP_OPTIONS = 'while [ "${1#--}" != "$1" ]; do shift 2; done'  # each has a value
 
 
@@ -64,20 +65,38 @@ def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, t
     assert failure.detail == f"compute-sanitizer found: {words.removeprefix('Error: ')}"
 
 
-@pytest.mark.parametrize(("place", "count"), [(1, 3), (RUNS_OF_PROCESS + 1, RUNS_OF_PROCESS + 2)])
-def test_a_finding_is_of_the_configuration_that_shows_it(tmp_path, reference, binary, place, count):
-    """The stand-in finds something in every process that runs the broken kernel."""
-    kernel = 'def double(grid, block, x, n):\n    print("BROKEN", flush=True)\n'
-    broken = backend("fake").open_compiler(0).compile(kernel, ())
+@pytest.fixture
+def finds_broken(tmp_path, reference):
+    """A stand-in that finds something in every process that runs a kernel that prints BROKEN."""
     program = tmp_path / "compute-sanitizer"
     program.write_text(
         f'#!/bin/sh\n{SKIP_OPTIONS}\n"$@" > "$0.$$" 2>&1\n'
         'grep -q BROKEN "$0.$$" && echo "========= Invalid read" && exit 86\nexit 0\n'
     )
     program.chmod(0o755)
-    runs = [(broken if number == place else binary, (PROBLEM,)) for number in range(count)]
-    failures = Sanitizer(str(program), FAKE, reference, {}).check(runs, ["memcheck"])
+    return Sanitizer(str(program), FAKE, reference, {})
+
+
+def kernel_that(does):
+    text = f"import os, signal\n\ndef double(grid, block, x, n):\n    {does}\n"
+    return backend("fake").open_compiler(0).compile(text, ())
+
+
+BROKEN = 'print("BROKEN", flush=True)'
+
+
+@pytest.mark.parametrize(("place", "count"), [(1, 3), (RUNS_OF_PROCESS + 1, RUNS_OF_PROCESS + 2)])
+def test_a_finding_is_of_the_configuration_that_shows_it(finds_broken, binary, place, count):
+    runs = [(kernel_that(BROKEN) if number == place else binary, (PROBLEM,)) for number in range(count)]
+    failures = finds_broken.check(runs, ["memcheck"])
     assert {number: failure.status for number, failure in failures.items()} == {place: Status.OUT_OF_BOUNDS}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_configurations_after_one_that_breaks_the_process_are_checked_in_another(finds_broken, binary, end):
+    ends, broken = kernel_that(end), kernel_that(BROKEN)
+    runs = [(one, (PROBLEM, PROBLEM)) for one in (binary, ends, ends, broken, ends, binary)]
+    assert finds_broken.check(runs, ["racecheck"]).keys() == {3}
 
 
 def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, binary, monkeypatch):
@@ -96,12 +115,9 @@ def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, 
     assert len(found) == 2 * len(TOOLS) and max(found) <= len(TOOLS)
 
 
-@pytest.mark.parametrize(
-    "end", ['raise RuntimeError("launch failed")', "os.kill(os.getpid(), signal.SIGSEGV)"]
-)
+@pytest.mark.parametrize("end", ENDS)
 def test_what_it_finds_counts_when_the_error_breaks_the_child(stand_in, end):
-    kernel = f"import os, signal\n\ndef double(grid, block, x, n):\n    {end}\n"
-    broken = backend("fake").open_compiler(0).compile(kernel, ())
+    broken = kernel_that(end)
     words = "========= Invalid __global__ read of size 4 bytes"
     (failure,) = stand_in(words, 86).check([(broken, (PROBLEM, PROBLEM))], ["memcheck"]).values()
     assert failure.status is Status.OUT_OF_BOUNDS
