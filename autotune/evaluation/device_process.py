@@ -6,7 +6,6 @@ the process is handled by the worker.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import time
 from collections.abc import Callable
@@ -66,7 +65,7 @@ class DeviceState:
         self._address, self._wrong = setting.address, setting.wrong
         self._placed: dict[str, SharedBuffers] = {}
         self._programs: dict[str, Program] = {}
-        self._passed: set[str] = set()  # keys of binaries that were right on all their checks
+        self._passed: set[tuple[str, str]] = set()  # keys of items that were right on all their checks
         self._control: Control | None = None
         self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
         self._preparation = Preparation(setting.reference, setting.problems, setting.kept, setting.upcoming)
@@ -142,11 +141,11 @@ class DeviceState:
         problem may decide that it is hopeless.
         """
         checks = in_order(item.checks, self.device.info.kind)
-        return checks[:1] if _checks_key(item) in self._passed else checks
+        return checks[:1] if item.checks_key in self._passed else checks
 
     def note_passed(self, item: WorkItem) -> None:
         """Note that a configuration is right on all its checks."""
-        self._passed.add(_checks_key(item))
+        self._passed.add(item.checks_key)
 
     def program(self, binary: Binary, keep: bool = False) -> Program:
         """Load a binary; `keep` it loaded for configurations that run again and again."""
@@ -337,12 +336,6 @@ def run_for_results(
     with path.open("wb") as file:
         save_results(file, {one.array.name: one.values(0, one.count)[0] for one in compared})
     return None
-
-
-def _checks_key(item: WorkItem) -> str:
-    """Identifies a binary, what it is verified on before its problem, and the launches there."""
-    texts = (item.binary.sha256, *(check.identity_text for check in item.checks))
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def _refused(error: LaunchError) -> Failure:

@@ -32,6 +32,7 @@ from autotune.evaluation.work_item import (
     Scalar,
     StoredArray,
     WorkItem,
+    identity_of,
 )
 from autotune.space import Fill, Space, SpaceSpec
 from autotune.space.arguments import INPUTS
@@ -56,9 +57,8 @@ class KernelInstance:
 
     @cached_property
     def runs(self) -> str:
-        """Identifies the runs of the binary: launches, scalars and arrays of every problem."""
-        texts = "\n".join(item.identity_text for item in (*self.checks, self.problem))
-        return hashlib.sha256(texts.encode()).hexdigest()[:32]
+        """Identifies the runs of the binary on every problem."""
+        return identity_of((*self.checks, self.problem))
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
         """Outputs that it writes and nobody compares; all such outputs if none at all is compared."""

@@ -118,7 +118,7 @@ class Sanitizer:
     def _run(self, tool: str, runs: Sequence[Run], until_s: float) -> tuple[int, str, int]:
         """Return the sanitizer's exit code and output, and how many runs began; raises ChildTimeout.
 
-        None began where the tool does not work, or the device cannot be opened under it.
+        No run begins where the tool does not work, or the device cannot be opened under it.
         """
         deadline_s = min(time.perf_counter() + TIMEOUT_S, until_s)
         # racecheck's default report, of pairs of source lines, misses races

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -188,6 +189,12 @@ class ProblemInstance:
         return json.dumps([self.identity["problem"], arrays, *self._expected_identity.values()])
 
 
+def identity_of(problems: Iterable[ProblemInstance]) -> str:
+    """Identifies what a binary runs on these problems: launches, scalars and arrays."""
+    texts = "\n".join(problem.identity_text for problem in problems)
+    return hashlib.sha256(texts.encode()).hexdigest()[:32]
+
+
 @dataclass(frozen=True)
 class MeasurementPolicy:
     """How a configuration is timed, and when timing stops early.
@@ -272,6 +279,11 @@ class WorkItem:
     incumbent: Incumbent | None
     batch: int | None  # runs per sample, the same in a whole search; None: nothing has been timed yet
     floor_ms: float  # the time to move the work's bytes at the memory's bandwidth: no correct run is faster
+
+    @cached_property
+    def checks_key(self) -> tuple[str, str]:
+        """Items with the same key verify the same binary on the same checks."""
+        return self.binary.sha256, identity_of(self.checks)
 
     def alone(self) -> WorkItem | None:
         """The same item without a run of the incumbent beside it; None if it has none."""
