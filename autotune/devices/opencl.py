@@ -1,4 +1,4 @@
-"""OpenCL devices through pyopencl, among them the CPU with PoCL."""
+"""OpenCL devices through pyopencl, among them the CPU."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from autotune.devices.base import (
 )
 from autotune.devices.cpu_limits import cpu_limits
 from autotune.devices.opencl_arrays import CacheFlusher, ContentComparer, flush_bytes
+from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
 
@@ -45,7 +46,7 @@ class OpenCLCompiler:
     """
 
     def __init__(self, index: int) -> None:
-        self._device = _devices()[index]
+        self._device = opencl_devices()[index]
         self._context = cl.Context([self._device])
         device = self._device
         self._header = pocl_header(device.platform.version)
@@ -104,7 +105,7 @@ class OpenCLDevice(BasicDeviceMixin):
     """One OpenCL device with an in-order queue and profiling."""
 
     def __init__(self, index: int) -> None:
-        self._device = _devices()[index]
+        self._device = opencl_devices()[index]
         self.info = opencl_device(self._device)
         self._context = cl.Context([self._device])
         self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
@@ -226,7 +227,7 @@ def _passed(argument: Buffer | np.generic | LocalMemory) -> Buffer | np.generic:
 
 def list_devices() -> list[DeviceInfo]:
     """Every device of every OpenCL platform."""
-    found = [opencl_device(device) for device in _devices()]
+    found = [opencl_device(device) for device in opencl_devices()]
     return [replace(info, limits=cpu_limits()) if info.kind == "cpu" else info for info in found]
 
 
@@ -238,13 +239,6 @@ def open_device(index: int) -> OpenCLDevice:
 def open_compiler(index: int) -> OpenCLCompiler:
     """Open that device's compiler."""
     return OpenCLCompiler(index)
-
-
-def _devices() -> list[cl.Device]:
-    try:
-        return [device for platform in cl.get_platforms() for device in platform.get_devices()]
-    except cl.Error:  # no driver is installed
-        return []
 
 
 @contextmanager

@@ -14,15 +14,20 @@ def is_host_cpu(device: DeviceInfo) -> bool:
     """Whether a device is a CPU of this machine's name with as many cores; False where that is not known."""
     if device.kind != "cpu" or device.compute_units != os.cpu_count():
         return False
-    words = name_words(_name())
+    words = name_words(_property("model name"))  # OpenCL may add words in front
     return bool(words) and name_words(device.name)[-len(words) :] == words
 
 
-def _name() -> str:
-    """The name in Linux's list of CPUs, to which OpenCL adds words in front; empty elsewhere."""
+def cpu_vendor() -> str:
+    """The maker of this machine's CPU, such as AuthenticAMD; empty where Linux names none."""
+    return _property("vendor_id")
+
+
+def _property(name: str) -> str:
+    """A property of the first CPU in Linux's list; empty where there is none."""
     try:
         with open(_CPUS, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib loads slowly
             lines = (line.partition(":") for line in file)
-            return next((value.strip() for key, _, value in lines if key.strip() == "model name"), "")
+            return next((value.strip() for key, _, value in lines if key.strip() == name), "")
     except OSError:
         return ""

@@ -12,10 +12,14 @@ from typing import Any
 
 from autotune.core.records import DeviceInfo
 from autotune.errors import InputError
+from autotune.hardware.host_cpu import cpu_vendor
 from autotune.hardware.names import slug
 
 _OPENCL_CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
-_MAX_GROUP = 1024  # as on GPUs; PoCL allows more, but unrolls every work-item of a group
+_MAX_GROUP = 1024  # as on GPUs; CPUs allow more, but run the threads of a block one after the other
+_INTEL = "Intel(R) OpenCL"  # the platform of Intel's runtime, which also drives other makers' CPUs
+_WARPS = {"cl_khr_subgroup_shuffle_relative", "cl_intel_required_subgroup_size"}  # what portable.h needs
+_WARP_SIZE = 32  # of portable.h, wherever there are warps
 
 
 def identify(device: object) -> str | DeviceInfo | None:
@@ -81,23 +85,28 @@ def opencl_device(device: Any) -> DeviceInfo:
 
     is_cpu = bool(device.type & _OPENCL_CPU)
     name = _readable_name(device.name)
-    warp = 1 if is_cpu else getattr(device, "warp_size_nv", 32)
+    has_shuffle = _WARPS <= set(device.extensions.split())
+    warp = 1 if is_cpu else getattr(device, "warp_size_nv", _WARP_SIZE)
+    # a folder for each of a device's drivers: CUDA and OpenCL of a GPU, Intel's runtime and PoCL of a CPU
+    folder = f"{name} opencl"
+    if is_cpu:
+        folder = f"cpu {name} intel opencl" if device.platform.name == _INTEL else f"cpu {name}"
     return DeviceInfo(
         backend="opencl",
         name=name,
-        slug=slug(f"cpu {name}" if is_cpu else f"{name} opencl"),  # differs from the same GPU under CUDA
+        slug=slug(folder),
         kind="cpu" if is_cpu else "gpu",
-        vendor=device.vendor.strip(),
+        vendor=(is_cpu and cpu_vendor()) or device.vendor.strip(),
         architecture=platform.machine() if is_cpu else name,
         compute_units=device.max_compute_units,
-        warp_size=warp,
+        warp_size=_WARP_SIZE if has_shuffle else warp,
         max_threads_per_block=min(device.max_work_group_size, _MAX_GROUP),
         shared_bytes_per_block=device.local_mem_size,
         registers_per_block=None,
         memory_bytes=_host_memory_bytes() if is_cpu else device.global_mem_size,
         memory_bandwidth_bytes_per_s=None,
         cache_bytes=device.global_mem_cache_size,
-        has_shuffle=False,  # sub-groups are optional in OpenCL and absent from PoCL's CPU device
+        has_shuffle=has_shuffle,
         driver=device.driver_version.strip(),
         runtime=device.platform.version.strip(),
     )

@@ -15,6 +15,7 @@ from autotune.core.launch_plan import needs_cuda
 from autotune.core.trials import Binary
 from autotune.devices.element_types import numpy_dtype
 from autotune.devices.opencl import build_log, kernels_by_name
+from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make, Repeat, native_name
@@ -126,8 +127,7 @@ def call_on_cpu(
 @cache
 def _cpu_queue() -> cl.CommandQueue:
     """A queue on the first CPU; raises InputError if there is none."""
-    devices = (device for platform in cl.get_platforms() for device in platform.get_devices())
-    for device in devices:
+    for device in opencl_devices():
         if device.type & cl.device_type.CPU:
             return cl.CommandQueue(cl.Context([device]))
     raise InputError(

@@ -1,0 +1,94 @@
+"""The OpenCL devices of this machine: the CPU through Intel's runtime, which pip installs, and the drivers' own.
+
+Intel's wheel registers its library under a path that does not exist. The loader in pyopencl's wheel also reads
+the folder `.libs` in PYOPENCL_HOME when it is first asked for platforms; so it is shown one there with the
+library's real path. The system's platforms and the variables of the user stay as they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyopencl as cl
+
+PACKAGE = "intel-opencl-rt"
+_LIBRARY = "libintelocl.so"  # the wheel's other driver emulates an FPGA
+_PLATFORM = "Intel(R) OpenCL"
+_HOME = "PYOPENCL_HOME"
+
+
+def opencl_devices() -> list[cl.Device]:
+    """List all OpenCL devices as pyopencl's objects, the CPU of Intel's runtime first.
+
+    A program that makes a context of its own before it calls autotune takes its device from here: pyopencl
+    alone does not find the runtime that autotune installs.
+    """
+    _register()
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # no driver is installed
+        return []
+    devices = [device for platform in platforms for device in _devices(platform)]
+    return sorted(devices, key=lambda device: not is_intel_cpu(device))
+
+
+def is_intel_cpu(device: cl.Device) -> bool:
+    """Whether Intel's runtime for CPUs drives a device."""
+    return bool(device.type & cl.device_type.CPU) and device.platform.name == _PLATFORM
+
+
+def runtime_fault() -> str:
+    """Say why Intel's runtime cannot be loaded; empty if it can, or is not installed."""
+    library = _library()
+    if library is None:
+        return ""
+    try:
+        ctypes.CDLL(str(library))
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+@cache
+def _register() -> None:
+    """Have the loader read Intel's library; without effect in a program that has asked for platforms before."""
+    library = _library()
+    if library is None:
+        return
+    before = os.environ[_HOME]  # pyopencl sets it
+    own = Path(before, ".libs")
+    with TemporaryDirectory(prefix="autotune-opencl-") as home:
+        shown = Path(home, ".libs")
+        shown.mkdir()
+        (shown / "autotune.icd").write_text(f"{library}\n")
+        for vendor in own.glob("*.icd"):  # of other wheels, which name a library beside them
+            (shown / vendor.name).write_text(f"{own / vendor.read_text().strip()}\n")
+        os.environ[_HOME] = home
+        try:
+            cl.get_platforms()
+        except cl.Error:  # the library cannot be loaded, and there is no other
+            pass
+        finally:
+            os.environ[_HOME] = before
+
+
+def _library() -> Path | None:
+    """The driver's library among the files of Intel's package; None where that is not installed."""
+    try:
+        found = [file for file in files(PACKAGE) or () if file.name == _LIBRARY]
+    except PackageNotFoundError:
+        return None
+    return Path(str(found[0].locate())).resolve() if found else None
+
+
+def _devices(platform: cl.Platform) -> list[cl.Device]:
+    """The devices of a platform; none where its driver finds none or fails."""
+    try:
+        return list(platform.get_devices())
+    except cl.Error:
+        return []
