@@ -14,6 +14,7 @@
  * Everything is right for any number of rows and columns: a block at the edge, and every block of a matrix whose
  * rows do not start at multiples of a vector, loads element by element.
  */
+#define WARPS (ROW_SUMS == ROW_SUMS_SHUFFLE)
 #include "portable.h"
 
 typedef VECTOR(DTYPE, VECTOR_WIDTH) vector_t;

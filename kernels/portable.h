@@ -21,9 +21,10 @@
  *               threads, GRID_EXTENT(x) in blocks
  *   order       BARRIER() for the threads of a block; MEMORY_FENCE(): other blocks see what was written
  *               before it no later than what is written after it, if they read it as volatile
- *   warps       WARP_SIZE, WARP_BARRIER(), SHUFFLE_DOWN(value, distance), for all threads of a warp.
- *               OpenCL C 1.2 has no warps: there a warp is one thread, its barrier is nothing, and what
- *               needs more is kept out by the space (device.has_shuffle)
+ *   warps       WARP_SIZE, WARP_BARRIER(), SHUFFLE_DOWN(value, distance), for all threads of a warp. In OpenCL
+ *               a source has warps if it defines WARPS as 1 before it includes this file, and the device has
+ *               sub-groups of 32 with shuffles (device.has_shuffle). Else a warp is one thread, its barrier is
+ *               nothing, and the space keeps out what needs more
  *   atomics     ATOMIC_ADD(pointer, value) for int, unsigned int and float; gives the old value
  *   loads       LOAD_READ_ONLY(pointer) by the read-only path, LOAD_STREAMING(pointer) for data that is
  *               used once; plain loads in OpenCL
@@ -95,7 +96,17 @@
 
 #ifdef __OPENCL_VERSION__ /* ------------------------------------------------------------ OpenCL C */
 
+#if WARPS && defined(cl_khr_subgroup_shuffle_relative) && defined(cl_intel_required_subgroup_size)
+#define HAS_WARPS 1
+#else
+#define HAS_WARPS 0
+#endif
+
+#if HAS_WARPS
+#define KERNEL __attribute__((intel_reqd_sub_group_size(WARP_SIZE))) __kernel void
+#else
 #define KERNEL __kernel void
+#endif
 #define KERNEL_BLOCK(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 #define KERNEL_RESIDENT_BLOCK(x, y, z, blocks) KERNEL_BLOCK(x, y, z)
 /* PoCL 3 goes wrong where a function with barriers is called twice and stays a function. */
@@ -118,9 +129,16 @@
 
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define MEMORY_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#if HAS_WARPS
+#undef get_local_id /* under another schedule threads keep their places, which decide who shuffles with whom */
+#define WARP_SIZE 32
+#define WARP_BARRIER() sub_group_barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define SHUFFLE_DOWN(value, distance) sub_group_shuffle_down(value, distance)
+#else
 #define WARP_SIZE 1
 #define WARP_BARRIER()
 #define SHUFFLE_DOWN(value, distance) (value)
+#endif
 
 #define FAST_RECIPROCAL(x) native_recip((float)(x))
 #define FAST_SINE(x) native_sin((float)(x))

@@ -7,8 +7,8 @@
  *               ATOMIC_ADD, ATOMIC_MIN and ATOMIC_MAX (pointer, value) for int, unsigned int, long, unsigned long,
  *               float and double; ATOMIC_AND and ATOMIC_OR for the four integer types.
  *               A minimum of floats is undefined where one of them is NaN
- *   warps       SHUFFLE_UP(value, distance) and SHUFFLE_XOR(value, mask), for all threads of a warp. In OpenCL C 1.2
- *               a warp is one thread, and they give its own value
+ *   warps       SHUFFLE_UP(value, distance) and SHUFFLE_XOR(value, mask), for all threads of a warp. In OpenCL
+ *               without warps (see portable.h) they give the thread's own value
  *
  * long has 64 bits. In OpenCL, 64-bit types need the extension cl_khr_int64_base_atomics, and double needs
  * cl_khr_fp64 as well; a device without them has no such overload.
@@ -50,8 +50,13 @@
 
 #ifdef __OPENCL_VERSION__ /* ------------------------------------------------------------ OpenCL C */
 
+#if HAS_WARPS
+#define SHUFFLE_UP(value, distance) sub_group_shuffle_up(value, distance)
+#define SHUFFLE_XOR(value, mask) sub_group_shuffle_xor(value, mask)
+#else
 #define SHUFFLE_UP(value, distance) (value)
 #define SHUFFLE_XOR(value, mask) (value)
+#endif
 
 #define DEFINE_INTEGERS(space, type)                                                                     \
     DEFINE_DIRECT(add, space, type, type, atomic_add)                                                    \

@@ -11,6 +11,7 @@
  * Indices are 64 bits wide, so memory is the only limit to n. Everything is right for any n >= 1 and any
  * BLOCK_SIZE up to 1024, except that shuffles and the unrolled last warp need blocks of whole warps.
  */
+#define WARPS (USE_SHUFFLE || TREE == TREE_LAST_WARP)
 #include "portable.h"
 #include "variants.h"
 

@@ -52,6 +52,7 @@ _OWN_PAIRS = re.compile(
 )
 _PAIRS_HEADER = "#ifndef __OPENCL_VERSION__\n#include <cuda_fp16.h>\n#endif\n"
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*$', re.MULTILINE)
+_PORTABLE = ("portable.h", "portable_reduce.h")
 _KEEPS_ORDER = re.compile(r"cluster|sub_group|grid_group")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
 _GUARD = re.compile(
@@ -260,9 +261,13 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
 def perturbed(text: str, seed: int) -> str:
     """The rendered text of a CUDA or OpenCL source, with blocks and threads in another order: see perturb.h.
 
-    Threads and blocks keep their places, and only wait, in a source whose threads form groups by them.
+    Threads and blocks keep their places, and only wait, in a source whose threads form groups by them; what
+    `portable.h` makes of its words is its own business.
     """
-    order = int(_KEEPS_ORDER.search(text) is None)
+    own_words = text
+    for name in _PORTABLE:
+        own_words = own_words.replace(_own_header(name), "")
+    order = int(_KEEPS_ORDER.search(own_words) is None)
     head = f"#define AUTOTUNE_PERTURB {seed}\n#define AUTOTUNE_PERTURB_ORDER {order}\n"
     return head + _own_header("perturb.h") + text
 
