@@ -51,7 +51,7 @@ FIRST_CALL = {
         "load_kernel('matadd')(x, x, cupy.empty_like(x)); cupy.cuda.Device().synchronize()",
     ),
     "pyopencl": (
-        "import pyopencl.array as ca; q = pyopencl.CommandQueue(pyopencl.create_some_context(False))\n"
+        "import pyopencl.array as ca; c = pyopencl.create_some_context(False); q = pyopencl.CommandQueue(c)\n"
         "x = ca.zeros(q, (64, 64), 'f4'); q.finish()",
         "load_kernel('matadd')(x, x, ca.empty_like(x)); q.finish()",
     ),
@@ -143,11 +143,12 @@ def cuda_core_calls() -> Iterator[Contender]:
 def pyopencl_calls() -> Iterator[Contender]:
     """A hand-written launch of pyopencl, and tuned ones on its arrays."""
     cl, arrays = importlib.import_module("pyopencl"), importlib.import_module("pyopencl.array")
-    queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+    context = cl.create_some_context(interactive=False)
+    queue = cl.CommandQueue(context)
     x, y, z = (arrays.zeros(queue, (ROWS, ROWS), "f4") for _ in range(3))
     text = "kernel void add(global const float *a, global const float *b, global float *c)"
     body = "{ const size_t i = get_global_id(0); c[i] = a[i] + b[i]; }"
-    raw = cl.Kernel(cl.Program(queue.context, text + body).build(), "add")
+    raw = cl.Kernel(cl.Program(context, text + body).build(), "add")
     kernel = load_kernel("matadd")
     data = x.data, y.data, z.data
     yield Contender("kernel, pyopencl", lambda: raw(queue, (ROWS * ROWS,), (64,), *data), queue.finish)

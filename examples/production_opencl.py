@@ -13,7 +13,8 @@ import pyopencl.array as cl_array
 from autotune import best_config, load_kernel
 
 n = 1_000_000
-queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+context = cl.create_some_context(interactive=False)  # is kept: a queue of Intel's runtime does not keep it
+queue = cl.CommandQueue(context)
 numbers = np.random.default_rng(0).integers(-100, 101, n).astype(np.float32)  # every sum of them is exact
 
 reduce = load_kernel("reduce")  # the device, the sizes and the element type follow the arrays

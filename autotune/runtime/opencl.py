@@ -106,7 +106,7 @@ def call_on_cpu(
     for name, array in outputs.items():
         if not array.flags.writeable:
             raise InputError(f"{kernel.kernel}: {name}: the kernel writes it, but the array is read-only")
-    queue = _cpu_queue()
+    queue, _ = _cpu_queue()
     there: dict[str, Any] = {}
     for name, array in arrays.items():
         if array.dtype.hasobject:
@@ -125,11 +125,12 @@ def call_on_cpu(
 
 
 @cache
-def _cpu_queue() -> cl.CommandQueue:
-    """A queue on the first CPU; raises InputError if there is none."""
+def _cpu_queue() -> tuple[cl.CommandQueue, cl.Context]:
+    """A queue on the first CPU with its context, which it does not keep; raises InputError without a CPU."""
     for device in opencl_devices():
         if device.type & cl.device_type.CPU:
-            return cl.CommandQueue(cl.Context([device]))
+            context = cl.Context([device])
+            return cl.CommandQueue(context), context
     raise InputError(
         "numpy arrays run on the CPU, and OpenCL shows none (`autotune doctor` says why); for a GPU, pass "
         "cupy.asarray(x) or torch.as_tensor(x, device='cuda')"
@@ -137,13 +138,17 @@ def _cpu_queue() -> cl.CommandQueue:
 
 
 class OpenCLLauncher:
-    """One command queue."""
+    """One command queue.
+
+    In Intel's runtime neither a queue nor a program keeps its context: whoever keeps one of these keeps the
+    context, too.
+    """
 
     dialect = "opencl"
 
     def __init__(self, queue: cl.CommandQueue) -> None:
         self.device = opencl_device(queue.device)
-        self.place: object = (queue.context.int_ptr, queue.device.int_ptr)
+        self.place: object = (queue.context, queue.device)  # equal if their handles are
         self._queue = queue
         self.queue: Hashable = queue
 
@@ -188,7 +193,7 @@ class _Prepared:
     def __init__(
         self, queue: cl.CommandQueue, program: cl.Program, plan: CallPlan, workspace: Workspace
     ) -> None:
-        self._queue, self._lock = queue, workspace.lock
+        self._queue, self._context, self._lock = queue, queue.context, workspace.lock
         self._values = values = dict[str, Any](plan.scalars)  # a kernel does not keep its arguments alive
         values |= {name: cl.LocalMemory(size_bytes) for name, size_bytes in plan.local.items()}
         for array in plan.hidden:

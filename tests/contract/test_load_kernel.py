@@ -45,8 +45,13 @@ KERNEL add(GLOBAL const DTYPE *part, GLOBAL DTYPE *out, int m, int n)
 
 
 @pytest.fixture(scope="module")
-def queue():
-    return cl.CommandQueue(cl.create_some_context(interactive=False))
+def context():
+    return cl.create_some_context(interactive=False)
+
+
+@pytest.fixture(scope="module")
+def queue(context):
+    return cl.CommandQueue(context)
 
 
 @pytest.fixture
@@ -202,7 +207,8 @@ def test_what_does_not_fit_is_said_before_anything_is_launched(rows, queue):
 
 def test_memory_of_another_context_and_images_are_refused(rows, queue):
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
-    other = cl.CommandQueue(cl.Context([queue.device]))
+    context = cl.Context([queue.device])
+    other = cl.CommandQueue(context)
     kernel = load_kernel("rows")
     kernel(x, out)  # a call that fits comes first: others must not be taken for it
     with pytest.raises(InputError, match="rows: out and x are on different devices or of different contexts"):

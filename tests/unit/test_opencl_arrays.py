@@ -86,7 +86,8 @@ def test_large_arrays_are_compared_on_the_device(dtype, inside):
 
 
 def test_small_arrays_and_structures_are_left_to_the_host():
-    comparer = ContentComparer(cl.CommandQueue(cl.create_some_context(interactive=False)))
+    context = cl.create_some_context(interactive=False)
+    comparer = ContentComparer(cl.CommandQueue(context))
     assert not comparer.agree(ArrayComparison(None, None, "float32", MIN_COMPARED_BYTES // 4 - 1))
     assert not comparer.agree(ArrayComparison(None, None, "uint8", 2**30, struct="struct {float x; int y;}"))
     assert not comparer.agree(ArrayComparison(None, None, "complex64", 2**30))
