@@ -25,6 +25,7 @@ __all__ = [
     "best_config",
     "include_dir",
     "load_kernel",
+    "opencl_devices",
     "read_trials",
     "tune",
 ]
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from autotune.api.tune import tune
     from autotune.compilers.kernel_source import include_dir
     from autotune.core.records import Argument, Config, DeviceInfo, Launch, Match, Tier
+    from autotune.devices.opencl_platforms import opencl_devices
     from autotune.errors import AutotuneError, CacheError, InputError, NoConfig
     from autotune.runtime.call_maker import StaleWarning
     from autotune.runtime.loaded_kernel import LoadedKernel, load_kernel
@@ -55,6 +57,7 @@ _MODULES = {
     "serving.lookup": ("best_config",),
     "core.records": ("Argument", "Config", "DeviceInfo", "Launch", "Match", "Tier"),
     "compilers.kernel_source": ("include_dir",),
+    "devices.opencl_platforms": ("opencl_devices",),
 }
 
 

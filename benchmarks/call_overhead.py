@@ -29,7 +29,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autotune import StaleWarning, load_kernel
+from autotune import StaleWarning, load_kernel, opencl_devices
 
 ROWS = 64
 ELEMENTS = 2**20
@@ -51,7 +51,8 @@ FIRST_CALL = {
         "load_kernel('matadd')(x, x, cupy.empty_like(x)); cupy.cuda.Device().synchronize()",
     ),
     "pyopencl": (
-        "import pyopencl.array as ca; c = pyopencl.create_some_context(False); q = pyopencl.CommandQueue(c)\n"
+        "import pyopencl.array as ca; from autotune import opencl_devices\n"
+        "c = pyopencl.Context(opencl_devices()[:1]); q = pyopencl.CommandQueue(c)\n"
         "x = ca.zeros(q, (64, 64), 'f4'); q.finish()",
         "load_kernel('matadd')(x, x, ca.empty_like(x)); q.finish()",
     ),
@@ -143,7 +144,7 @@ def cuda_core_calls() -> Iterator[Contender]:
 def pyopencl_calls() -> Iterator[Contender]:
     """A hand-written launch of pyopencl, and tuned ones on its arrays."""
     cl, arrays = importlib.import_module("pyopencl"), importlib.import_module("pyopencl.array")
-    context = cl.create_some_context(interactive=False)
+    context = cl.Context(opencl_devices()[:1])
     queue = cl.CommandQueue(context)
     x, y, z = (arrays.zeros(queue, (ROWS, ROWS), "f4") for _ in range(3))
     text = "kernel void add(global const float *a, global const float *b, global float *c)"

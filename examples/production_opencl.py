@@ -10,10 +10,10 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
 
-from autotune import best_config, load_kernel
+from autotune import best_config, load_kernel, opencl_devices
 
 n = 1_000_000
-context = cl.create_some_context(interactive=False)  # is kept: a queue of Intel's runtime does not keep it
+context = cl.Context(opencl_devices()[:1])  # is kept: a queue of Intel's runtime does not keep it
 queue = cl.CommandQueue(context)
 numbers = np.random.default_rng(0).integers(-100, 101, n).astype(np.float32)  # every sum of them is exact
 

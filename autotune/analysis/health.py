@@ -14,7 +14,8 @@ from autotune.compilers.base import cuda_compiler
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.records import DeviceInfo
 from autotune.core.text import count_text
-from autotune.devices import BACKENDS, Address, backend
+from autotune.devices import BACKENDS, CPU_ADVICE, Address, backend
+from autotune.devices.trial_kernel import device_fault
 from autotune.errors import AutotuneError, MissingExtra, WriteError
 from autotune.evaluation.sanitizer import find_sanitizer
 from autotune.hardware.cuda_driver import driver_version
@@ -46,7 +47,7 @@ class HealthFinding:
 def examine(
     devices: Sequence[tuple[Address, DeviceInfo]], cache: Path | None, runs: Path
 ) -> list[HealthFinding]:
-    """Look at everything that a search depends on.
+    """Look at everything that a search depends on; runs a small kernel on each device.
 
     Args:
         devices: Those that were found.
@@ -64,25 +65,45 @@ def examine(
 
 
 def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
-    found = {address.backend for address, _ in devices}
+    works = False
     for name, entry in BACKENDS.items():
+        if name == "fake":
+            continue
         try:
             backend(name)
         except MissingExtra as error:
-            found.discard(name)  # GPUs are listed through the driver alone
             yield HealthFinding(name, State.WARNING, "not available", str(error))
             continue
-        for address, device in devices:
-            if address.backend == name != "fake":
-                yield HealthFinding(str(address), State.GOOD, f"{device.name}, {device.runtime.strip()}")
-        if name not in found:
+        if name == "opencl" and (fault := _runtime_fault()):
+            advice = "install it again, with what it needs: pip install intel-opencl-rt intel-cmplr-lib-rt"
+            yield HealthFinding(name, State.WARNING, f"Intel's runtime cannot be loaded: {fault}", advice)
+        own = [(address, device) for address, device in devices if address.backend == name]
+        for address, device in own:
+            finding = _tried(address, device)
+            works |= finding.state is State.GOOD
+            yield finding
+        if not own:
             driver = driver_version()
             reason = f"no device, NVIDIA driver {driver}" if entry.dialect == "cuda" else "no device"
             yield HealthFinding(name, State.WARNING, reason, "install or load the driver of the device")
-    if not found - {"fake"}:
-        yield HealthFinding(
-            "devices", State.PROBLEM, "none to tune for", "pip install pocl-binary-distribution"
-        )
+    if not works:
+        yield HealthFinding("devices", State.PROBLEM, "none that works", CPU_ADVICE)
+
+
+def _tried(address: Address, device: DeviceInfo) -> HealthFinding:
+    """Run a small kernel on a device."""
+    detail = f"{device.name}, {device.runtime.strip()}"
+    if fault := device_fault(address):
+        advice = "update its driver, or name another device with --device"
+        return HealthFinding(str(address), State.WARNING, f"{detail}: cannot run a kernel: {fault}", advice)
+    return HealthFinding(str(address), State.GOOD, detail)
+
+
+def _runtime_fault() -> str:
+    """Why the CPU runtime that comes with autotune cannot be loaded; empty if it can."""
+    from autotune.devices.opencl_platforms import runtime_fault  # loads pyopencl
+
+    return runtime_fault()
 
 
 def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import platform
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import find_spec
@@ -44,6 +45,13 @@ class Address:
     def __str__(self) -> str:
         return f"{self.backend}:{self.index}"
 
+
+# How to get the CPU as a device: there is no wheel of a runtime for other processors
+CPU_ADVICE = (
+    "install Intel's runtime for CPUs: pip install intel-opencl-rt intel-cmplr-lib-rt"
+    if platform.machine() == "x86_64"
+    else f"install PoCL: no wheel has a CPU runtime for {platform.machine()}, Debian's package is pocl-opencl-icd"
+)
 
 BACKENDS = {
     "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.core", "cuda"),
@@ -134,7 +142,7 @@ def choose(
     if text is None:
         real = [item for item in devices if item[0].backend != "fake"]
         if not real:
-            raise InputError("no device found; `autotune devices` lists what each backend sees")
+            raise InputError(f"no device found; for one, {CPU_ADVICE}")
         return min(real, key=lambda item: item[1].kind != "gpu")
     name = text.strip().lower()
     for address, info in devices:

@@ -5,12 +5,14 @@ A driver takes long to load: a command begins the listing before it reads files 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from autotune.core.records import DeviceInfo
 from autotune.devices import BACKENDS, COLD, Address, choose, cold_environment, list_devices
+from autotune.devices.trial_kernel import device_fault
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
@@ -107,17 +109,43 @@ def find_device(
     """Find a device of this machine.
 
     Args:
-        device: As `--device`; None takes the first GPU, else the CPU.
+        device: As `--device`; None takes the first GPU that works, else the first CPU.
         others: Further names that an error message lists.
         listing: That of `listing_for(device)`, if it was begun already.
+
+    Raises:
+        InputError: There is no such device.
+        SetupError: None of the machine's devices works.
     """
     listing = listing or listing_for(device)
     found = listing.devices()
     if not listing.is_complete:
         with suppress(InputError):
-            return choose(device, found)
+            return _working(device, found)
         found = find_devices()
-    return choose(device, found, others)
+    return _working(device, found, others)
+
+
+def _working(device: str | None, found: Found, others: Iterable[str] = ()) -> tuple[Address, DeviceInfo]:
+    """Choose a device; without a name, skip those of OpenCL that cannot run a kernel, and warn of them.
+
+    NVIDIA's GPUs are not tried: that takes a second, and a search on the CPU is not what their owners want.
+    """
+    faults: list[str] = []
+    while True:
+        try:
+            address, info = choose(device, found, others)
+        except InputError:
+            if not faults:
+                raise
+            raise SetupError(f"no device works: {'; '.join(faults)}") from None
+        if device is not None or address.backend != "opencl" or not (fault := device_fault(address)):
+            break
+        faults.append(f"{address} ({info.name}, {info.runtime}): {fault}")
+        found = [other for other in found if other[0] != address]
+    for text in faults:
+        warnings.warn(f"not used, because it cannot run a kernel: {text}", stacklevel=3)
+    return address, info
 
 
 def _backend_of(device: str | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pyopencl as cl
 
-from autotune.compilers.pocl_header import GUARD, pocl_header
+from autotune.compilers.elf import read_sections, read_symbols
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
@@ -34,22 +35,23 @@ from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
 
 POCL = "Portable Computing Language"  # its platform's name
+_MACHINE_CODE, _KERNELS = ".ocl.obj", ".ocl.meta"  # sections of Intel's binaries
+_NOISE = re.compile(  # in Intel's logs
+    r'(Compilation|Linking|Device build) (started|done)|Options used|Reload Program|remark: |Kernel "|Done\.'
+)
 
 
 class OpenCLCompiler:
     """Builds programs for one device with the driver's compiler.
 
-    PoCL first compiles a source with those built-in functions that it names, which is faster and gives the
-    same machine code. If that fails, it compiles the source as it is, with all of them. Its binaries are
-    compiled objects: those of built programs also hold machine code for any block, which takes most of the
-    time, and PoCL makes machine code for the block of a launch when it first runs.
+    PoCL's binaries are compiled objects: those of built programs also hold machine code for any block, which
+    takes most of the time, and PoCL makes machine code for the block of a launch when it first runs.
     """
 
     def __init__(self, index: int) -> None:
         self._device = opencl_devices()[index]
         self._context = cl.Context([self._device])
         device = self._device
-        self._header = pocl_header(device.platform.version)
         self._makes_objects = device.platform.name == POCL
         self.identity = " ".join(
             (device.name, device.version, device.platform.version, device.driver_version)
@@ -57,23 +59,16 @@ class OpenCLCompiler:
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Build one program; raises CompileError with the build log."""
+        build = self._object if self._makes_objects else self._program
         began = time.perf_counter()
-        data, log = self._built(source, ["-cl-std=CL1.2", *options])
+        data, log = build(source, ["-cl-std=CL1.2", *options])
         elapsed_ms = (time.perf_counter() - began) * 1e3
-        return Binary(data, hashlib.sha256(data).hexdigest(), log, elapsed_ms)
-
-    def _built(self, source: str, options: list[str]) -> tuple[bytes, str]:
-        """The binary of a source, and its log."""
-        run = self._object if self._makes_objects else self._program
-        if self._header is not None:
-            with suppress(CompileError):
-                return run(self._header.prepended(source, options), [*options, f"-D{GUARD}"])
-        return run(source, options)
+        return Binary(data, _content_sha256(data), log, elapsed_ms)
 
     def _program(self, source: str, options: list[str]) -> tuple[bytes, str]:
         """A built program."""
         try:
-            program = cl.Program(self._context, source).build(options)
+            program = built(cl.Program(self._context, source), options)
         except cl.RuntimeError as error:
             raise CompileError(build_log(str(error))) from None
         return self._content(program)
@@ -98,7 +93,7 @@ class OpenCLCompiler:
 
     def _log(self, program: cl.Program) -> str:
         log: str = program.get_build_info(self._device, cl.program_build_info.LOG)
-        return log.strip()
+        return "\n".join(line for line in log.splitlines() if not _NOISE.match(line)).strip()
 
 
 class OpenCLDevice(BasicDeviceMixin):
@@ -167,7 +162,7 @@ class OpenCLDevice(BasicDeviceMixin):
             if kind == cl.program_binary_type.COMPILED_OBJECT:
                 program = cl.link_program(self._context, [program])
             else:
-                program.build()
+                built(program)
             return kernels_by_name(program)
         except cl.Error as error:
             raise LaunchError(f"the driver refuses the binary: {error}") from None
@@ -252,12 +247,35 @@ def _memory(size_bytes: int) -> Iterator[None]:
         raise
 
 
+def _content_sha256(data: bytes) -> str:
+    """What tells binaries apart: the machine code of Intel's runtime, else all bytes.
+
+    Intel's binaries also hold the number of the program among those of the process, so they always differ.
+    """
+    parts: list[object] = [data]
+    with suppress(ValueError, KeyError):
+        outer = {section.name: section.content for section in read_sections(data)}
+        inner = read_sections(outer[_MACHINE_CODE])
+        parts = [outer[_KERNELS], *read_symbols(inner)]
+        parts += [(part.name, part.content) for part in inner if part.name not in (".symtab", ".strtab")]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
 def kernels_by_name(program: cl.Program) -> dict[str, cl.Kernel]:
     """The kernels of a built program by their names in the source.
 
     PoCL puts `_cl_` before a kernel's name that is also one of OpenCL's functions, such as `step`.
     """
     return {kernel.function_name.removeprefix("_cl_"): kernel for kernel in program.all_kernels()}
+
+
+def built(
+    program: cl.Program, options: Sequence[str] = (), devices: Sequence[cl.Device] | None = None
+) -> cl.Program:
+    """Build a program, without pyopencl's warning that there is a log: Intel's runtime always writes one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        return program.build(list(options), devices)
 
 
 def build_log(text: str) -> str:

@@ -7,6 +7,9 @@ import os
 from autotune.core.records import DeviceInfo
 from autotune.hardware.names import name_words
 
+INTEL_SLUG = (
+    "-intel-opencl"  # the end of a CPU's slug under Intel's runtime; under PoCL it has none of its own
+)
 _CPUS = "/proc/cpuinfo"
 
 

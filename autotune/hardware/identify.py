@@ -12,7 +12,7 @@ from typing import Any
 
 from autotune.core.records import DeviceInfo
 from autotune.errors import InputError
-from autotune.hardware.host_cpu import cpu_vendor
+from autotune.hardware.host_cpu import INTEL_SLUG, cpu_vendor
 from autotune.hardware.names import slug
 
 _OPENCL_CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
@@ -87,14 +87,14 @@ def opencl_device(device: Any) -> DeviceInfo:
     name = _readable_name(device.name)
     has_shuffle = _WARPS <= set(device.extensions.split())
     warp = 1 if is_cpu else getattr(device, "warp_size_nv", _WARP_SIZE)
-    # a folder for each of a device's drivers: CUDA and OpenCL of a GPU, Intel's runtime and PoCL of a CPU
-    folder = f"{name} opencl"
-    if is_cpu:
-        folder = f"cpu {name} intel opencl" if device.platform.name == _INTEL else f"cpu {name}"
+    is_intel = is_cpu and device.platform.name == _INTEL
+    # a folder for each driver of a device: CUDA and OpenCL of a GPU, PoCL and Intel's runtime of a CPU
+    folder = slug(f"cpu {name}" if is_cpu else f"{name} opencl") + (INTEL_SLUG if is_intel else "")
+    runtime = device.platform.version.strip()
     return DeviceInfo(
         backend="opencl",
         name=name,
-        slug=slug(folder),
+        slug=folder,
         kind="cpu" if is_cpu else "gpu",
         vendor=(is_cpu and cpu_vendor()) or device.vendor.strip(),
         architecture=platform.machine() if is_cpu else name,
@@ -108,7 +108,7 @@ def opencl_device(device: Any) -> DeviceInfo:
         cache_bytes=device.global_mem_cache_size,
         has_shuffle=has_shuffle,
         driver=device.driver_version.strip(),
-        runtime=device.platform.version.strip(),
+        runtime=f"Intel {runtime}" if is_intel else runtime,  # whose version names no maker
     )
 
 

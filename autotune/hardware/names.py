@@ -151,10 +151,16 @@ def gpu_architectures(names: str) -> list[Architecture]:
 
 @lru_cache(maxsize=1024)
 def traits_of(device: DeviceInfo) -> Traits:
-    """The traits of a description; OpenCL reports no architecture of a GPU, so its name implies it."""
+    """The traits of a description, as far as possible by the name.
+
+    OpenCL reports no architecture of a GPU. A CPU's counts as its model: two of the same instruction set may
+    have little in common, and a runtime may report its own maker instead of the CPU's.
+    """
+    if device.kind == "cpu":
+        return Traits("cpu", _vendor(device.name) or _vendor(device.vendor), canonical(device.name))
     vendor = _vendor(device.vendor) or _vendor(device.name) or device.vendor.lower()
     architecture = device.architecture
-    if device.kind == "gpu" and architecture == device.name:
+    if architecture == device.name:
         architecture = traits_of_name(device.name).architecture or architecture
     return Traits(device.kind, vendor, architecture)
 

@@ -14,7 +14,7 @@ from autotune.compilers.base import driver_compiler
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.trials import Binary
 from autotune.devices.element_types import numpy_dtype
-from autotune.devices.opencl import build_log, kernels_by_name
+from autotune.devices.opencl import build_log, built, kernels_by_name
 from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
@@ -160,7 +160,7 @@ class OpenCLLauncher:
         """Build for the queue's device; kernels of OpenCL C have one name."""
         try:
             program = cl.Program(self._queue.context, source)
-            return program.build(options=["-cl-std=CL1.2", *options], devices=[self._queue.device])
+            return built(program, ["-cl-std=CL1.2", *options], [self._queue.device])
         except cl.Error as error:
             is_portable = kind in ("", "nvrtc")
             log = build_log(str(error)) if is_portable else f"needs an NVIDIA GPU: it is compiled with {kind}"

@@ -228,13 +228,20 @@ class _LookUp:
 
     @cached_property
     def _host_cpu(self) -> str | None:
-        """The folder of this machine's CPU, if any cache has results of the kernel for it."""
-        from autotune.hardware.host_cpu import is_host_cpu  # only without a device and without a GPU
+        """The folder of this machine's CPU, if any cache has results of the kernel for it.
+
+        Results with the runtime that comes with autotune come first: those with another are another device's.
+        """
+        from autotune.hardware.host_cpu import (
+            INTEL_SLUG,
+            is_host_cpu,
+        )  # only without a device and without a GPU
 
         for root in self._roots:
-            for folder in self._reader.folders(root, self._query.kernel):
-                if is_host_cpu(self._reader.device(root, folder)):
-                    return folder
+            folders = self._reader.folders(root, self._query.kernel)
+            own = [folder for folder in folders if is_host_cpu(self._reader.device(root, folder))]
+            if own:
+                return max(own, key=lambda folder: folder.endswith(INTEL_SLUG))
         return None
 
     def _result_of_others(self) -> Best | None:
@@ -309,13 +316,16 @@ class _LookUp:
 def _is_device(known: DeviceInfo, query: Query) -> bool:
     """Whether a device of the cache is that of the query, by slug or full name.
 
-    Two CPUs of one name may differ in their number of cores: a cloud gives one name to many.
+    Two CPUs of one name may differ in their number of cores: a cloud gives one name to many. And one CPU is
+    two devices under two runtimes, whose slugs differ.
     """
     given = query.given
     if given is None:
         is_named = known.slug == query.slug
     elif known.architecture != given.architecture or _cores(known) != _cores(given):
         return False
+    elif given.kind == "cpu":
+        return known.slug == given.slug
     else:
         is_named = known.name == given.name
     if is_named:

@@ -6,6 +6,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+from autotune import opencl_devices
 from autotune.devices.array_compare import ArrayComparison
 from autotune.devices.opencl import open_device
 from autotune.devices.opencl_arrays import MIN_COMPARED_BYTES, CacheFlusher, ContentComparer, flush_bytes
@@ -40,7 +41,7 @@ def test_a_gpu_that_reports_no_cache_is_flushed_all_the_same():
 
 
 def test_all_of_the_buffer_is_read():
-    context = cl.create_some_context(interactive=False)
+    context = cl.Context(opencl_devices()[:1])
     queue = cl.CommandQueue(context)
     flusher = CacheFlusher(queue, 16 * 1001)
     for place in (0, 2000, 4003):
@@ -58,7 +59,7 @@ def test_all_of_the_buffer_is_read():
     [("int8", True), ("float16", True), ("float32", True), ("float32", False), ("uint64", True)],
 )
 def test_large_arrays_are_compared_on_the_device(dtype, inside):
-    context = cl.create_some_context(interactive=False)
+    context = cl.Context(opencl_devices()[:1])
     queue = cl.CommandQueue(context)
     count, ends = MIN_COMPARED_BYTES // np.dtype(dtype).itemsize + 7, 5
     content = (np.arange(count) % 100).astype(dtype)
@@ -86,7 +87,7 @@ def test_large_arrays_are_compared_on_the_device(dtype, inside):
 
 
 def test_small_arrays_and_structures_are_left_to_the_host():
-    context = cl.create_some_context(interactive=False)
+    context = cl.Context(opencl_devices()[:1])
     comparer = ContentComparer(cl.CommandQueue(context))
     assert not comparer.agree(ArrayComparison(None, None, "float32", MIN_COMPARED_BYTES // 4 - 1))
     assert not comparer.agree(ArrayComparison(None, None, "uint8", 2**30, struct="struct {float x; int y;}"))

@@ -1,0 +1,48 @@
+"""Compiles and runs a small kernel on a device: a driver that lists a device may still not be able to use it."""
+
+from __future__ import annotations
+
+from autotune.core.records import Launch
+from autotune.devices import BACKENDS, Address, backend, cold_environment
+from autotune.errors import AutotuneError, ChildFailed
+from autotune.processes.child import Child
+from autotune.processes.scratch_folder import scratch_folder
+
+_TIMEOUT_S = 60.0
+_THREADS = 64
+_SOURCES = {
+    "cuda": 'extern "C" __global__ void trial(int *x) { x[threadIdx.x] += 1; }',
+    "opencl": "__kernel void trial(__global int *x) { x[get_local_id(0)] += 1; }",
+}
+
+
+def device_fault(address: Address) -> str:
+    """Why a device cannot compile and run a kernel; empty if it can. A child process tries it: it may crash."""
+    with scratch_folder() as scratch:
+        child = Child(int, environment=cold_environment(scratch))
+        try:
+            fault: str = child.call(_try, address, timeout_s=_TIMEOUT_S)
+        except ChildFailed as error:
+            fault = str(error)
+        finally:
+            child.kill(waits=False)
+    return fault
+
+
+def _try(_state: object, address: Address) -> str:
+    """Run in the child, which has no state."""
+    import numpy as np  # the parent may do without
+
+    try:
+        adapter = backend(address.backend)
+        source = _SOURCES[BACKENDS[address.backend].dialect]
+        binary = adapter.open_compiler(address.index).compile(source, (), ("trial",))
+        device = adapter.open_device(address.index)
+        numbers = np.arange(_THREADS, dtype=np.int32)
+        buffer = device.allocate(numbers.nbytes)
+        device.write(buffer, numbers.view(np.uint8))
+        device.run(device.load(binary), [Launch("trial", (1,), (_THREADS,), 0, ("x",))], {"x": buffer})
+        found = device.read(buffer, numbers.nbytes).view(np.int32)
+    except AutotuneError as error:
+        return str(error)
+    return "" if np.array_equal(found, numbers + 1) else "a small kernel gives a wrong result"
