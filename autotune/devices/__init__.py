@@ -50,7 +50,7 @@ class Address:
 CPU_ADVICE = (
     "install Intel's runtime for CPUs: pip install intel-opencl-rt intel-cmplr-lib-rt"
     if platform.machine() == "x86_64"
-    else f"install PoCL: no wheel has a CPU runtime for {platform.machine()}, Debian's package is pocl-opencl-icd"
+    else f"install PoCL, in Debian the package pocl-opencl-icd: pip has no runtime for {platform.machine()}"
 )
 
 BACKENDS = {

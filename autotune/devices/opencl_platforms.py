@@ -1,8 +1,8 @@
-"""The OpenCL devices of this machine: the CPU through Intel's runtime, which pip installs, and the drivers' own.
+"""The OpenCL devices of this machine: those of its drivers, and the CPU through Intel's runtime from pip.
 
-Intel's wheel registers its library under a path that does not exist. The loader in pyopencl's wheel also reads
-the folder `.libs` in PYOPENCL_HOME when it is first asked for platforms; so it is shown one there with the
-library's real path. The system's platforms and the variables of the user stay as they are.
+Intel's wheel registers its library under a path that does not exist. The loader in pyopencl's wheel also
+reads the folder `.libs` in PYOPENCL_HOME, when it is first asked for platforms. So it is shown such a folder
+with the library's real path. The system's platforms and the user's variables stay as they are.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def runtime_fault() -> str:
 
 @cache
 def _register() -> None:
-    """Have the loader read Intel's library; without effect in a program that has asked for platforms before."""
+    """Have the loader read Intel's library; too late in a program that has asked for platforms before."""
     library = _library()
     if library is None:
         return

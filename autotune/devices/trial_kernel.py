@@ -1,4 +1,4 @@
-"""Compiles and runs a small kernel on a device: a driver that lists a device may still not be able to use it."""
+"""Compiles and runs a small kernel on a device: a driver may list one that it cannot use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SOURCES = {
 
 
 def device_fault(address: Address) -> str:
-    """Why a device cannot compile and run a kernel; empty if it can. A child process tries it: it may crash."""
+    """Say why a device cannot compile and run a kernel; empty if it can. It is tried in a child process."""
     with scratch_folder() as scratch:
         child = Child(int, environment=cold_environment(scratch))
         try:
@@ -41,7 +41,9 @@ def _try(_state: object, address: Address) -> str:
         numbers = np.arange(_THREADS, dtype=np.int32)
         buffer = device.allocate(numbers.nbytes)
         device.write(buffer, numbers.view(np.uint8))
-        device.run(device.load(binary), [Launch("trial", (1,), (_THREADS,), 0, ("x",))], {"x": buffer})
+        device.run(
+            device.load(binary), [Launch("trial", (1, 1, 1), (_THREADS, 1, 1), 0, ("x",))], {"x": buffer}
+        )
         found = device.read(buffer, numbers.nbytes).view(np.int32)
     except AutotuneError as error:
         return str(error)

@@ -7,9 +7,7 @@ import os
 from autotune.core.records import DeviceInfo
 from autotune.hardware.names import name_words
 
-INTEL_SLUG = (
-    "-intel-opencl"  # the end of a CPU's slug under Intel's runtime; under PoCL it has none of its own
-)
+INTEL_SLUG = "-intel-opencl"  # the end of a CPU's slug under Intel's runtime
 _CPUS = "/proc/cpuinfo"
 
 

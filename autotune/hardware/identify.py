@@ -85,7 +85,7 @@ def opencl_device(device: Any) -> DeviceInfo:
 
     is_cpu = bool(device.type & _OPENCL_CPU)
     name = _readable_name(device.name)
-    has_shuffle = _WARPS <= set(device.extensions.split())
+    has_shuffle = set(device.extensions.split()) >= _WARPS
     warp = 1 if is_cpu else getattr(device, "warp_size_nv", _WARP_SIZE)
     is_intel = is_cpu and device.platform.name == _INTEL
     # a folder for each driver of a device: CUDA and OpenCL of a GPU, PoCL and Intel's runtime of a CPU

@@ -232,10 +232,8 @@ class _LookUp:
 
         Results with the runtime that comes with autotune come first: those with another are another device's.
         """
-        from autotune.hardware.host_cpu import (
-            INTEL_SLUG,
-            is_host_cpu,
-        )  # only without a device and without a GPU
+        # only without a device and without a GPU
+        from autotune.hardware.host_cpu import INTEL_SLUG, is_host_cpu
 
         for root in self._roots:
             folders = self._reader.folders(root, self._query.kernel)
