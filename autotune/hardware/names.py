@@ -157,7 +157,8 @@ def traits_of(device: DeviceInfo) -> Traits:
     have little in common, and a runtime may report its own maker instead of the CPU's.
     """
     if device.kind == "cpu":
-        return Traits("cpu", _vendor(device.name) or _vendor(device.vendor), canonical(device.name))
+        vendor = _vendor(device.name) or _vendor(device.vendor) or device.vendor.lower()
+        return Traits("cpu", vendor, canonical(device.name))
     vendor = _vendor(device.vendor) or _vendor(device.name) or device.vendor.lower()
     architecture = device.architecture
     if architecture == device.name:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.compilers.base import cuda_compiler
-from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.kernel_source import perturbed, read_source, render
 from autotune.core.c_types import C_TYPES
 from autotune.core.records import Launch
 from autotune.devices import backend
@@ -78,3 +78,43 @@ def test_the_cpu_computes_what_numpy_does(dtype, tmp_path):
         expected += [np.bitwise_and.reduce(values) & 127, np.bitwise_or.reduce(values)]
     for start in (0, 5):
         assert found[start : start + len(expected)].tolist() == expected
+
+
+WARPS = """
+#define WARPS 1
+#include "portable.h"
+#include "portable_reduce.h"
+
+KERNEL shuffled(GLOBAL const int *x, GLOBAL int *down, GLOBAL int *up, GLOBAL int *crossed)
+{
+    const unsigned int i = BLOCK_INDEX(x) * BLOCK_EXTENT(x) + THREAD_INDEX(x);
+    int sum = x[i];
+    for (int distance = WARP_SIZE / 2; distance > 0; distance /= 2)
+        sum += SHUFFLE_DOWN(sum, distance);
+    down[i] = sum;
+    up[i] = SHUFFLE_UP(x[i], 1);
+    crossed[i] = SHUFFLE_XOR(x[i], 5);
+    WARP_BARRIER();
+}
+"""
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2], ids=["as it is", "from the end", "from both ends"])
+def test_warps_of_the_cpu_shuffle_as_those_of_a_gpu_under_every_schedule(seed, tmp_path):
+    devices = backend("opencl").list_devices()
+    number = next((n for n, one in enumerate(devices) if one.has_shuffle), None)
+    if number is None:
+        pytest.skip("no OpenCL device with sub-groups")
+    (tmp_path / "shuffled.cu").write_text(WARPS)
+    text = render(read_source(tmp_path / "shuffled.cu"), {})
+    binary = backend("opencl").open_compiler(number).compile(perturbed(text, seed) if seed else text, ())
+    device = backend("opencl").open_device(number)
+    names, x = ("x", "down", "up", "crossed"), np.arange(3 * 96, dtype=np.int32) ** 2
+    arrays = {name: device.allocate(x.nbytes) for name in names}
+    device.write(arrays["x"], x.view(np.uint8))
+    device.run(device.load(binary), [Launch("shuffled", (3, 1, 1), (96, 1, 1), 0, names)], arrays)
+    found = {name: device.read(arrays[name], x.nbytes).view(np.int32).reshape(-1, 32) for name in names}
+    warps = x.reshape(-1, devices[number].warp_size)
+    assert np.array_equal(found["down"][:, 0], warps.sum(1))
+    assert np.array_equal(found["up"][:, 1:], warps[:, :-1])
+    assert np.array_equal(found["crossed"], warps[:, np.arange(32) ^ 5])

@@ -94,6 +94,13 @@ def test_a_description_says_more_than_a_name_except_of_a_gpu_under_opencl():
     assert traits_of(replace(DEVICE, kind="cpu", vendor="GenuineIntel")).vendor == "intel"
 
 
+def test_a_cpu_is_its_maker_s_and_of_its_model_whatever_runtime_drives_it():
+    under_intel = replace(DEVICE, kind="cpu", vendor="Intel(R) Corporation", architecture="x86_64")
+    epyc, xeon = (replace(under_intel, name=name) for name in ("AMD EPYC 9655", "Intel Xeon Gold 6448Y"))
+    assert traits_of(epyc) == Traits("cpu", "amd", "9655 epyc")
+    assert traits_of(xeon) == Traits("cpu", "intel", "6448y gold xeon")
+
+
 def test_the_table_is_in_the_form_that_it_is_read_in():
     for alias, name in ALIASES.items():
         assert canonical(alias) == canonical(name) == name and alias != name

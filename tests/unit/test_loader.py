@@ -185,6 +185,14 @@ def test_a_cpu_of_another_number_of_cores_is_another_device(root):
     assert best_config("reduce", cpu.slug, n=64).match.tier is Tier.EXACT
 
 
+def test_a_cpu_under_another_runtime_is_another_device(root):
+    under_pocl = replace(DEVICE, name="Example CPU", slug="cpu-example-cpu", kind="cpu")
+    cache.store(root, under_pocl, record(entry(64)))
+    under_intel = replace(under_pocl, slug=under_pocl.slug + host_cpu.INTEL_SLUG, runtime="Intel OpenCL 3.1")
+    assert best_config("reduce", under_intel, n=64).match.tier is Tier.SAME_ARCHITECTURE
+    assert best_config("reduce", under_pocl, n=64).match.tier is Tier.EXACT
+
+
 def test_no_device_takes_the_only_one(root):
     cache.store(root, DEVICE, record(entry(64)))
     cache.store(root, OTHER, record(entry(64), kernel="scan"))
