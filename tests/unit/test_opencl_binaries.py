@@ -51,19 +51,15 @@ def doubled(binary):
 def test_a_compiled_source_and_a_built_program_are_loaded(compiler):
     program = built(cl.Program(compiler._context, SOURCE))
     data = program.get_info(cl.program_info.BINARIES)[0]  # as older caches of binaries hold them
-    built = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0)
-    assert doubled(compiler.compile(SOURCE, ())) == doubled(built) == [0, 2, 4, 6]
+    older = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0)
+    assert doubled(compiler.compile(SOURCE, ())) == doubled(older) == [0, 2, 4, 6]
 
 
 def test_binaries_differ_only_if_their_machine_code_does(tmp_path):
     """Intel's hold the options, and the number of the program in its process."""
     cold = os.environ | cold_environment(str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-c", HASHES, SOURCE.replace("2", "FACTOR")],
-        env=cold,
-        check=True,
-        stdout=subprocess.PIPE,
-    )
+    command = [sys.executable, "-c", HASHES, SOURCE.replace("2", "FACTOR")]
+    done = subprocess.run(command, env=cold, check=True, stdout=subprocess.PIPE)
     first, again, unused, other = done.stdout.split()
     assert first == again == unused != other
 
@@ -75,7 +71,7 @@ def test_pocl_compiles_no_machine_code_ahead(compiler):
 
 
 def test_a_function_that_nothing_defines_is_a_compile_error(compiler):
-    with pytest.raises(CompileError, match="nothing defines|Symbols not found"):
+    with pytest.raises(CompileError, match=r"nothing defines|Symbols not found"):
         compiler.compile("int other(int); __kernel void f(__global int *x) { x[0] = other(1); }", ())
 
 
