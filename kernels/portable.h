@@ -96,6 +96,9 @@
 
 #ifdef __OPENCL_VERSION__ /* ------------------------------------------------------------ OpenCL C */
 
+#ifndef WARPS
+#define WARPS 0
+#endif
 #if WARPS && defined(cl_khr_subgroup_shuffle_relative) && defined(cl_intel_required_subgroup_size)
 #define HAS_WARPS 1
 #else

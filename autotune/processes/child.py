@@ -32,6 +32,7 @@ from autotune.processes.machine_load import cores
 
 _T = TypeVar("_T")
 _STDERR_TAIL_BYTES = 2000
+_PLEA = "PLEASE submit a bug report"  # of LLVM in a driver, whatever crashed
 MAX_END_S = 20.0  # of a killed process; one that hangs in a driver ends when the driver lets it
 _MAX_BYTES = 2**28  # of an answer; a stray write to the pipe could announce any length
 # Sent from outside: by the system when memory is short, by a batch system at its limit, by a user.
@@ -225,7 +226,8 @@ class Child:
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         end = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, end - _STDERR_TAIL_BYTES))
-        lines = self._output.read().decode(errors="replace").strip().splitlines()
+        text = self._output.read().decode(errors="replace")
+        lines = [line for line in text.strip().splitlines() if not line.startswith(_PLEA)]
         last = f": {lines[-1]}" if lines else ""
         blame = Blame.MACHINE if was_killed(code) else Blame.PROCESS
         return ChildDied(f"the process ended ({how}){last}", blame)
