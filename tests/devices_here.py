@@ -16,3 +16,11 @@ def devices_here(name: str) -> list[DeviceInfo]:
     if not found:
         pytest.skip(f"no {name} device on this machine")
     return found
+
+
+def pocl_here() -> int:
+    """The number of PoCL's device among those of OpenCL; skips the test if there is none."""
+    for number, device in enumerate(devices_here("opencl")):
+        if "PoCL" in device.runtime:
+            return number
+    pytest.skip("no device of PoCL on this machine")

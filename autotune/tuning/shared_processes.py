@@ -74,9 +74,9 @@ class Processes:
         return pool
 
     def _machine_code(self) -> MachineCode | None:
-        """What has machine code made for a CPU, whose compiler makes it late; None for other devices."""
+        """What has machine code made by PoCL, which makes it late; None for other devices."""
         task = self._task
-        if task.device.kind != "cpu" or task.address.backend != "opencl":
+        if task.device.kind != "cpu" or "PoCL" not in task.device.runtime:
             return None
         return MachineCode(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
 
