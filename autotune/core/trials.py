@@ -106,7 +106,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Binary:
-    """A compiled kernel, with the resources of its most demanding entry (None where not reported)."""
+    """A compiled kernel, with the resources of its most demanding entry (None where not reported).
+
+    Binaries with the same `sha256` do the same: it is of `data`, or of the part of it that is run.
+    """
 
     data: bytes
     sha256: str
