@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 _DEVICE_RUNTIME = "_cuda_device_runtime_"  # in the names of the kernels that nvcc links in
 _INITIALISED = ".nv.global.init"  # the section of variables that have a value at the start
+_RESERVED = ".nv.reservedSmem.offset0"  # the symbol where the system has reserved shared memory
 _ENTRY = 0x10  # of a symbol: a kernel, which the host can launch
+_RELOCATIONS = {".rel": "<QQ", ".rela": "<QQ8x"}  # offset, symbol and type; the latter adds a number
 _SIZED = 4  # the format of an attribute that is followed by values
 _MAX_THREADS, _FRAME_SIZE, _REGCOUNT, _ANNOTATIONS = 0x05, 0x11, 0x2F, 0x55
 _SPILL = 1  # annotation of an instruction that moves a register to local memory or back
@@ -62,38 +64,47 @@ def read_resources(cubin: bytes) -> dict[str, Resources]:
         sections = dict(numbered)
         symbols = _symbol_table(numbered)
         figures = _figures(sections[".nv.info"].content, [symbol.name for symbol in symbols])
+        reserved_bytes = _RESERVED_SHARED_BYTES if any(one.name == _RESERVED for one in symbols) else 0
         kernels = [one.name for one in symbols if one.is_kernel and _DEVICE_RUNTIME not in one.name]
-        return {name: _resources(name, sections, figures) for name in kernels}
+        return {name: _resources(name, sections, figures, reserved_bytes) for name in kernels}
     except (struct.error, IndexError, KeyError, OverflowError, UnicodeDecodeError):
         raise ValueError("not a cubin, or not one whose sections can be read") from None
 
 
 def read_pointers(cubin: bytes) -> dict[str, str]:
-    """The variables of a cubin that are initialised with an address, and the symbols that they point to."""
+    """The variables of a cubin that are initialised with an address, and the symbols that they point to.
+
+    Before Hopper, nvcc has a section of its own for entries that add nothing to the address.
+    """
     numbered = list(_sections(cubin))
     sections = dict(numbered)
     symbols = _symbol_table(numbered)
     variables = {(symbol.section, symbol.offset): symbol.name for symbol in symbols}
     index = [name for name, _ in numbered].index(_INITIALISED)
-    relocations = struct.iter_unpack("<QQq", sections[f".rela{_INITIALISED}"].content)
-    pointed = {(index, offset): symbols[info >> 32].name for offset, info, _ in relocations}
+    relocations = [
+        entry
+        for kind, layout in _RELOCATIONS.items()
+        if (section := sections.get(f"{kind}{_INITIALISED}"))
+        for entry in struct.iter_unpack(layout, section.content)
+    ]
+    pointed = {(index, offset): symbols[info >> 32].name for offset, info in relocations}
     return {variables[place]: name for place, name in pointed.items() if place in variables}
 
 
 def _resources(
-    name: str, sections: Mapping[str, _Section], figures: Mapping[tuple[int, str], int]
+    name: str,
+    sections: Mapping[str, _Section],
+    figures: Mapping[tuple[int, str], int],
+    reserved_bytes: int,
 ) -> Resources:
     attributes = dict(_attributes(sections[f".nv.info.{name}"].content))
     shared = sections.get(f".nv.shared.{name}")
-    shared_bytes = shared.size_bytes if shared else 0
-    if ".nv.shared.reserved.0" in sections:  # included in every kernel's section
-        shared_bytes = max(0, shared_bytes - _RESERVED_SHARED_BYTES)
     bounds = attributes.get(_MAX_THREADS)
     return Resources(
         registers=figures[_REGCOUNT, name],
         local_bytes=figures[_FRAME_SIZE, name],
         spill_bytes=_spilled(attributes.get(_ANNOTATIONS, ()), sections[f".text.{name}"].content),
-        shared_bytes=shared_bytes,
+        shared_bytes=max(0, shared.size_bytes - reserved_bytes) if shared else 0,  # which includes these
         max_threads=bounds[0] * bounds[1] * bounds[2] if bounds else None,
     )
 

@@ -9,12 +9,13 @@ import pytest
 
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler, cubin_binary
-from autotune.compilers.resource_usage import _spilled, read_resources
+from autotune.compilers.resource_usage import _spilled, read_pointers, read_resources
 from autotune.core.launch_plan import macros
 from autotune.devices.cuda_arrays import comparison_source
 from autotune.space import load_space
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
+NVCC = Path(__file__).parents[1] / "golden/nvcc"  # binaries for machines without it
 REDUCE = Path(__file__).parents[2] / "spaces/reduce.yaml"
 LANDMARKS = ("reduce0_global_atomic", "reduce5_add_on_load", "persistent_wide_loads")
 KERNELS = """
@@ -89,6 +90,16 @@ def test_the_reduction(architecture):
         binary = compiler.compile(text, ("--ptxas-options=-v", "--maxrregcount=24"))
         assert read(binary) == reported(binary.log), name
         assert "reduce" in read(binary)
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_what_nvcc_links_is_read_on_both_sides_of_hopper(architecture):
+    """Before it, a kernel's address and that of an array's element are in sections of different forms."""
+    data = (NVCC / f"{architecture}.cubin").read_bytes()
+    scale, swap = "_Z5scaleILi3EEvPf", "_Z4swapIfEvPT_"
+    assert read_pointers(data) == {"first_kernel": scale, "second_kernel": swap, "second": "table"}
+    shared = {name: item.shared_bytes for name, item in read_resources(data).items()}
+    assert shared == {scale: 0, swap: 1024}  # without what Hopper's system reserves
 
 
 def test_what_is_no_cubin_is_refused_and_a_binary_of_it_says_nothing():

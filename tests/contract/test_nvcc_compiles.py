@@ -14,6 +14,7 @@ from autotune.compilers.nvcc import find_nvcc
 from autotune.compilers.resource_usage import read_resources
 from autotune.errors import CompileError, SetupError
 from autotune.space import bind, problem_of
+from tests.contract.test_cubin import KERNELS, read, reported
 from tests.kernel_space import spec_of
 from tests.space_example import GPU
 
@@ -60,6 +61,15 @@ def test_every_landmark_compiles(path):
     for landmark in spec.landmarks:
         assert space.why_invalid(landmark.config) == ()
         assert compiler.compile(render(source, space.macros(landmark.config)), ()).data[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_100"])
+def test_kernels_are_found_by_their_names_and_read_as_the_compiler_reports_them(architecture):
+    template = "\ntemplate <int n> __global__ void scale(float *x) { x[threadIdx.x] *= n; }\n"
+    names = ("scale<3>", "plain", "shares", "spills", "indexes")
+    binary = cuda_compiler(architecture, "nvcc").compile(KERNELS + template, ("--ptxas-options=-v",), names)
+    assert [binary.symbol(name) for name in names] == ["_Z5scaleILi3EEvPf", *names[1:]]
+    assert read(binary) == reported(binary.log) and len(read(binary)) == len(names)
 
 
 def test_it_is_named_by_its_full_version():
