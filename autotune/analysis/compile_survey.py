@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Protocol
@@ -46,18 +47,19 @@ class Checked:
     spill_bytes: int | None = None
     shared_bytes: int | None = None  # static and dynamic
     occupancy: Occupancy | None = None
+    compile_ms: float | None = None  # 0 if the binary is of an earlier run
     cached: bool = False
 
 
 @dataclass(frozen=True)
 class Survey:
-    """The checked configurations on one architecture, the default first if it is valid."""
+    """The checked configurations on one architecture; of a sample, the default is first if it is valid."""
 
     architecture: Architecture
     valid: int
     checked: tuple[Checked, ...]
     note: str = ""  # why there are no configurations
-    failure: str = ""  # why the default, or the one that was asked for, cannot run there
+    failure: str = ""  # why the default, or one that was asked for, cannot run there
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class Settings:
     timeout_s: float = 60.0
     workers: int | None = None  # None: one per core
     binaries: Path | None = None  # the cache of binaries; None keeps none
-    config: Config | None = None  # the only one to check
+    configs: tuple[Config, ...] = ()  # the only ones to check
+    options: tuple[str, ...] = ()  # of the compiler, after the space's
 
 
 class SurveyObserver(Protocol):
@@ -119,17 +122,17 @@ def survey(
 
 
 def _failure(space: Space, checked: list[Checked], settings: Settings) -> str:
-    """Why the default, or the one that was asked for, cannot run; empty if it can."""
-    config = settings.config or space.spec.default
-    return "; ".join(space.why_invalid(config)) or next(
-        (item.failure.detail for item in checked if item.config == config and item.failure), ""
-    )
+    """Why the default, or one that was asked for, cannot run; empty if all can."""
+    wanted = settings.configs or (space.spec.default,)
+    invalid = ("; ".join(space.why_invalid(config)) for config in wanted)
+    failures = (item.failure.detail for item in checked if item.config in wanted and item.failure)
+    return next(filter(None, chain(invalid, failures)), "")
 
 
 def _chosen(space: Space, settings: Settings) -> list[Config]:
-    """The default, then all others or a sample of them; or the one that was asked for, if it is valid."""
-    if settings.config is not None:
-        return [settings.config] if settings.config in space else []
+    """The default, then all others or a sample of them; or those that were asked for, if they are valid."""
+    if settings.configs:
+        return [config for config in settings.configs if config in space]
     first = space.index(space.spec.default)
     others = [row for row in range(len(space)) if row != first]
     count = len(space) if settings.count is None else settings.count
@@ -156,7 +159,8 @@ def _compiled(
         opened.callback(pool.close)
         pending: deque[tuple[Config, Future[Compilation]]] = deque()
         for config in configs:
-            text, options = render(source, space.macros(config)), space.options(config, _DIALECT)
+            text = render(source, space.macros(config))
+            options = (*space.options(config, _DIALECT), *settings.options)
             pending.append((config, pool.submit(text, options, _names(config, space))))
             if len(pending) > workers * _AHEAD:
                 first, compiled = pending.popleft()
@@ -188,11 +192,12 @@ def _checked(config: Config, compiled: Compilation, space: Space, architecture: 
         detail = f"no such kernel: {missing[0]}; the source has {', '.join(sorted(kernels))}"
         return Checked(config, Failure(Status.LAUNCH_ERROR, detail), cached=compiled.cached)
     used = [(step, kernels[compiled.symbol(step.entry)]) for step in launches]
-    return _with_resources(config, used, architecture, cached=compiled.cached)
+    found = _with_resources(config, used, architecture)
+    return replace(found, compile_ms=compiled.compile_ms, cached=compiled.cached)
 
 
 def _with_resources(
-    config: Config, used: list[tuple[Launch, Resources]], architecture: Architecture, *, cached: bool
+    config: Config, used: list[tuple[Launch, Resources]], architecture: Architecture
 ) -> Checked:
     """What the kernels of a configuration's launches need, and why one of these would be refused."""
     refused = (
@@ -210,5 +215,4 @@ def _with_resources(
         spill_bytes=max(kernel.spill_bytes for _, kernel in used),
         shared_bytes=max(kernel.shared_bytes + step.shared_bytes for step, kernel in used),
         occupancy=None if reason else occupancy(architecture, threads, kernel.registers, shared_bytes),
-        cached=cached,
     )

@@ -61,7 +61,7 @@ def run(parsed: argparse.Namespace) -> None:
         timeout_s=parsed.compile_timeout,
         workers=parsed.workers,
         binaries=default_folder() if parsed.binary_cache else None,
-        config=chosen,
+        configs=() if chosen is None else (chosen,),
     )
     target = Target(parsed.space, None, opt.sizes(parsed), parsed.dtype)
     with SurveyProgress() as progress:

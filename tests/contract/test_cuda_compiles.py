@@ -14,6 +14,8 @@ import pytest
 from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import packaged, read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.resource_usage import read_resources
+from autotune.core.expressions import parse
 from autotune.core.launch_plan import macros
 from autotune.core.records import Config
 from autotune.devices import backend
@@ -28,6 +30,7 @@ SPACES = [path for path in FILES if spec_of(path.stem).compiler == "nvrtc"]
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 OLDEST_AND_NEWEST = ("sm_75", "sm_100")
 HASTY = "--Ofast-compile=max"
+WITH_OPTIONS = [path for path in SPACES if spec_of(path.stem).compiler_options.get("cuda")]
 MAX_PAIRWISE = 64  # rows: 82% of convolution's pairs, 93% of reduce's, and all of any other's
 
 
@@ -52,6 +55,27 @@ def test_landmarks_and_every_pair_of_values_compile(path):
             options = (*space.options(config, "cuda"), *hasty)
             binary = compiler.compile(render(source, space.macros(config)), options)
             assert binary.data[:4] == b"\x7fELF", (architecture, config)
+
+
+@pytest.mark.parametrize("path", WITH_OPTIONS, ids=lambda path: path.stem)
+def test_every_option_follows_from_a_parameter(path):
+    """One that does not is imposed on architectures for which nobody has tried it."""
+    spec = spec_of(path.stem)
+    for text in spec.compiler_options["cuda"].values():
+        assert parse(text).names & {parameter.name for parameter in spec.parameters}, text
+
+
+@pytest.mark.parametrize("path", WITH_OPTIONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100", "sm_120"])
+def test_the_options_of_the_default_put_nothing_into_local_memory(path, architecture):
+    spec = spec_of(path.stem)
+    space = bind(spec, _gpu(architecture), problem_of(spec, _gpu(architecture)))
+    text, compiler = render(read_source(spec.source), space.macros(spec.default)), cuda_compiler(architecture)
+    with_them, without = (
+        max(used.local_bytes for used in read_resources(compiler.compile(text, options).data).values())
+        for options in (space.options(spec.default, "cuda"), ())
+    )
+    assert with_them <= without
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,16 @@ def test_a_sample_has_the_default_first_and_depends_on_the_seed(space):
     assert len(set(configs[0])) == 6 and configs[0][0] == configs[2][0] == outcome(first).config
 
 
+def test_those_that_are_asked_for_are_checked_with_a_further_option(space):
+    values = {"BLOCK_SIZE": 128, "SHARED_KIB": 8, "BROKEN": False, "RANK": 1}
+    good, large = Config(values), Config({**values, "SHARED_KIB": 200})
+    turing, hopper = look(space, "sm_75", "sm_90", configs=(large, good), workers=1)[0]
+    assert [item.config for item in hopper.checked] == [large, good] and hopper.failure == ""
+    assert turing.checked == () and turing.failure  # too much for a T4, and what a constraint forbids
+    (broken,), _ = look(space, "sm_90", configs=(good,), options=("--no-such-option",), workers=1)
+    assert "no-such-option" in broken.failure
+
+
 def test_the_command_shows_a_table_and_every_reason(folder, space):
     command = ("feasible", space, "--architectures", "sm_75,sm_90", "--budget", "all", "--workers", "1")
     done = folder.run(*command)
@@ -128,7 +138,9 @@ def test_the_command_shows_a_table_and_every_reason(folder, space):
     fresh = (*command[:2], "--architectures", "sm_90", "--budget", "2", "--json", "--no-binary-cache")
     (anew,) = json.loads(folder.run(*fresh).stdout)
     assert anew["compiled_before"] == 0
-    assert anew["configurations"][0] == hopper["configurations"][0] | {"cached": False}
+    first, known = anew["configurations"][0], hopper["configurations"][0]
+    assert first["compile_ms"] > known["compile_ms"] == 0
+    assert first == known | {"cached": False, "compile_ms": first["compile_ms"]}
     states = {row["status"] for row in hopper["configurations"]}
     assert states == {"ok", "compile_error"}
 
