@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,8 +19,10 @@ MAX_MEMORY_SHARE = 1.15  # beyond it a cache that is nearer does the work
 CONFLICTS = 1.1  # times the least passes of shared memory from which bank conflicts are worth a word
 DIVERGENT_LANES = 16  # of 32: with fewer active ones, divergence costs more than half
 VARIANT_BOUND = 0.8  # share of the time that a variant without arithmetic, or without memory, takes
+MAX_VARIANT = 1.2  # beyond it a variant is no part of the kernel, but another one
 
 _MEMORIES = (Bound.DRAM, Bound.L2)
+_VARIANTS = {"MEMORY_ONLY": Bound.MEMORY, "COMPUTE_ONLY": Bound.COMPUTE}
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Verdict(NamedTuple):
 def verdict(times: Times, used: Sequence[Use], counts: Counts | None) -> Verdict:
     """Judge a run by the uses that it makes of resources, the highest share first.
 
-    Copies and launches that take longer count before these, and times of variants where there are no counts.
+    Copies and launches that take longer count before these; two variants' times where there are no counts.
     """
     if times.transfer_ms is not None and times.transfer_ms > times.run_ms:
         share = times.transfer_ms / (times.transfer_ms + times.run_ms)
@@ -65,13 +67,15 @@ def verdict(times: Times, used: Sequence[Use], counts: Counts | None) -> Verdict
     ]
     if bounding:
         return _by_use(bounding, counts)
-    if counts is None and times.variants_ms:
-        return _by_variants(times.run_ms, times.variants_ms)
+    shares = _shares(times.run_ms, times.variants_ms)
+    if counts is None and _is_evidence(shares):
+        return _by_variants(shares)
     most = "nothing that it uses is known"
     if candidates:
         most = f"the most used resource is at {candidates[0].share:.0%} ({candidates[0].bound})"
     if counts is None:
-        return Verdict(Bound.UNKNOWN, f"{most}, and its instructions could not be counted here")
+        told = "; ".join((f"{most}, and its instructions could not be counted here", *_undecided(shares)))
+        return Verdict(Bound.UNKNOWN, told)
     return Verdict(Bound.LATENCY, f"{most}, so that it waits for most of its time")
 
 
@@ -101,25 +105,41 @@ def _waste_text(bound: Bound, counts: Counts | None) -> str:
 
 
 def overlap(run_ms: float, variants_ms: Mapping[str, float]) -> float | None:
-    """The part of the shorter variant that runs beside the other; None without both variants.
+    """The part of the shorter variant that runs beside the other; None without two that are evidence.
 
     1: the whole takes as long as the longer of memory and arithmetic. 0: it takes as long as both.
     """
-    memory, compute = variants_ms.get("MEMORY_ONLY"), variants_ms.get("COMPUTE_ONLY")
-    if not memory or not compute:
+    shares = _shares(run_ms, variants_ms)
+    if not _is_evidence(shares):
         return None
-    return min(1.0, max(0.0, (memory + compute - run_ms) / min(memory, compute)))
+    return min(1.0, max(0.0, (sum(shares.values()) - 1) / min(shares.values())))
 
 
-def _by_variants(run_ms: float, variants_ms: Mapping[str, float]) -> Verdict:
+def _shares(run_ms: float, variants_ms: Mapping[str, float]) -> dict[Bound, float]:
+    """The shares of the time that the variants without arithmetic and without memory take."""
+    return {bound: variants_ms[name] / run_ms for name, bound in _VARIANTS.items() if name in variants_ms}
+
+
+def _is_evidence(shares: Mapping[Bound, float]) -> bool:
+    """Whether variants tell what binds: one alone does not say what the other would take."""
+    return len(shares) == len(_VARIANTS) and all(0 < share <= MAX_VARIANT for share in shares.values())
+
+
+def _by_variants(shares: Mapping[Bound, float]) -> Verdict:
     """By the variants without arithmetic and without memory."""
-    names = {"MEMORY_ONLY": Bound.MEMORY, "COMPUTE_ONLY": Bound.COMPUTE}
-    shares = {bound: variants_ms[name] / run_ms for name, bound in names.items() if name in variants_ms}
-    reason = ", ".join(
-        f"without {'arithmetic' if bound is Bound.MEMORY else 'memory'} it takes {share:.0%} of its time"
-        for bound, share in shares.items()
-    )
+    reason = ", ".join(_share_text(bound, share) for bound, share in shares.items())
     bounds = [bound for bound, share in shares.items() if share >= VARIANT_BOUND]
     if not bounds:
         return Verdict(Bound.LATENCY, reason)
     return Verdict(bounds[0] if len(bounds) == 1 else Bound.BALANCED, reason)
+
+
+def _undecided(shares: Mapping[Bound, float]) -> Iterator[str]:
+    """Why each variant decides nothing."""
+    for bound, share in shares.items():
+        why = " and is another kernel" if share > MAX_VARIANT else ", which alone decides nothing"
+        yield _share_text(bound, share) + why
+
+
+def _share_text(bound: Bound, share: float) -> str:
+    return f"without {'arithmetic' if bound is Bound.MEMORY else 'memory'} it takes {share:.0%} of its time"

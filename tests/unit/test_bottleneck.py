@@ -104,6 +104,38 @@ def test_without_counts_the_variants_decide():
     assert verdict(Times(1.0), (), None)[0] is Bound.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("memory_ms", "compute_ms", "wanted"),
+    [
+        (1.19, 0.3, Bound.MEMORY),
+        (0.3, 1.19, Bound.COMPUTE),
+        (0.9, 0.9, Bound.BALANCED),
+        (0.5, 0.6, Bound.LATENCY),
+        (1.21, 0.3, Bound.UNKNOWN),
+        (0.3, 2.5, Bound.UNKNOWN),
+        (None, 0.01, Bound.UNKNOWN),
+        (0.95, None, Bound.UNKNOWN),
+    ],
+)
+def test_two_variants_decide_if_neither_is_slower_than_the_whole_by_a_fifth(memory_ms, compute_ms, wanted):
+    times_ms = {"MEMORY_ONLY": memory_ms, "COMPUTE_ONLY": compute_ms}
+    variants = {name: time_ms for name, time_ms in times_ms.items() if time_ms is not None}
+    found, reason = verdict(Times(1.0, 0.001, None, variants), (), None)
+    assert found is wanted
+    assert all(f"{time_ms:.0%}" in reason for time_ms in variants.values())
+
+
+@pytest.mark.parametrize(
+    ("variants", "why"),
+    [
+        ({"COMPUTE_ONLY": 0.01}, "without memory it takes 1% of its time, which alone decides nothing"),
+        ({"MEMORY_ONLY": 2.5}, "without arithmetic it takes 250% of its time and is another kernel"),
+    ],
+)
+def test_why_a_variant_decides_nothing_is_said(variants, why):
+    assert why in verdict(Times(1.0, 0.001, None, variants), (), None).reason
+
+
 def test_without_ceilings_the_nominal_ones_count():
     work = Work(1e3, 1e3, 0.0, None, "float32", replace(IDLE, pipe_lanes=pipes(float64=1e9)))
     used = {use.bound: use for use in uses(DEVICE, {}, work, 1.0)}
@@ -114,11 +146,14 @@ def test_without_ceilings_the_nominal_ones_count():
 
 @pytest.mark.parametrize(
     ("memory_ms", "compute_ms", "wanted"),
-    [(0.9, 0.5, 0.8), (1.0, 0.5, 1.0), (0.6, 0.4, 0.0), (0.1, 1.2, 1.0), (0.3, 0.2, 0.0)],
+    [
+        *[(0.9, 0.5, 0.8), (1.0, 0.5, 1.0), (0.6, 0.4, 0.0), (0.1, 1.2, 1.0), (0.3, 0.2, 0.0)],
+        *[(0.1, 1.21, None), (2.5, 2.4, None)],
+    ],
 )
 def test_variants_overlap_as_far_as_the_whole_is_shorter_than_both(memory_ms, compute_ms, wanted):
     variants = {"MEMORY_ONLY": memory_ms, "COMPUTE_ONLY": compute_ms}
-    assert overlap(1.0, variants) == pytest.approx(wanted)
+    assert overlap(1.0, variants) == (None if wanted is None else pytest.approx(wanted))
     assert overlap(1.0, {"COMPUTE_ONLY": compute_ms}) is None
 
 

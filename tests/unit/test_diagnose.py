@@ -36,7 +36,8 @@ def test_json_on_the_cpu_has_times_of_variants_and_of_empty_launches(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["launch_ms"] > 0
-    assert found["variants_ms"].keys() == {"MEMORY_ONLY", "COMPUTE_ONLY"} and 0 <= found["overlap"] <= 1
+    assert found["variants_ms"].keys() == {"MEMORY_ONLY", "COMPUTE_ONLY"}
+    assert found["overlap"] is None or 0 <= found["overlap"] <= 1  # none if a variant takes too long
     assert found["uses"] or found["missing"]
 
 
