@@ -1,7 +1,9 @@
 """Peak arithmetic rates of NVIDIA GPUs, as ceilings of a roofline.
 
-Sources: CUDA C++ Programming Guide, table "Throughput of Native Arithmetic Instructions"; boost clocks from
-NVIDIA's data sheets for the example GPU of each architecture.
+Sources: CUDA C++ Programming Guide, table "Throughput of Native Arithmetic Instructions"; boost clocks and
+tensor rates from NVIDIA's data sheets for the example GPU of each architecture. Tensor rates of product lines
+are from NVIDIA's white papers on GA102 (RTX 3090, RTX A6000), Ada (RTX 4090) and RTX Blackwell (RTX 5090, RTX
+PRO 6000), "with FP32 Accumulate", and from the data sheets of L20, L40, L40S and H20.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ class _Rates(NamedTuple):
         float64: Likewise.
         int32: Likewise.
         boost_mhz: The clock of the example GPU.
-        tensor: Multiply-adds of float16 or bfloat16 with sums in float32, per clock of its tensor cores.
+        tensor: Multiply-adds of float16 or bfloat16 with sums in float32, per clock of its tensor cores, but
+            for product lines that have less.
         tensor_mhz: The clock for which the data sheet gives these.
         host_bytes_per_s: One direction of 16 lanes of PCI Express 3, 4 or 5.
     """
@@ -50,8 +53,9 @@ _RATES = {
     "sm_89": _Rates(128, 128, 2, 64, 2040, 512, 2040, 31.5e9),
     "sm_90": _Rates(256, 128, 64, 64, 1980, 2048, 1830, 63.0e9),
     "sm_100": _Rates(256, 128, 64, 64, 1965, None, None, 63.0e9),
-    "sm_120": _Rates(128, 128, 2, 128, 2407, 256, 2407, 63.0e9),
+    "sm_120": _Rates(128, 128, 2, 128, 2407, 512, 2407, 63.0e9),
 }
+_TENSOR_SHARE = {"geforce": 1 / 2, "l20": 1 / 2, "l40": 1 / 2, "h20": 1 / 4}  # by words of names
 _TYPES = ("float16", "float32", "float64", "int32")
 
 
@@ -102,7 +106,8 @@ def tensor_operations_per_s(device: DeviceInfo) -> float | None:
     rates = _RATES.get(device.architecture)
     if rates is None or rates.tensor is None or rates.tensor_mhz is None:
         return None
-    return 2 * rates.tensor * device.compute_units * rates.tensor_mhz * 1e6
+    share = min(_TENSOR_SHARE.get(word, 1.0) for word in device.name.lower().split())
+    return 2 * rates.tensor * share * device.compute_units * rates.tensor_mhz * 1e6
 
 
 def host_bytes_per_s(architecture: str) -> float | None:

@@ -12,7 +12,7 @@ from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.evaluation.identity import sizes_text
 from autotune.evaluation.journal_rows import encode_measurement, encode_trial
 from autotune.hardware.architectures import ARCHITECTURES
-from autotune.hardware.peak_rates import peak_rates
+from autotune.hardware.peak_rates import boost_mhz, peak_rates, tensor_operations_per_s
 from autotune.report.gather import gather
 from autotune.report.page import embedded, page_html
 from autotune.report.search_page import report_html, report_json
@@ -430,3 +430,28 @@ def test_the_share_of_a_peak_is_a_plain_number(tmp_path, share, said):
 def test_peak_rates_are_those_of_the_data_sheets(architecture, dtype, tflops):
     device = ARCHITECTURES[architecture].device
     assert peak_rates(device, dtype)[0].gflops == pytest.approx(1e3 * tflops, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "name", "units", "mhz", "tflops"),
+    [
+        ("sm_80", "NVIDIA A100-SXM4-40GB", 108, 1410, 312),
+        ("sm_86", "NVIDIA A10", 72, 1695, 125),
+        ("sm_86", "NVIDIA RTX A6000", 84, 1800, 154.8),
+        ("sm_86", "NVIDIA GeForce RTX 3090", 82, 1695, 71),
+        ("sm_89", "NVIDIA L4", 58, 2040, 121),
+        ("sm_89", "NVIDIA L20", 92, 2520, 119.5),
+        ("sm_89", "NVIDIA L40", 142, 2490, 181),
+        ("sm_89", "NVIDIA L40S", 142, 2520, 362),
+        ("sm_89", "NVIDIA GeForce RTX 4090", 128, 2520, 165.2),
+        ("sm_90", "NVIDIA H100 80GB HBM3", 132, 1830, 989.4),
+        ("sm_90", "NVIDIA H20", 78, 1830, 148),
+        ("sm_120", "NVIDIA RTX PRO 6000 Blackwell Server Edition", 188, 2617, 503.8),
+        ("sm_120", "NVIDIA GeForce RTX 5090", 170, 2407, 209.5),
+    ],
+)
+def test_tensor_rates_are_those_of_the_white_papers_and_data_sheets(architecture, name, units, mhz, tflops):
+    """At the clock of the architecture's example GPU; a product line may have a part of the rate."""
+    device = replace(ARCHITECTURES[architecture].device, name=name, compute_units=units)
+    clock = 1830 if architecture == "sm_90" else boost_mhz(architecture)
+    assert tensor_operations_per_s(device) * mhz / clock == pytest.approx(1e12 * tflops, rel=0.025)
