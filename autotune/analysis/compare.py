@@ -185,11 +185,11 @@ def require_one_kernel(device_records: Sequence[DeviceRecord]) -> None:
 def left_out(device_records: Sequence[DeviceRecord], selected: Sequence[DeviceResult]) -> dict[str, str]:
     """The devices without a selected result, with the problems that they have results for."""
     compared = {result.folder for result in selected}
-    return {
-        device_record.folder: " and ".join(_problem_text(entry) for entry in device_record.record.entries)
-        for device_record in device_records
-        if device_record.folder not in compared
-    }
+    problems: dict[str, list[str]] = {}
+    for result in results_of(device_records):
+        if result.folder not in compared:
+            problems.setdefault(result.folder, []).append(_problem_text(result.entry))
+    return {folder: " and ".join(texts) for folder, texts in problems.items()}
 
 
 def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:

@@ -56,7 +56,7 @@ def run(parsed: argparse.Namespace) -> None:
         results_of,
         select,
     )
-    from autotune.analysis.external_results import imported
+    from autotune.analysis.external_results import as_records, of_same_kernel, read_external
     from autotune.errors import NoConfig
     from autotune.report.figures import save
     from autotune.report.plots import matrix_figure
@@ -69,10 +69,15 @@ def run(parsed: argparse.Namespace) -> None:
         if not parsed.imported:
             raise
         found = []
+    external = read_external(parsed.kernel, parsed.imported)
+    found, namesakes = of_same_kernel(found, external)
+    if namesakes:
+        listed = ", ".join(namesakes)
+        print(f"not compared, because of another kernel of that name: {listed}", file=sys.stderr)
     # An imported file that states no sizes or type is taken to be of the cache's problem.
     likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
     dtype, cached_sizes, _ = likely or (parsed.dtype, (), "")
-    found += imported(parsed.kernel, parsed.imported, sizes or dict(cached_sizes), dtype)
+    found += as_records(external, sizes or dict(cached_sizes), dtype)
     require_one_kernel(found)
     selected = select(found, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)

@@ -1,4 +1,4 @@
-"""The folder in which runs leave journals and profiles, and sizes as the names of its files have them."""
+"""The folder in which runs leave journals and profiles, and problems as the names of its files have them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 RUNS = Path("runs")  # of the current folder
 
 
-def sizes_in_name(sizes: Mapping[str, int]) -> str:
-    """Sizes for a file's name: `k64-n1000`."""
-    return "-".join(f"{name}{size}" for name, size in sorted(sizes.items()))
+def problem_in_name(sizes: Mapping[str, int], dtype: str, data: str) -> str:
+    """A problem for a file's name, without what is empty: `k64-n1000.float32.sorted`."""
+    in_order = "-".join(f"{name}{size}" for name, size in sorted(sizes.items()))
+    return ".".join(filter(None, (in_order, dtype, data)))

@@ -12,7 +12,7 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.json_values import is_name
-from autotune.core.runs_folder import RUNS, sizes_in_name
+from autotune.core.runs_folder import RUNS, problem_in_name
 from autotune.core.trials import Rule, Trial
 from autotune.errors import InputError, WriteError
 from autotune.evaluation.identity import header_sizes, sizes_text
@@ -65,14 +65,18 @@ def write(recording: Recording) -> str:
 
 
 def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
-    """Write a recording as a journal, by default `runs/KERNEL.DEVICE.SIZES.imported.jsonl`; returns the path.
+    """Write a recording as a journal and return the path.
 
-    Raises InputError when the file holds other rows and `fresh` is not set, and WriteError when it cannot be
-    written.
+    The default is `runs/KERNEL.DEVICE.PROBLEM.imported.jsonl`, with what is known of the problem.
+
+    Raises:
+        InputError: The file holds other rows, and `fresh` is not set.
+        WriteError: It cannot be written.
     """
     kernel = recording.kernel if is_name(recording.kernel) else slug(recording.kernel)
-    sizes = sizes_in_name(recording.sizes or {})
-    name = ".".join(filter(None, (kernel, slug(recording.device), sizes, IMPORTED, "jsonl")))
+    dtype, data = (slug(text) if text else "" for text in (recording.dtype, recording.data))
+    problem = problem_in_name(recording.sizes or {}, dtype, data)
+    name = ".".join(filter(None, (kernel, slug(recording.device), problem, IMPORTED, "jsonl")))
     path = path or RUNS / name
     text = write(recording)
     try:

@@ -81,8 +81,16 @@ class Recording:
     @property
     def dtype(self) -> str | None:
         """The element type; None if unknown, as in all formats but journals of searches."""
-        dtype = self.extras.get("dtype")
-        return dtype if isinstance(dtype, str) else None
+        return self._text("dtype")
+
+    @property
+    def data(self) -> str | None:
+        """The name of the inputs' content; None if unknown, or if there is only one."""
+        return self._text("data")
+
+    def _text(self, name: str) -> str | None:
+        found = self.extras.get(name)
+        return found if isinstance(found, str) else None
 
     @property
     def best(self) -> RecordedResult | None:

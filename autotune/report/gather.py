@@ -15,7 +15,7 @@ from autotune.analysis.compare import (
     require_one_kernel,
     select,
 )
-from autotune.analysis.external_results import imported
+from autotune.analysis.external_results import as_records, of_same_kernel, read_external
 from autotune.analysis.find_journal import find_journal
 from autotune.compilers.kernel_source import packaged
 from autotune.core.json_values import is_name
@@ -320,8 +320,9 @@ def _comparison(
     try:
         shown = {search.device_name for search in searches}
         known = device_records(kernel, cache) if with_cache else []
-        found = [one for one in known if one.device.name in shown]
-        found += imported(kernel, files, {}, None)
+        external = read_external(kernel, files)
+        found, _ = of_same_kernel((one for one in known if one.device.name in shown), external)
+        found += as_records(external, {}, None)
         require_one_kernel(found)
         selected = select(found, {}, None)
         missing = ", ".join(left_out(found, selected))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple
 from pathlib import Path
 
-from autotune.core.runs_folder import RUNS, sizes_in_name
+from autotune.core.runs_folder import RUNS, problem_in_name
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
@@ -18,7 +18,6 @@ def journal_file(task: TuningTask, options: Options, suffix: str = "jsonl") -> P
 def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
     """The journal of a run that names none: one file per kernel, device and problem."""
     problem = task.space.problem
-    sizes = sizes_in_name(problem.sizes)
-    content = f"{problem.dtype}.{problem.data}" if problem.data else problem.dtype
+    content = problem_in_name(problem.sizes, problem.dtype, problem.data)
     measured = "".join(f".{word}" for word in astuple(task.spec.measure) if word)
-    return RUNS / f"{task.spec.kernel}.{task.device.slug}.{sizes}.{content}{measured}.{suffix}"
+    return RUNS / f"{task.spec.kernel}.{task.device.slug}.{content}{measured}.{suffix}"

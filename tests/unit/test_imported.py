@@ -77,12 +77,39 @@ def test_what_is_of_another_problem_is_named(searched):
     assert said == "not compared, because of another problem: other (imported) (float32 n=1000)\n"
 
 
-def test_a_kernel_with_other_parameters_is_refused(searched):
+def with_other_parameters(journal):
+    journal.write_text(journal.read_text().replace('"A":', '"X":').replace('"B":', '"Y":'))
+    return journal
+
+
+def test_another_kernel_of_that_name_in_the_cache_is_left_out_and_named(searched):
     folder, journal_of = searched
-    path = journal_of("Other")
-    path.write_text(path.read_text().replace('"A":', '"X":').replace('"B":', '"Y":'))
-    done = folder.run("compare", "double", "--imported", path)
-    assert done.returncode == 2 and "other (imported) has another kernel of that name" in done.stderr
+    files = [with_other_parameters(journal_of(device)) for device in ("Other", "Third")]
+    devices, _, said = compared(folder, "--imported", *files)
+    assert devices == ["other (imported)", "third (imported)"]
+    assert said == "not compared, because of another kernel of that name: fake-gpu\n"
+
+
+def test_imported_results_of_different_kernels_are_refused(searched):
+    folder, journal_of = searched
+    files = [journal_of("Other"), with_other_parameters(journal_of("Third"))]
+    done = folder.run("compare", "double", "--imported", *files)
+    assert done.returncode == 2 and "third (imported) has another kernel of that name" in done.stderr
+
+
+def test_results_of_two_element_types_and_two_data_sets_are_kept_and_compared_apart(searched):
+    folder, journal_of = searched
+    problems = ({}, {"dtype": "float32"}, {"dtype": "float32", "data": "sorted"}, {"dtype": "../../x"})
+    for changes in problems:
+        done = folder.run("import", journal_of("Other", **changes))
+        assert done.returncode == 0, done.stderr
+    imported = sorted((folder.path / "runs").glob("double.other.*.imported.jsonl"))
+    names = [path.name.removeprefix("double.other.n1000.") for path in imported]
+    assert names == [f"{word}.imported.jsonl" for word in ("float32", "float32.sorted", "int32", "x")]
+    devices, dtype, said = compared(folder, "--imported", *imported)
+    assert (devices, dtype, said) == (["fake-gpu", "other (imported)"], "int32", "")
+    done = folder.run("import", journal_of("Other", dtype="float32", host="elsewhere"))
+    assert done.returncode == 2 and "float32.imported.jsonl: holds other results" in done.stderr
 
 
 def test_best_serves_nothing_that_was_imported(capsys):
@@ -112,7 +139,7 @@ def test_adopt_makes_a_verified_result_of_imported_ones(folder, device):
     ("files", "message"),
     [
         ((CACHE,), "holds results of 'convolution_kernel', expected those of 'convolution'"),
-        ((T4, T4), "holds results of A100, as"),
+        ((T4, T4), "holds results of A100, unknown element type, as"),
         (("missing.json",), "missing.json"),
     ],
 )

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,6 +129,28 @@ launch:
     assert spec.kernel == "convolve" and spec.default == default
     assert [len(parameter.values) for parameter in spec.parameters] == [5, 3, 2, 2, 2]
     assert len(spec.constraints) == 2
+
+
+def test_the_commands_of_the_page_work(tmp_path, monkeypatch, capsys):
+    root = Path(__file__).parents[2]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "convolution").mkdir()
+    for name in ("A100_T4.json.gz", "convolution/A4000_T4.json.gz", "convolution/W6600_T4.json.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(T4.read_bytes()))
+    (tmp_path / "cache.json").write_bytes(CACHE.read_bytes())
+    (tmp_path / "cache").symlink_to(root / "cache")
+    write(tmp_path, T1)
+    page = (root / "docs/interop.md").read_text()
+    commands = [
+        shlex.split(line.replace("runs/FILE", "runs/convolution"), comments=True)
+        for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+        for line in block.splitlines()
+    ]
+    tried = [command for command in commands if command[1] != "adopt"]  # it needs a device and the kernel
+    assert len(tried) >= 9
+    for command in tried:
+        printed = command.index(">") if ">" in command else len(command)
+        assert main(command[1:printed]) == 0, (command, capsys.readouterr().err)
 
 
 def test_imported_results_are_a_journal_that_show_and_replay_read(tmp_path, monkeypatch, capsys):
