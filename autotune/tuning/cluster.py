@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +21,7 @@ from autotune.errors import ChildFailed, ChildTimeout, InputError, MissingExtra,
 from autotune.evaluation.instance import environment
 from autotune.processes.child import Child
 from autotune.processes.fork_server import preload
+from autotune.processes.scratch_folder import scratch_folder
 
 try:
     import dask
@@ -32,6 +30,7 @@ except ImportError:
     raise MissingExtra("distributed", "cluster") from None
 
 ALL = "all"
+LOOPBACK = "127.0.0.1"
 CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # of a worker; then its trials go to others
 START_TIMEOUT_S = 60.0  # of the workers on this machine
@@ -39,8 +38,9 @@ CHECK_S = 0.5  # between two looks whether one of them has ended
 END_TIMEOUT_S = 5.0  # of one whose scheduler is gone
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
-# what Dask measures and keeps of itself, which would take time and memory from the search
-_UNWATCHED = {
+SETTINGS = {  # of Dask's schedulers and workers
+    "distributed.scheduler.worker-ttl": f"{MAX_SILENT_S} s",
+    # what Dask measures and keeps of itself takes time and memory from the search
     "distributed.admin.low-level-log-length": 10,  # of messages, and each holds a task
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
@@ -93,27 +93,62 @@ def local_devices(text: str) -> list[tuple[Address, DeviceInfo]]:
 
 @contextmanager
 def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Cluster]:
-    """Start a scheduler in this process, and a Dask worker in a child process for each device."""
-    _be_quiet()
+    """Start a Dask worker for each device, in child processes that nobody else can connect to."""
+    addresses = [address for address, _ in devices]
+    with _dask_settings(), _own_workers(len(devices)) as client:
+        yield Cluster(client, *devices[0], partial(list, addresses))
+
+
+@contextmanager
+def _own_workers(count: int) -> Iterator[distributed.Client]:
+    """Start a scheduler in this process and workers in child processes, and connect to them.
+
+    They listen on the loopback interface, and their certificate is in the memory of these processes only:
+    Dask asks nobody who connects for a name, and runs what it is sent.
+    """
     preload((__name__,))
     workers: list[Child] = []
     try:
-        with (
-            dask.config.set(_UNWATCHED),
-            _local_scheduler() as cluster,
-        ):
-            workers += [Child(_be_worker, cluster.scheduler_address) for _ in devices]
+        with _local_scheduler() as cluster:
+            workers += [
+                Child(_be_worker, cluster.scheduler_address, cluster.security) for _ in range(count)
+            ]
             for worker in workers:
                 worker.ask(str)  # the answer comes when it has ended
             with distributed.Client(cluster) as client:
                 _wait_for(client, workers)
-                yield Cluster(
-                    client, *devices[0], partial(list[Address], [address for address, _ in devices])
-                )
+                yield client
     finally:
         for worker in workers:  # they end with the scheduler
             with suppress(ChildTimeout):
                 worker.finish(END_TIMEOUT_S)
+
+
+def _local_scheduler() -> distributed.SpecCluster:
+    """A scheduler in this process, without workers."""
+    try:
+        security = distributed.Security.temporary()
+    except ImportError:
+        raise MissingExtra("cryptography", "cluster") from None
+    options = {"host": LOOPBACK, "protocol": "tls://", "security": security, "dashboard": False}
+    return distributed.SpecCluster(
+        scheduler={"cls": _Scheduler, "options": options}, security=security, silence_logs=logging.CRITICAL
+    )
+
+
+class _WithoutHttp:
+    """Leaves out the HTTP server that schedulers and workers start even without a dashboard."""
+
+    def start_http_server(self, *_: Any, **__: Any) -> None:
+        """Start none: it would show what is searched to whoever asks."""
+
+
+class _Scheduler(_WithoutHttp, distributed.Scheduler):  # type: ignore[misc]
+    pass
+
+
+class _Worker(_WithoutHttp, distributed.Worker):  # type: ignore[misc]
+    pass
 
 
 def _wait_for(client: distributed.Client, workers: Sequence[Child]) -> None:
@@ -142,15 +177,16 @@ def _last_words(worker: Child) -> str:
     return "its scheduler is gone"
 
 
-def _be_worker(scheduler: str) -> None:
+def _be_worker(scheduler: str, security: distributed.Security) -> None:
     """Run in a child process: be a Dask worker until the scheduler is gone."""
     preload(("autotune.evaluation.device_samples",))  # for its own child
 
     async def run() -> None:
-        worker = await distributed.Worker(scheduler, nthreads=1, memory_limit=0)
+        options = {"host": LOOPBACK, "security": security, "dashboard": False}
+        worker = await _Worker(scheduler, nthreads=1, memory_limit=0, **options)
         await worker.finished()
 
-    with dask.config.set(_UNWATCHED):
+    with _dask_settings():
         asyncio.run(run())
 
 
@@ -193,16 +229,10 @@ def _connected(
     text: str, device: str | None, on_stage: OnStage
 ) -> Iterator[tuple[distributed.Client, list[tuple[Address, DeviceInfo]]]]:
     """A client, and the devices of all workers."""
-    _be_quiet()
     on_stage(Stage(f"waiting for the workers of {text}"))
     with ExitStack() as opened:
-        opened.enter_context(dask.config.set(_UNWATCHED))
-        scheduler, expected = _scheduler(text, opened)
-        try:
-            client = opened.enter_context(distributed.Client(scheduler, timeout=CONNECT_TIMEOUT_S))
-            client.wait_for_workers(expected, timeout=WORKERS_TIMEOUT_S)
-        except (OSError, distributed.TimeoutError) as error:
-            raise SetupError(f"--cluster {text}: {error or 'no worker came'}") from None
+        opened.enter_context(_dask_settings())
+        client = _client(text, opened)
         on_stage(Stage("finding devices"))
         listed = client.run(find_devices, _backends(device))
         yield client, [item for found in listed.values() for item in found]
@@ -219,71 +249,45 @@ def _backends(device: str | None) -> tuple[str, ...]:
     return (name,) if name in BACKENDS else tuple(BACKENDS)
 
 
-def _scheduler(text: str, opened: ExitStack) -> tuple[Any, int]:
-    """What a client connects to, and how many workers to wait for."""
+def _client(text: str, opened: ExitStack) -> distributed.Client:
+    """Connect to the scheduler that `--cluster` names, or start one, and wait for workers."""
     kind, _, count = text.partition(":")
-    if "://" in text:
-        return text, 1
-    if kind not in ("local", "slurm") or (count and not re.fullmatch("[1-9][0-9]{0,3}", count)):
+    if "://" not in text and (
+        kind not in ("local", "slurm") or (count and not re.fullmatch("[1-9][0-9]{0,3}", count))
+    ):
         raise InputError(f"--cluster {text}: expected tcp://HOST:PORT, slurm, slurm:JOBS or local:WORKERS")
-    workers = int(count or 1)
-    dask.config.set({"distributed.scheduler.worker-ttl": f"{MAX_SILENT_S} s"})
     if kind == "local":
-        cluster = opened.enter_context(_local_scheduler())
-        opened.enter_context(_worker_processes(cluster.scheduler_address, workers))
-        return cluster, workers
+        return opened.enter_context(_own_workers(int(count or 1)))
+    scheduler = text if "://" in text else _slurm(text, int(count or 1), opened)
+    try:
+        client = opened.enter_context(distributed.Client(scheduler, timeout=CONNECT_TIMEOUT_S))
+        client.wait_for_workers(1, timeout=WORKERS_TIMEOUT_S)
+    except (OSError, distributed.TimeoutError) as error:
+        raise SetupError(f"--cluster {text}: {error or 'no worker came'}") from None
+    return client
+
+
+def _slurm(text: str, jobs: int, opened: ExitStack) -> Any:
+    """A scheduler in this process, and so many jobs of SLURM with workers."""
     try:
         import dask_jobqueue
     except ImportError:
         raise MissingExtra("dask-jobqueue", "cluster") from None
     try:
         cluster = opened.enter_context(dask_jobqueue.SLURMCluster())
-        cluster.scale(jobs=workers)
+        cluster.scale(jobs=jobs)
     except (ValueError, OSError, RuntimeError) as error:
         raise SetupError(
             f"--cluster {text}: {error}; its options are those of jobqueue.slurm in Dask's configuration"
         ) from None
-    return cluster, 1
-
-
-def _local_scheduler() -> distributed.LocalCluster:
-    """A scheduler in this process, without workers and dashboard."""
-    return distributed.LocalCluster(
-        n_workers=0,
-        dashboard_address=None,
-        # its server starts all the same; at the usual port, a second search would warn that it is in use
-        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-        silence_logs=logging.CRITICAL,
-    )
+    return cluster
 
 
 @contextmanager
-def _worker_processes(scheduler: str, count: int) -> Iterator[None]:
-    """Start Dask workers by command line: LocalCluster's own would import the caller's main module again."""
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", scheduler]
-    options = ["--nworkers", str(count), "--nthreads", "1", "--no-dashboard", "--death-timeout", "60"]
-    process = subprocess.Popen(
-        [*command, *options],
-        env=os.environ | unwatched_variables() | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def unwatched_variables() -> dict[str, str]:
-    """The environment variables for Dask's own commands, so that they measure and keep less of themselves."""
-    names = {key: "DASK_" + key.upper().replace(".", "__").replace("-", "_") for key in _UNWATCHED}
-    return {names[key]: repr(value) for key, value in _UNWATCHED.items()}
-
-
-def _be_quiet() -> None:
-    """Dask reports lost workers in its log; a search goes on without them."""
+def _dask_settings() -> Iterator[None]:
+    """Make Dask quiet, and keep its files in a folder that is gone at the end, or after the next run."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] == "distributed":  # some have a level of their own
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # a search goes on without lost workers
+    with scratch_folder() as scratch, dask.config.set(SETTINGS | {"temporary-directory": scratch}):
+        yield
