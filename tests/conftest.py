@@ -137,7 +137,7 @@ class Folder:
 def run_in_process(folder: Path, *arguments: object) -> subprocess.CompletedProcess:
     """What the command line does and says in a folder, at a third of the cost of a process."""
     out, err = io.StringIO(), io.StringIO()
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     with (
         contextlib.chdir(folder),
         contextlib.redirect_stdout(out),
@@ -152,7 +152,8 @@ def run_in_process(folder: Path, *arguments: object) -> subprocess.CompletedProc
         except SystemExit as ended:  # of --help, say
             code = ended.code
         finally:
-            signal.signal(signal.SIGTERM, handler)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 

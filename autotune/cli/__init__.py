@@ -1,7 +1,8 @@
 """The command line: a module for each command calls a function of a lower layer and prints.
 
 A command's module has its description as its docstring, an EXAMPLE, `add_options` and `run`.
-Exit codes: 0 done, 1 it failed, 2 the input was wrong and nothing was written, 130 interrupted.
+Exit codes: 0 done, 1 it failed, 2 the input was wrong and nothing was written, 128 and a signal's number
+interrupted by it, so 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,16 +27,21 @@ _QUIET = {"-q", "--quiet", *_HELP}
 _COMPLETION = "_ARGCOMPLETE"  # set by the shell's completion
 
 
+_ENDING = {  # signals that end a command, with what Python does by itself
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,  # the terminal is closed
+}
 _interrupts: list[int] = []  # signals received since the command began
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     warnings.showwarning = _show_warning
-    signal.signal(signal.SIGTERM, _terminate)
     _interrupts.clear()
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
+    for number, usual in _ENDING.items():
+        if signal.getsignal(number) is usual:  # else it is ignored, after nohup for example
+            signal.signal(number, _interrupt)
     _open_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # for names that the terminal's encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -72,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _interrupted(words: Sequence[str]) -> int:
     resumes = bool(words) and words[0] in _RESUMING
     how = "the same command without --fresh" if "--fresh" in words else "the same command"
-    return _fail(f"interrupted; {how} resumes" if resumes else "interrupted", 130)
+    code = 128 + (_interrupts[0] if _interrupts else signal.SIGINT)
+    return _fail(f"interrupted; {how} resumes" if resumes else "interrupted", code)
 
 
 def _say_starting(words: Sequence[str]) -> None:
@@ -114,19 +122,22 @@ def _drop_output() -> None:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"autotune: {text}", file=sys.stderr)
+    with suppress(OSError):  # the terminal may be gone
+        print(f"autotune: {text}", file=sys.stderr)
     return code
 
 
-def _interrupt(*_: Any) -> NoReturn:
-    """Raise KeyboardInterrupt and record it: numpy, while being imported, makes an ImportError of it."""
-    _interrupts.append(signal.SIGINT)
+def _interrupt(number: int, _: Any) -> NoReturn:
+    """Raise KeyboardInterrupt, so that child processes and temporary files are cleaned up, and record it.
+
+    Numpy, while being imported, makes an ImportError of it. A closed terminal and its shell both send SIGHUP,
+    so a second signal of that kind does not interrupt the cleaning up.
+    """
+    _interrupts.append(number)
+    if number != signal.SIGINT:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     raise KeyboardInterrupt
-
-
-def _terminate(*_: Any) -> NoReturn:
-    """Exit by an exception, so that child processes and temporary files are cleaned up."""
-    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

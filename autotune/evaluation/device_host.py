@@ -7,11 +7,11 @@ costs neither the Dask worker nor what it holds.
 from __future__ import annotations
 
 import asyncio
+import errno
+import hashlib
 import os
 import pickle
-import re
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -30,7 +30,6 @@ from autotune.evaluation.travelling_files import TravellingFiles
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.processes.files import hold
 from autotune.processes.scratch_folder import scratch_folder
 
 
@@ -159,16 +158,29 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
             device = f"{socket.gethostname()}/{address}" + (f" of {visible}" if visible else "")
             if admitted is not None and device not in admitted:
                 continue
-            file = re.sub(r"[^\w.-]", "-", f"{self._setting.name}-{device}.lock")
-            path = Path(tempfile.gettempdir()) / file
-            descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            if hold(descriptor, wait=False):
-                self._opened.callback(os.close, descriptor)
-                self._opened.callback(path.unlink, missing_ok=True)
+            claim = _claimed(f"{self._setting.name} {device}")
+            if claim is not None:
+                self._opened.enter_context(claim)
                 self.device = device
                 return address
-            os.close(descriptor)
         return None
+
+
+def _claimed(what: str) -> socket.socket | None:
+    """Claim something among the processes of this machine until the socket is closed; None if it is taken.
+
+    The claim is the name of a socket on which nobody listens. Linux forgets the name with the process,
+    however that ends, so that no file is left. The digest tells other users nothing by which to take the next.
+    """
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        claim.bind("\0autotune-" + hashlib.sha256(what.encode()).hexdigest())
+    except OSError as error:
+        claim.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return None
+    return claim
 
 
 def evaluate(name: str, items: bytes, timeout_s: float) -> list[Evaluated]:
