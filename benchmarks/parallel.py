@@ -71,14 +71,16 @@ async def work(scheduler: str, count: int) -> None:
 def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int]]]:
     """A cluster with so many fake devices, and the ids of its processes: first the scheduler's."""
     from autotune.core.stages import unobserved
-    from autotune.tuning.cluster import local_devices, open_cluster, open_devices, unwatched_variables
+    from autotune.tuning.cluster import SETTINGS, local_devices, open_cluster, open_devices
 
     if not processes:
         with open_devices(local_devices(",".join(f"fake:{number}" for number in range(devices)))) as cluster:
             yield cluster, []
         return
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
-    variables = os.environ | unwatched_variables()  # as autotune starts its own workers
+    # as autotune starts its own workers
+    names = {key: "DASK_" + key.upper().replace(".", "__").replace("-", "_") for key in SETTINGS}
+    variables = os.environ | {names[key]: repr(value) for key, value in SETTINGS.items()}
     command.append("--no-dashboard")
     log = Path("scheduler.log")  # not a pipe: once that is full, the scheduler waits for a reader
     with log.open("w") as file:

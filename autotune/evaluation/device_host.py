@@ -170,7 +170,7 @@ def _claimed(what: str) -> socket.socket | None:
     """Claim something among the processes of this machine until the socket is closed; None if it is taken.
 
     The claim is the name of a socket on which nobody listens. Linux forgets the name with the process,
-    however that ends, so that no file is left. The digest tells other users nothing by which to take the next.
+    however that ends, so no file is left. Other users can read the name, but not guess others from it.
     """
     claim = socket.socket(socket.AF_UNIX)
     try:

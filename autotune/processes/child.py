@@ -24,7 +24,7 @@ import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Pipe
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from autotune.errors import Blame, ChildDied, ChildFailed, ChildRaised, ChildTimeout
 from autotune.processes.fork_server import SHARED, AnyConnection, ForkedProcess, fork, set_variables
@@ -39,33 +39,11 @@ _MAX_BYTES = 2**28  # of an answer; a stray write to the pipe could announce any
 _SIGNALS_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
 
 
-_BOOT = """
-import sys
-sys.path[:] = {path!r}
-from multiprocessing.connection import Connection
-from autotune.processes.child import serve
-serve(Connection({pipe}))
-"""
-
-
 @dataclass(frozen=True)
 class _Raised:
     kind: str
     message: str
     trace: str
-
-
-def _wrapped(wrapper: Sequence[str], pipe: int, output: BinaryIO) -> subprocess.Popen[bytes]:
-    """Start a process under another program, by command line."""
-    boot = _BOOT.format(path=sys.path, pipe=pipe)
-    return subprocess.Popen(
-        [*wrapper, sys.executable, "-c", boot],
-        pass_fds=[pipe],
-        start_new_session=True,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-    )
 
 
 class Child:
@@ -86,7 +64,7 @@ class Child:
             arguments: Its arguments.
             environment: Environment variables to set in the child.
             wrapper: A command line that runs the child, such as a debugger's.
-            server: The name of the fork server that the child is a fork of, if it has no wrapper.
+            server: The name of the fork server that the child is a fork of.
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
@@ -95,19 +73,13 @@ class Child:
         self._pipe, theirs = Pipe()
         self._killing = threading.Lock()  # one thread may kill a child that another one uses
         own = dict(environment or {})
-        changed: Mapping[str, str | None] = {}
-        self._process: subprocess.Popen[bytes] | ForkedProcess
-        if wrapper:
-            self._process = _wrapped(wrapper, theirs.fileno(), self._output)
-        else:
-            ended, its_end = Pipe()
-            used = fork(server, theirs.fileno(), self._output.fileno(), its_end.fileno())
-            its_end.close()
-            changed = used.changed_variables()
-            self._process = ForkedProcess(self._pipe, ended)
+        ended, its_end = Pipe()
+        used = fork(server, wrapper, theirs.fileno(), self._output.fileno(), its_end.fileno())
+        its_end.close()
+        self._process = ForkedProcess(self._pipe, ended)
         theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process
-            self._pipe.send((sys.path, {**changed, **own}))
+            self._pipe.send((sys.path, {**used.changed_variables(), **own}))
         self.become(factory, *arguments)
 
     @property
@@ -173,6 +145,7 @@ class Child:
 
         Also works after it has died. Raises ChildTimeout when it does not end in time.
         """
+        _ = self.pid  # which comes through the pipe
         self._pipe.close()
         try:
             code = self._process.wait(timeout_s)
@@ -199,8 +172,7 @@ class Child:
                 if not waits:
                     return
                 self._pipe.close()
-                if isinstance(self._process, ForkedProcess):
-                    self._process.release()
+                self._process.release()
 
     def _kill_group(self, *, waits: bool = True) -> None:
         if self.pid is not None:
@@ -221,8 +193,6 @@ class Child:
             self._process.wait(0.5)  # it may be about to end by itself and to print why
         self.kill()
         code = self._process.returncode
-        if code is None:  # it was killed, and has not ended yet
-            code = -signal.SIGKILL
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         end = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, end - _STDERR_TAIL_BYTES))

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from socket import AF_UNIX, SOCK_SEQPACKET, recv_fds, send_fds, socket, socketpair
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 _PR_SET_PDEATHSIG = 1
 _MAX_MESSAGE_BYTES = 2**16
@@ -36,6 +36,13 @@ import sys
 sys.path[:] = {path!r}
 from autotune.processes import child, fork_server
 fork_server.run({fd}, {parent}, child.serve)
+"""
+_WRAPPED_BOOT = """
+import sys
+sys.path[:] = {path!r}
+from multiprocessing.connection import Connection
+from autotune.processes.child import serve
+serve(Connection({pipe}))
 """
 
 
@@ -52,7 +59,13 @@ class _Load:
 
 @dataclass(frozen=True)
 class _Fork:
-    """Start a child; four files come with the request: its pipe, its output, its folder and its last pipe."""
+    """Start a child; four files come with the request: its pipe, its output, its folder and its last pipe.
+
+    With a wrapper, another program runs the child, under changed environment variables.
+    """
+
+    wrapper: Sequence[str]
+    variables: Mapping[str, str | None]
 
 
 class ForkServer:
@@ -83,10 +96,11 @@ class ForkServer:
         """Import modules in the background, for the children to come."""
         self._requests.send(pickle.dumps(_Load(tuple(modules), dict(environment))))
 
-    def fork(self, pipe: int, output: int, ended: int) -> None:
+    def fork(self, wrapper: Sequence[str], pipe: int, output: int, ended: int) -> None:
         """Start a child in the background, in the present folder.
 
         Args:
+            wrapper: A command line that runs the child, such as a debugger's; empty for none.
             pipe: Its end of its pipe, through which it sends its process id and then serves.
             output: The file of what it prints.
             ended: An end of a pipe. Through it the server sends its exit code once it has ended. Until the
@@ -94,7 +108,8 @@ class ForkServer:
         """
         folder = os.open(".", os.O_PATH)
         try:
-            send_fds(self._requests, [pickle.dumps(_Fork())], [pipe, output, folder, ended])
+            request = pickle.dumps(_Fork(wrapper, self.changed_variables() if wrapper else {}))
+            send_fds(self._requests, [request], [pipe, output, folder, ended])
         finally:
             os.close(folder)
 
@@ -179,15 +194,15 @@ def preload(
         fork_server(server).load(modules, environment)
 
 
-def fork(server: str, pipe: int, output: int, ended: int) -> ForkServer:
+def fork(server: str, wrapper: Sequence[str], pipe: int, output: int, ended: int) -> ForkServer:
     """Start a child of the server with this name as `ForkServer.fork` does; one that ended starts again."""
     used = fork_server(server)
     try:
-        used.fork(pipe, output, ended)
+        used.fork(wrapper, pipe, output, ended)
     except ConnectionError:
         used.process.wait()
         used = fork_server(server)
-        used.fork(pipe, output, ended)
+        used.fork(wrapper, pipe, output, ended)
     return used
 
 
@@ -200,10 +215,12 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
         children.attend(ready)
         if requests not in ready:
             if os.getppid() != parent:
+                children.kill()
                 return
             continue
         data, descriptors, _, _ = recv_fds(requests, _MAX_MESSAGE_BYTES, 4)
         if not data:
+            children.kill()
             return
         request = pickle.loads(data)
         if isinstance(request, _Load):
@@ -216,7 +233,10 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
             children.close()
             os.close(ended)
             _become_child(server, output, folder)
-            serve(_announced(pipe))
+            announced = _announced(pipe)
+            if request.wrapper:
+                _run_wrapped(request, pipe)
+            serve(announced)
             return
         for received in (pipe, output, folder):
             os.close(received)
@@ -246,6 +266,12 @@ class _Children:
         if self._deaths in ready:
             self._deaths.recv(_MAX_MESSAGE_BYTES)
             self._tell()
+
+    def kill(self) -> None:
+        """Kill those that run, with what they have started themselves, such as compilers."""
+        for pid in self.running:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Close everything, in a child."""
@@ -335,6 +361,17 @@ def _become_child(server: int, output: int, folder: int) -> None:
     os.fchdir(folder)
     os.close(output)
     os.close(folder)
+
+
+def _run_wrapped(request: _Fork, pipe: int) -> NoReturn:
+    """Go on as another program, which runs Python again with the same pipe."""
+    set_variables(request.variables)
+    os.set_inheritable(pipe, True)
+    boot = _WRAPPED_BOOT.format(path=sys.path, pipe=pipe)
+    try:
+        os.execvp(request.wrapper[0], [*request.wrapper, sys.executable, "-c", boot])
+    except OSError as error:
+        sys.exit(f"{request.wrapper[0]}: {error.strerror}")
 
 
 def _announced(descriptor: int) -> AnyConnection:

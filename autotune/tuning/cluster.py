@@ -110,9 +110,7 @@ def _own_workers(count: int) -> Iterator[distributed.Client]:
     workers: list[Child] = []
     try:
         with _local_scheduler() as cluster:
-            workers += [
-                Child(_be_worker, cluster.scheduler_address, cluster.security) for _ in range(count)
-            ]
+            workers += [Child(_be_worker, cluster.scheduler_address, cluster.security) for _ in range(count)]
             for worker in workers:
                 worker.ask(str)  # the answer comes when it has ended
             with distributed.Client(cluster) as client:

@@ -3,12 +3,12 @@
 import os
 import signal
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from autotune.evaluation.journal import read_trials
 from tests.conftest import LIMIT_S, wait_until
+from tests.faults.processes_of import MARK, listening, processes_of
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 
@@ -23,28 +23,14 @@ def double(grid, block, x, y, n):
 """
 
 
-def dask_workers(mark):
-    """The processes that hold a device: those that Dask's nannies started."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            is_marked = entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes()
-            if is_marked and b"spawn_main" in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
 def test_a_killed_worker_costs_nothing_but_time(folder):
     folder.write(WAITS)
     journal = folder.path / "j.jsonl"
-    mark = f"AUTOTUNE_MARK={folder.path}"
     process = folder.start(
         *("search", "double.yaml", "--cluster", "local:2", "--device", "fake", "--journal", "j.jsonl"),
         *("--engine", "random", "--budget", "9", "--timeout", "300"),
         AUTOTUNE_FAKE_DEVICES="2",
-        AUTOTUNE_MARK=str(folder.path),
+        **{MARK: str(folder.path)},
     )
     wait_until(
         lambda: (
@@ -52,9 +38,8 @@ def test_a_killed_worker_costs_nothing_but_time(folder):
         )
     )
     assert process.poll() is None, process.communicate()
-    found = dask_workers(mark)
-    variables = Path(f"/proc/{found[0]}/environ").read_bytes().split(b"\0")
-    assert b"DASK_DISTRIBUTED__DIAGNOSTICS__NVML=False" in variables  # it would disturb what is timed
+    found = [pid for pid in processes_of(str(folder.path)) if pid != process.pid and listening(pid)]
+    assert len(found) == 2
     os.kill(max(found), signal.SIGKILL)
     (folder.path / "killed").touch()
     out, err = process.communicate(timeout=LIMIT_S)
