@@ -21,7 +21,7 @@ from autotune.devices import BACKENDS
 from autotune.errors import Blame, ChildDied, ChildRaised, ChildTimeout
 from autotune.processes.child import Child, kill_all
 from autotune.processes.fork_server import ForkedProcess, fork_server, preload
-from tests.conftest import LIMIT_S, wait_until
+from tests.conftest import LIMIT_S, ROOT, wait_until
 
 
 def add(state, number):
@@ -269,8 +269,10 @@ PROGRAM = """
 import os, time
 from autotune.processes.child import Child
 from autotune.processes.fork_server import fork_server
+from tests.unit.test_child import spawn
 child = Child(int)
-children = [fork_server().process.pid, child.pid]
+wrapped = Child(int, wrapper=("sh", "-c", '"$@"; sleep 600', "sh"))
+children = [fork_server().process.pid, child.pid, child.call(spawn), wrapped.pid]
 if {copies}:
     children.append(os.fork() or os._exit(time.sleep(60)))
 print(*children, flush=True)
@@ -280,14 +282,15 @@ time.sleep(60)
 
 @pytest.mark.parametrize("copies", [False, True], ids=["alone", "copied"])
 def test_server_and_children_end_with_a_caller_that_is_killed(copies):
-    """Also if a copy of the caller keeps its end of the socket open."""
-    caller = subprocess.Popen([sys.executable, "-c", PROGRAM.format(copies=copies)], stdout=subprocess.PIPE)
+    """And what the children started. Also if a copy of the caller keeps its end of the socket open."""
+    program = [sys.executable, "-c", PROGRAM.format(copies=copies)]
+    caller = subprocess.Popen(program, stdout=subprocess.PIPE, cwd=ROOT)
     pids = [int(word) for word in caller.stdout.readline().split()]
     caller.kill()
     caller.wait()
     caller.stdout.close()
-    wait_until(lambda: not any(map(_alive, pids[:2])))
-    for copy in pids[2:]:
+    wait_until(lambda: not any(map(_alive, pids[:4])))
+    for copy in pids[4:]:
         os.kill(copy, signal.SIGKILL)
 
 
