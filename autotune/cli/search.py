@@ -202,9 +202,19 @@ def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractC
     from autotune.tuning.cluster import local_devices, open_cluster, open_devices
 
     if parsed.cluster:
+        _warn_of_open_scheduler(parsed.cluster, progress)
         return open_cluster(parsed.cluster, parsed.device, progress.stage)
     progress.stage(Stage("finding devices"))
     return open_devices(local_devices(parsed.devices))
+
+
+def _warn_of_open_scheduler(address: str, progress: Observer) -> None:
+    """Dask itself asks nobody who connects for a name."""
+    if "://" in address and not address.startswith(("tls://", "wss://")):
+        progress.warn(
+            f"--cluster {address}: anyone who reaches this scheduler or its workers can run code on them; "
+            "use tls://, or a network of your own"
+        )
 
 
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
@@ -218,11 +228,10 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
         if not parsed.json:
             emit(wrapped(result_text(result)) + "\n")
 
-    with (
-        opt.progress(parsed) as progress,
-        open_each_model(parsed.cluster, parsed.device, progress.stage) as clusters,
-    ):
-        results, failures = search_each_model(opt.target(parsed), options, progress, clusters, show)
+    with opt.progress(parsed) as progress:
+        _warn_of_open_scheduler(parsed.cluster, progress)
+        with open_each_model(parsed.cluster, parsed.device, progress.stage) as clusters:
+            results, failures = search_each_model(opt.target(parsed), options, progress, clusters, show)
     if parsed.json:
         emit([result_json(result) for result in results])
     elif results:
