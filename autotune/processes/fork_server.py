@@ -30,7 +30,7 @@ from typing import Any, NoReturn, TypeAlias
 
 _PR_SET_PDEATHSIG = 1
 _MAX_MESSAGE_BYTES = 2**16
-_PARENT_CHECK_S = 1.0  # for a killed caller that leaves copies of itself, which keep the socket open
+_CALLER_CHECK_S = 0.5
 _BOOT = """
 import sys
 sys.path[:] = {path!r}
@@ -210,13 +210,11 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
     """Run in the server, and in each child, where `serve` is called with its pipe."""
     requests = socket(fileno=descriptor)
     children = _Children()
+    _end_with(parent, children)
     while True:
-        ready = select.select([requests, *children.awaited], [], [], _PARENT_CHECK_S)[0]
+        ready = select.select([requests, *children.awaited], [], [])[0]
         children.attend(ready)
         if requests not in ready:
-            if os.getppid() != parent:
-                children.kill()
-                return
             continue
         data, descriptors, _, _ = recv_fds(requests, _MAX_MESSAGE_BYTES, 4)
         if not data:
@@ -318,6 +316,19 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def _end_with(caller: int, children: _Children) -> None:
+    """End soon after a caller that is killed, though its copies keep the socket open, or in an import."""
+
+    def look(*_: Any) -> None:
+        if os.getppid() != caller:
+            children.kill()
+            os._exit(0)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.siginterrupt(signal.SIGALRM, False)  # what is imported need not know of it
+    signal.setitimer(signal.ITIMER_REAL, _CALLER_CHECK_S, _CALLER_CHECK_S)
+
+
 def _import(load: _Load) -> None:
     before = {name: os.environ.get(name) for name in load.environment}
     set_variables(load.environment)
@@ -353,7 +364,8 @@ def _fork() -> int | None:
 
 
 def _become_child(server: int, output: int, folder: int) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number in (signal.SIGCHLD, signal.SIGALRM):  # a fork has no timer
+        signal.signal(number, signal.SIG_DFL)
     os.setpgid(0, 0)
     die_with_parent(server)
     os.dup2(output, 1)

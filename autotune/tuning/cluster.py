@@ -8,7 +8,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,9 +17,9 @@ from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.devices import BACKENDS, Address, choose
 from autotune.devices.listing import find_devices
-from autotune.errors import ChildFailed, ChildTimeout, InputError, MissingExtra, SetupError
+from autotune.errors import ChildFailed, InputError, MissingExtra, SetupError
 from autotune.evaluation.instance import environment
-from autotune.processes.child import Child
+from autotune.processes.child import Child, kill_all
 from autotune.processes.fork_server import preload
 from autotune.processes.scratch_folder import scratch_folder
 
@@ -35,7 +35,6 @@ CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # of a worker; then its trials go to others
 START_TIMEOUT_S = 60.0  # of the workers on this machine
 CHECK_S = 0.5  # between two looks whether one of them has ended
-END_TIMEOUT_S = 5.0  # of one whose scheduler is gone
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
 SETTINGS = {  # of Dask's schedulers and workers
@@ -107,19 +106,18 @@ def _own_workers(count: int) -> Iterator[distributed.Client]:
     Dask asks nobody who connects for a name, and runs what it is sent.
     """
     preload((__name__,))
-    workers: list[Child] = []
-    try:
-        with _local_scheduler() as cluster:
-            workers += [Child(_be_worker, cluster.scheduler_address, cluster.security) for _ in range(count)]
-            for worker in workers:
-                worker.ask(str)  # the answer comes when it has ended
-            with distributed.Client(cluster) as client:
-                _wait_for(client, workers)
-                yield client
-    finally:
-        for worker in workers:  # they end with the scheduler
-            with suppress(ChildTimeout):
-                worker.finish(END_TIMEOUT_S)
+    with ExitStack() as opened:
+        own_folder = {"TMPDIR": opened.enter_context(scratch_folder())}  # with what killed workers leave
+        cluster = opened.enter_context(_local_scheduler())
+        client = opened.enter_context(distributed.Client(cluster))
+        workers: list[Child] = []
+        opened.callback(kill_all, workers)  # which have given their devices back
+        for _ in range(count):
+            worker = Child(_be_worker, cluster.scheduler_address, cluster.security, environment=own_folder)
+            workers.append(worker)
+            worker.ask(str)  # the answer comes when it has ended
+        _wait_for(client, workers)
+        yield client
 
 
 def _local_scheduler() -> distributed.SpecCluster:
