@@ -13,7 +13,7 @@ from functools import lru_cache
 from autotune.core.argument_values import arguments
 from autotune.core.c_types import C_TYPES
 from autotune.core.expression_ops import FUNCTIONS
-from autotune.core.expressions import at_least, integer, parse
+from autotune.core.expressions import at_least, parse
 from autotune.core.frozen import fields, replace
 from autotune.core.light_typing import Any
 from autotune.core.records import (
@@ -185,7 +185,7 @@ def _repeated(
         entry=triton_entry(step, values, passed) if step.constants else entry_name(step.entry, values),
         grid=_extent("grid", step.grid, values),
         block=_extent("block", step.block, values),
-        shared_bytes=integer(parse(step.shared_bytes), values),
+        shared_bytes=at_least(0, parse(step.shared_bytes), values),
         arguments=step.arguments,
         stream=at_least(0, parse(step.stream or "0"), values),
         cooperative=bool(parse(step.cooperative or "False")(values)),

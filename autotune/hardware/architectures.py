@@ -7,7 +7,7 @@ of each architecture.
 from __future__ import annotations
 
 from autotune.core.frozen import dataclass
-from autotune.core.records import DeviceInfo, LaunchSpec
+from autotune.core.records import DeviceInfo
 from autotune.errors import InputError
 
 NOT_HERE = "none"  # the driver and the runtime of a GPU that is known by its limits only
@@ -55,12 +55,6 @@ class Architecture:
     def shared_bytes_per_block(self) -> int:
         """The maximum for one block, static and dynamic together."""
         return self.shared_bytes - self.reserved_shared_bytes
-
-
-def extent_limits(step: LaunchSpec) -> list[tuple[str, str, int]]:
-    """Extents of a CUDA launch with limits of their own: what it is, its expression and its limit."""
-    deep = [("threads in z", text, MAX_BLOCK[2]) for text in step.block[2:]]
-    return deep + [("blocks in y or z", text, MAX_GRID[1]) for text in step.grid[1:]]
 
 
 def _architecture(

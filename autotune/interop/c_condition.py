@@ -17,7 +17,7 @@ from autotune.core.expressions import parse
 from autotune.core.records import Config, DeviceInfo, LaunchSpec, Sizes
 from autotune.core.syntax import parse_expression
 from autotune.errors import ExpressionError, InputError
-from autotune.hardware.architectures import extent_limits
+from autotune.hardware.launch_limits import amounts, conditions, happens
 from autotune.serving.validity import KernelOnDevice
 
 ALWAYS, NEVER = "1", "0"
@@ -78,9 +78,11 @@ def _conditions_on_sizes(
             yield f"({terms[name]} != 0 || 1)" if "ok)" in terms[name] else ALWAYS
     for text in filter(depends_on_sizes, record.constraints):
         yield translator.truth(parse_expression(text))
-    if device is not None:
-        for step in record.launch:
-            yield _launch_condition(step, device, registers, translator)
+    for step in record.launch:
+        yield _launch_condition(step, device, registers, translator)
+    is_launched = " or ".join(f"({happens(step)})" for step in record.launch)
+    if is_launched and translator.knows(is_launched):
+        yield translator.truth(parse_expression(is_launched))
 
 
 def same_launches(kernel: KernelOnDevice, config: Config, at: Sizes) -> str:
@@ -94,10 +96,10 @@ def same_launches(kernel: KernelOnDevice, config: Config, at: Sizes) -> str:
     parts: dict[str, None] = {}
     try:
         for name, text in kernel.record.derived.items():
-            if name not in values and parse(text).names <= values.keys() | translator.terms.keys():
+            if name not in values and translator.knows(text):
                 translator.terms[name] = translator.number(parse_expression(text))
         for step, is_there in zip(kernel.record.launch, launched, strict=False):
-            if parse(step.when).names <= values.keys() | translator.terms.keys():
+            if translator.knows(step.when):
                 found = translator.truth(parse_expression(step.when))
                 parts[found if is_there else f"(!{found})"] = None
     except ExpressionError as error:
@@ -107,25 +109,15 @@ def same_launches(kernel: KernelOnDevice, config: Config, at: Sizes) -> str:
 
 
 def _launch_condition(
-    step: LaunchSpec, device: DeviceInfo, registers: int | None, translator: Translator
+    step: LaunchSpec, device: DeviceInfo | None, registers: int | None, translator: Translator
 ) -> str:
-    """That a launch keeps to the limits of a device, or is left out; ALWAYS unless it depends on sizes."""
-    extents_limited = [] if device.backend == "opencl" else extent_limits(step)
-    texts = (*step.block, step.shared_bytes, step.when, *(text for _, text, _ in extents_limited))
-    names = {name for text in texts for name in parse(text).names} - translator.values.keys()
-    if not names or not names <= translator.terms.keys():
+    """That a launch keeps to its bounds, as far as they are known, or is left out."""
+    bounds = [text for amount in amounts(step, device, registers) for text in amount.bounds]
+    known = [text for text in (*bounds, *conditions(step, device)) if translator.knows(text)]
+    if not known or not translator.knows(step.when):
         return ALWAYS
-    extents = [translator.number(parse_expression(text)) for text in step.block]
-    threads, shared_bytes = " * ".join(extents), translator.number(parse_expression(step.shared_bytes))
-    limits = [
-        *(f"{extent} >= 1" for extent in extents),
-        f"{threads} <= {device.max_threads_per_block}",
-        f"{shared_bytes} <= {device.shared_bytes_per_block}",
-        *(f"{translator.number(parse_expression(text))} <= {most}" for _, text, most in extents_limited),
-    ]
-    if registers and device.registers_per_block is not None:
-        limits.append(f"{threads} * {registers} <= {device.registers_per_block}")
-    return f"(!{translator.truth(parse_expression(step.when))} || ({' && '.join(limits)}))"
+    kept = " and ".join(f"({text})" for text in known)
+    return translator.truth(parse_expression(f"not ({step.when}) or ({kept})"))
 
 
 @dataclass(frozen=True)
@@ -137,6 +129,10 @@ class Translator:
 
     values: Mapping[str, Any]
     terms: dict[str, str]
+
+    def knows(self, text: str) -> bool:
+        """Whether every name of an expression has a value or a term."""
+        return parse(text).names <= self.values.keys() | self.terms.keys()
 
     def truth(self, node: ast.expr) -> str:
         """Translate an expression used as a condition: ALWAYS, NEVER, or C."""
@@ -178,6 +174,11 @@ class Translator:
                 return _BINARY[type(binary)].format(self.number(left), self.number(right))
             case ast.Call(func=ast.Name(id=name), args=[one, two]) if name in _BINARY:
                 return _BINARY[name].format(self.number(one), self.number(two))
+            case ast.Call(
+                func=ast.Name(id="ceil" | "floor" as rounding),
+                args=[ast.Call(func=ast.Name(id="log2"), args=[argument])],
+            ):
+                return f"autotune_{rounding}_log2({self.number(argument)}, ok)"
         raise _refused(node)
 
     def _compared(self, left: ast.expr, comparison: ast.cmpop, right: ast.expr) -> str:
@@ -214,5 +215,5 @@ def _is_condition(node: ast.expr) -> bool:
 def _refused(node: ast.expr) -> ExpressionError:
     return ExpressionError(
         f"`{ast.unparse(node)}` cannot be expressed in C: conditions on sizes may have whole numbers, + - *"
-        " // %, comparisons, and, or, not, if, min, max, ceil_div and round_up"
+        " // %, comparisons, and, or, not, if, min, max, ceil_div, round_up, and log2 in ceil or floor"
     )

@@ -35,6 +35,13 @@ AUTOTUNE_FUNCTION long long autotune_floor_div(long long a, long long b, int *ok
 AUTOTUNE_FUNCTION long long autotune_modulo(long long a, long long b, int *ok) {
     return b == 0 ? autotune_fail(ok) : a - b * autotune_floor_div(a, b, ok);
 }
+AUTOTUNE_FUNCTION long long autotune_floor_log2(long long a, int *ok) {
+    return a <= 0 ? autotune_fail(ok) : (long long)AUTOTUNE_LOG2((double)a);
+}
+AUTOTUNE_FUNCTION long long autotune_ceil_log2(long long a, int *ok) {
+    long long below = autotune_floor_log2(a, ok);
+    return a <= 0 ? 0 : below + ((double)below < AUTOTUNE_LOG2((double)a));
+}
 AUTOTUNE_FUNCTION long long autotune_min(long long a, long long b) { return b < a ? b : a; }
 AUTOTUNE_FUNCTION int autotune_same(const char *a, const char *b) {
     while (*a && *a == *b) { ++a; ++b; }

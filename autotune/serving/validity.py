@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import prod
+from functools import lru_cache
 from operator import index
 
-from autotune.core.expressions import at_least, integer, parse
+from autotune.core.expressions import at_least, parse
 from autotune.core.frozen import dataclass
-from autotune.core.launch_plan import known_values
+from autotune.core.launch_plan import known_values, launches
 from autotune.core.light_typing import Any
-from autotune.core.records import Config, DeviceInfo, KernelRecord, Sizes
+from autotune.core.records import Config, DeviceInfo, KernelRecord, LaunchSpec, Sizes
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError
-from autotune.hardware.architectures import extent_limits
+from autotune.hardware.launch_limits import amounts, conditions
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class KernelOnDevice:
     def check(self, config: Config, sizes: Sizes | None, registers: int | None = None) -> Check:
         """Check a configuration against the parameters, the constraints and the limits of the device.
 
-        Blocks must have at least one thread, and no more threads, dynamic shared memory or registers than the
-        device has. What depends on an unknown device or on unknown sizes is not checked.
+        Something must be launched, with grids and blocks of at least one, and with no more than the device
+        allows. What depends on an unknown device or on unknown sizes is not checked.
 
         Args:
             config: The configuration.
@@ -87,45 +87,52 @@ class KernelOnDevice:
             return Check((*invalid_values, str(error)))
         complete = self.device is not None and sizes is not None
         checked = [item for item in constraints if complete or item.names <= values.keys()]
+        violations = (*invalid_values, *(item.text for item in checked if not item.holds(values)))
         return Check(
-            violations=(
-                *invalid_values,
-                *(item.text for item in checked if not item.holds(values)),
-                *_beyond_limits(self.record, self.device, values, registers),
-            ),
+            # a launch plan may rely on the constraints
+            violations=violations or tuple(self._unlaunchable(values, registers)),
             unchecked=tuple(item.text for item in constraints if item not in checked),
         )
 
-
-def _beyond_limits(
-    record: KernelRecord, device: DeviceInfo | None, values: Mapping[str, Any], registers: int | None
-) -> Iterator[str]:
-    """The limits of the device that launches exceed, as far as that is known."""
-    if device is None:
-        return
-    limits = (
-        ("threads", device.max_threads_per_block),
-        ("bytes of shared memory", device.shared_bytes_per_block),
-        ("registers", device.registers_per_block),
-    )
-    for step in record.launch:
-        texts = (*step.block, step.shared_bytes, step.when)
-        if any(not parse(text).names <= values.keys() for text in texts):
-            continue
+    def _unlaunchable(self, values: Mapping[str, Any], registers: int | None) -> Iterator[str]:
+        """Why the launches cannot be made, or the device refuses them, as far as that is known."""
+        plan = self.record.launch
         try:
-            if not parse(step.when)(values):
-                continue
-            threads = prod(at_least(1, parse(text), values) for text in step.block)
-            needed = (threads, integer(parse(step.shared_bytes), values), threads * (registers or 0))
+            is_known = all(_names(step) <= values.keys() for step in plan)
+            if plan and is_known and not launches(plan, values, self.record.arguments):
+                yield "nothing is launched, because no `when` holds"
+            for step in plan:
+                when = parse(step.when)
+                if when.names <= values.keys() and when(values):
+                    yield from _refused(step, self.device, values, registers)
         except ExpressionError as error:
-            yield str(error)
-            continue
-        for amount, (what, limit) in zip(needed, limits, strict=True):
-            if limit is not None and amount > limit:
-                yield f"{step.entry} needs {amount} {what} a block, the device has {limit}"
-        for what, text, most in extent_limits(step) if device.backend != "opencl" else ():
-            if parse(text).names <= values.keys() and (extent := integer(parse(text), values)) > most:
-                yield f"{step.entry} has {extent} {what}, the device allows {most}"
+            yield f"{error.place or 'launch'}: {error}"
+
+
+def _refused(
+    step: LaunchSpec, device: DeviceInfo | None, values: Mapping[str, Any], registers: int | None
+) -> Iterator[str]:
+    """The bounds that a launch does not keep to, as far as its numbers are known.
+
+    Raises ExpressionError for a number that cannot be evaluated or is too small.
+    """
+    for amount in amounts(step, device, registers):
+        number = parse(amount.text)
+        if number.names <= values.keys():
+            found = at_least(amount.least, number, values)
+            if amount.most and found > (most := parse(amount.most)(values)):
+                yield f"{step.entry} has {found} {amount.what}, the device allows {most}"
+    for condition in map(parse, conditions(step, device)):
+        if condition.names <= values.keys() and not condition.holds(values):
+            yield f"{step.entry}: {condition.text} does not hold"
+
+
+@lru_cache(maxsize=256)
+def _names(step: LaunchSpec) -> frozenset[str]:
+    """Every name that the plan of a launch reads."""
+    flags = (step.shared_bytes, step.when, step.repeat, step.stream, step.cooperative, step.programmatic)
+    texts = (*step.grid, *step.block, *step.cluster, *flags)
+    return frozenset(step.constants).union(*(parse(text).names for text in texts if text))
 
 
 def whole_sizes(kernel: str, sizes: Sizes) -> Sizes:

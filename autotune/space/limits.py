@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from itertools import zip_longest
 
 from autotune.core.expressions import Expression, parse
+from autotune.core.launch_plan import device_values
 from autotune.core.records import DeviceInfo, LaunchSpec
-from autotune.hardware.architectures import MAX_CLUSTER, extent_limits
-
-_CUDA_BACKENDS = ("cuda", "pycuda")
+from autotune.hardware.launch_limits import amounts, conditions
 
 
 def device_limits(
@@ -18,7 +16,7 @@ def device_limits(
     """The conditions under which a device accepts every launch of a plan.
 
     A condition that reads one of the `computed` names, which come from Python functions, is left out: the
-    device checks it at the launch.
+    device checks it at the launch. So is the least of each number, which the launch plan checks.
     """
     texts = (
         f"not ({step.when}) or {text}" if step.when != "True" else text
@@ -30,21 +28,8 @@ def device_limits(
 
 
 def _limits(step: LaunchSpec, device: DeviceInfo) -> Iterator[str]:
-    threads = " * ".join(_operand(text) for text in step.block)
-    yield f"{threads} <= device.max_threads_per_block"
-    if step.shared_bytes != "0":
-        yield f"{_operand(step.shared_bytes)} <= device.shared_bytes_per_block"
-    needs_cuda = [text for text in (step.stream, step.cooperative, step.programmatic) if text]
-    if device.backend == "opencl":
-        yield from (f"not {_operand(text)}" for text in needs_cuda)
-        yield from (f"{_operand(text)} == 1" for text in step.cluster)
-    if step.cluster:
-        yield f"{' * '.join(map(_operand, step.cluster))} <= {MAX_CLUSTER}"
-        for blocks, cluster in zip_longest(step.grid, step.cluster, fillvalue="1"):
-            yield f"{_operand(blocks)} % {_operand(cluster)} == 0"
-    if device.backend in _CUDA_BACKENDS:
-        yield from (f"{_operand(text)} <= {limit}" for _, text, limit in extent_limits(step))
-
-
-def _operand(text: str) -> str:
-    return text if text.isalnum() or text.isidentifier() else f"({text})"
+    for amount in amounts(step, device):
+        limit = f"{amount.text} <= {amount.most}"
+        if amount.most and not (amount.text.isdecimal() and parse(limit).holds(device_values(device))):
+            yield limit
+    yield from conditions(step, device)

@@ -29,6 +29,7 @@ from autotune.serving.miss_log import read_misses
 from autotune.space import bind, load_space, problem_of
 from tests.cache_example import DEVICE, OTHER, entry, record
 from tests.conftest import KERNEL, REFERENCE, SPACE
+from tests.fuzz.answers import ask
 from tests.fuzz.mutations import damaged_json, damaged_text, damaged_yaml
 from tests.recorded_files import CACHE, T4
 
@@ -180,11 +181,12 @@ def caches(random_: random.Random) -> None:
                 read_misses("cache")
 
 
-TARGETS: dict[str, tuple[Callable[[random.Random], None], int, set[str]]] = {  # with the long form's cases
+TARGETS: dict[str, tuple[Callable[[random.Random], object], int, set[str]]] = {  # with the long form's cases
     "imports": (imports, 10_000, {"results.json", "out", "runs"}),
     "journals": (journals, 5_000, {"j.jsonl"}),
     "spaces": (spaces, 5_000, {"s.yaml", "double.py", "reference.py"}),
     "caches": (caches, 10_000, {"cache", "merged"}),
+    "answers": (ask, 24_000, {"cache"}),  # 20,000 are answered
 }
 
 

@@ -88,6 +88,7 @@ def make_cache(folder, seed, names, is_alike):
     """
     draw = random.Random(seed)
     stored, own = [], []
+    problem = " * ".join(names)
     for device in DEVICES[: draw.randint(1, len(DEVICES))]:
         if not own or not is_alike:
             own = [
@@ -102,11 +103,11 @@ def make_cache(folder, seed, names, is_alike):
             constraints=tuple(draw.sample(CONSTRAINTS, 3)),
             derived={
                 "TILE": "BLOCK * VECTOR",
-                "TILES": f"ceil_div({' * '.join(names)}, TILE)",
+                "TILES": f"ceil_div({problem}, TILE)",
                 "ALONE": "ALGORITHM == 'tree' and TILES < 25",
             },
             launch=(
-                LaunchSpec("main", ("TILES",), ("BLOCK",), ("x",), "4 * BLOCK"),
+                LaunchSpec("main", (f"{problem} // TILE",), ("BLOCK",), ("x",), "4 * BLOCK"),
                 LaunchSpec(
                     "last",
                     ("1",),
@@ -272,6 +273,8 @@ def random_number(draw, depth):
         return f"({one} if {random_truth(draw, depth - 1)} else {two})"
     if draw.random() < 0.3:
         return f"{draw.choice(('min', 'max', 'ceil_div', 'round_up'))}({one}, {two})"
+    if draw.random() < 0.1:
+        return f"{draw.choice(('ceil', 'floor'))}(log2({one}))"
     return draw.choice((f"(-{one})", f"({one} {draw.choice(('+', '-', '*', '//', '%'))} {two})"))
 
 

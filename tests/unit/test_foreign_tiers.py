@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.core.records import Config, Parameter, Tier
+from autotune.core.records import Config, LaunchSpec, Parameter, Tier
 from autotune.errors import CacheError, InputError, NoConfig
 from autotune.serving import cache
 from autotune.serving.lookup import best_config
@@ -105,12 +105,35 @@ def test_the_threads_and_the_shared_memory_of_the_launches_are_limited_without_a
     assert best_config("reduce", ARC, n=64)["BLOCK"] == 128
     assert best_config("reduce", replace(ARC, max_threads_per_block=64), n=64)["BLOCK"] == 32
     assert best_config("reduce", replace(ARC, shared_bytes_per_block=255), n=64)["BLOCK"] == 32
-    with pytest.raises(NoConfig, match="main needs 64 threads a block, the device has 16"):
+    with pytest.raises(NoConfig, match="main has 64 threads a block, the device allows 16"):
         best_config("reduce", replace(ARC, max_threads_per_block=16), n=64)
-    with pytest.raises(NoConfig, match="main needs 256 bytes of shared memory a block, the device has 8"):
+    with pytest.raises(NoConfig, match="main has 256 bytes of shared memory a block, the device allows 8"):
         best_config("reduce", replace(ARC, shared_bytes_per_block=8), n=64)
     own = best_config("reduce", replace(HOPPER, max_threads_per_block=128), n=64)
     assert own["BLOCK"] == 128 and own.match.tier is Tier.SAME_ARCHITECTURE
+
+
+@pytest.mark.parametrize("grid", ["n // (2 * BLOCK)", "ceil_div(n, n // BLOCK // 2)"])
+def test_a_grid_that_is_0_or_cannot_be_evaluated_is_never_served(root, grid):
+    for device in (HOPPER, AMPERE, INSTINCT):
+        path = root / device.slug / "reduce.json"
+        data = json.loads(path.read_text())
+        data["launch"][0]["grid"] = [grid]
+        path.write_text(json.dumps(data))
+    best = best_config("reduce", HOPPER, n=130)
+    assert best["BLOCK"] == 64 and best.launch(n=130)
+    with pytest.raises(NoConfig, match="the kernel's default is not valid here: .*grid"):
+        best_config("reduce", HOPPER, n=60)
+
+
+def test_a_configuration_that_launches_nothing_is_not_served(root):
+    cache.store(
+        root,
+        HOPPER,
+        replace(record(entry(64)), launch=(LaunchSpec("main", ("1",), ("1",), (), when="n < 5"),)),
+    )
+    with pytest.raises(NoConfig, match="nothing is launched, because no `when` holds"):
+        best_config("reduce", HOPPER, n=64, strict=True)
 
 
 def test_grids_and_deep_blocks_are_limited_on_cuda_only(root):
@@ -123,7 +146,7 @@ def test_grids_and_deep_blocks_are_limited_on_cuda_only(root):
     assert best_config("reduce", on_opencl, n=2**20)["BLOCK"] == 128
     with pytest.raises(NoConfig, match="main has 256 threads in z, the device allows 64"):
         best_config("reduce", HOPPER, n=64, strict=True)
-    with pytest.raises(NoConfig, match="main has 1048576 blocks in y or z, the device allows 65535"):
+    with pytest.raises(NoConfig, match="main has 1048576 blocks in y, the device allows 65535"):
         best_config("reduce", AMPERE, n=2**20)
 
 
@@ -132,7 +155,7 @@ def test_registers_are_limited_where_the_compiler_told_them(root):
     cache.store(root, HOPPER, record(*hungry))
     assert best_config("reduce", replace(HOPPER, registers_per_block=16_384), n=64)["BLOCK"] != 256
     assert best_config("reduce", replace(HOPPER, registers_per_block=32_768), n=64)["BLOCK"] == 256
-    with pytest.raises(NoConfig, match="main needs 32768 registers a block, the device has 16384"):
+    with pytest.raises(NoConfig, match="main has 32768 registers a block, the device allows 16384"):
         best_config("reduce", replace(HOPPER, registers_per_block=16_384), n=64, strict=True)
 
 

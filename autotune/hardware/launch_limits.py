@@ -1,0 +1,108 @@
+"""What a device accepts as a launch: the one rule for searches, for what is served, and for exported headers.
+
+The rule is expressions of a launch plan: a search enumerates with them, `best_config` evaluates them, and an
+exported header has them in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from autotune.core.frozen import dataclass
+from autotune.core.launch_plan import MAX_REPEAT
+from autotune.core.records import DeviceInfo, LaunchSpec
+from autotune.hardware.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A whole number of a launch with its bounds.
+
+    Attributes:
+        what: Its name in messages.
+        text: The number, as an expression that can be compared.
+        least: Its lower bound, which holds on every device.
+        most: Its upper bound on this device, as an expression; empty without one.
+    """
+
+    what: str
+    text: str
+    least: int
+    most: str = ""
+
+    @property
+    def bounds(self) -> Iterator[str]:
+        """The bounds as conditions."""
+        yield f"{self.text} >= {self.least}"
+        if self.most:
+            yield f"{self.text} <= {self.most}"
+
+
+def amounts(step: LaunchSpec, device: DeviceInfo | None, registers: int | None = None) -> Iterator[Amount]:
+    """The whole numbers of a launch, with the bounds of a device.
+
+    Args:
+        step: The launch.
+        device: The device; None if unknown.
+        registers: Per thread; None if unknown.
+    """
+    deepest, grids = _extent_limits(device)
+    threads = _product(step.block)
+    of_device = "device.{}".format if device is not None else lambda name: ""
+    yield Amount("threads a block", threads, 1, of_device("max_threads_per_block"))
+    for axis, text in zip("xyz", step.block, strict=False):
+        yield Amount(f"threads in {axis}", operand(text), 1, deepest if axis == "z" else "")
+    if registers and device is not None and device.registers_per_block is not None:
+        yield Amount("registers a block", f"{threads} * {registers}", 1, of_device("registers_per_block"))
+    if step.shared_bytes != "0":
+        most = of_device("shared_bytes_per_block")
+        yield Amount("bytes of shared memory a block", operand(step.shared_bytes), 0, most)
+    for axis, text, most in zip("xyz", step.grid, grids, strict=False):
+        yield Amount(f"blocks in {axis}", operand(text), 1, most)
+    for axis, text in zip("xyz", step.cluster, strict=False):
+        yield Amount(f"blocks in {axis} of a cluster", operand(text), 1)
+    if step.cluster:
+        yield Amount("blocks of a cluster", _product(step.cluster), 1, str(MAX_CLUSTER))
+    if step.stream:
+        yield Amount("number of the stream", operand(step.stream), 0)
+    if step.repeat:
+        yield Amount("repetitions", operand(step.repeat), 0, str(MAX_REPEAT))
+
+
+def conditions(step: LaunchSpec, device: DeviceInfo | None) -> Iterator[str]:
+    """What else a device asks of a launch: whole clusters, and on OpenCL nothing that only CUDA has."""
+    for blocks, cluster in zip(step.grid, step.cluster, strict=False):
+        yield f"{operand(blocks)} % {operand(cluster)} == 0"
+    yield from (f"{operand(cluster)} == 1" for cluster in step.cluster[len(step.grid) :])
+    if device is not None and device.backend == "opencl":
+        for_cuda = (step.stream, step.cooperative, step.programmatic)
+        yield from (f"not {operand(text)}" for text in for_cuda if text)
+        yield from (f"{operand(text)} == 1" for text in step.cluster)
+
+
+def happens(step: LaunchSpec) -> str:
+    """The condition under which a step launches anything."""
+    return f"({step.when}) and {operand(step.repeat)} > 0" if step.repeat else step.when
+
+
+def _product(texts: Iterable[str]) -> str:
+    """The product of expressions."""
+    return " * ".join(map(operand, texts))
+
+
+def operand(text: str) -> str:
+    """An expression in parentheses where it needs them as an operand."""
+    return text if text.isalnum() or text.isidentifier() else f"({text})"
+
+
+def _extent_limits(device: DeviceInfo | None) -> tuple[str, tuple[str, str, str]]:
+    """The most threads in z and the most blocks in each dimension.
+
+    OpenCL has no limit of blocks; NVIDIA's has CUDA's limit of threads.
+    """
+    if device is None:
+        return "", ("", "", "")
+    is_opencl = device.backend == "opencl"
+    deepest = "" if is_opencl and "nvidia" not in device.vendor.lower() else str(MAX_BLOCK[2])
+    x, y, z = MAX_GRID
+    return deepest, ("", "", "") if is_opencl else (str(x), str(y), str(z))
