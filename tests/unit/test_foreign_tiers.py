@@ -122,7 +122,7 @@ def test_a_grid_that_is_0_or_cannot_be_evaluated_is_never_served(root, grid):
         path.write_text(json.dumps(data))
     best = best_config("reduce", HOPPER, n=130)
     assert best["BLOCK"] == 64 and best.launch(n=130)
-    with pytest.raises(NoConfig, match="the kernel's default is not valid here: .*grid"):
+    with pytest.raises(NoConfig, match=r"the kernel's default is not valid here: .*grid"):
         best_config("reduce", HOPPER, n=60)
 
 
