@@ -103,6 +103,7 @@ def _first_init(cls: Any) -> Callable[..., None]:
     """An `__init__` for the first instances; the compiled one that follows says what is wrong with a call."""
     items = cls.__frozen_fields__
     names = [item.name for item in items]
+    has_more = hasattr(cls, "__post_init__")
     left = _MANY
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -118,6 +119,8 @@ def _first_init(cls: Any) -> Callable[..., None]:
         for item in rest:
             given[item.name] = item.default if item.default_factory is _MISSING else item.default_factory()
         self.__dict__.update(given)
+        if has_more:
+            self.__post_init__()
 
     return init
 
@@ -141,6 +144,8 @@ def _compiled_init(cls: Any) -> Callable[..., None]:
         else:
             parameters.append(name)
         lines.append(f"_own[{name!r}] = {value}")
+    if hasattr(cls, "__post_init__"):
+        lines.append("self.__post_init__()")
     exec(f"def __init__(self, {', '.join(parameters)}):\n " + "\n ".join(lines), namespace)
     init: Callable[..., None] = namespace["__init__"]
     return init

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+MAX_SAID = 20_000  # letters of what a compiler, a driver or a kernel says
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 
 
@@ -65,6 +66,17 @@ def hint(name: str, known: Iterable[str]) -> str:
 def _begun(name: str, words: Sequence[str]) -> list[str]:
     """The words of which a name is the beginning, such as the number of a landmark."""
     return [word for word in words if name and word.lower().startswith(name.lower())]
+
+
+def shortened(text: str) -> str:
+    """A text of at most MAX_SAID letters: of a longer one its beginning, how much is left out, and its end.
+
+    Of a longer one half as much is kept, so that it is not cut again when words are put around it.
+    """
+    if len(text) <= MAX_SAID:
+        return text
+    begin, end = 3 * MAX_SAID // 8, MAX_SAID // 8
+    return f"{text[:begin]}\n[... {len(text) - begin - end:,} letters are left out ...]\n{text[-end:]}"
 
 
 def first_error(log: str) -> str:

@@ -10,6 +10,7 @@ from enum import Enum, StrEnum
 
 from autotune.core.frozen import dataclass, field
 from autotune.core.records import Config, Front, Sizes, Value, distance
+from autotune.core.text import shortened
 from autotune.errors import Blame
 
 
@@ -89,11 +90,14 @@ class Objective(Enum):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a step failed: a status other than OK, and a reason."""
+    """Why a step failed: a status other than OK, and a reason, which is shortened if it is very long."""
 
     status: Status
     detail: str
     blame: Blame = Blame.NOTHING
+
+    def __post_init__(self) -> None:
+        vars(self)["detail"] = shortened(self.detail)
 
     def __str__(self) -> str:
         return f"{self.status.value}: {self.detail}"
@@ -108,7 +112,8 @@ class Failure:
 class Binary:
     """A compiled kernel, with the resources of its most demanding entry (None where not reported).
 
-    Binaries with the same `sha256` do the same: it is of `data`, or of the part of it that is run.
+    Binaries with the same `sha256` do the same: it is of `data`, or of the part of it that is run. A log that is
+    very long is shortened.
     """
 
     data: bytes
@@ -120,6 +125,9 @@ class Binary:
     shared_bytes: int | None = None  # per block, static
     cached: bool = False  # from the binary cache
     symbols: Mapping[str, str] = field(default_factory=dict, hash=False)  # C++ names to the binary's own
+
+    def __post_init__(self) -> None:
+        vars(self)["log"] = shortened(self.log)
 
     def symbol(self, name: str) -> str:
         """The binary's own name for a kernel or variable; that of C code is the same."""
@@ -205,7 +213,10 @@ def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[flo
 
 @dataclass(frozen=True)
 class Trial:
-    """The outcome of one configuration: its status, and its measurement if it was timed."""
+    """The outcome of one configuration: its status, and its measurement if it was timed.
+
+    A detail that is very long, such as a compiler's log, is shortened.
+    """
 
     config: Config
     key: str  # content key: source, macros, flags, launches, arguments, environment
@@ -223,6 +234,9 @@ class Trial:
     objective: Objective = Objective.TIME
     by_machine: bool = False  # the machine may have caused the failure, so the next search tries again
     device: str = ""  # which of several devices measured it
+
+    def __post_init__(self) -> None:
+        vars(self)["detail"] = shortened(self.detail)
 
     @property
     def failure(self) -> Failure | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autotune.core import json_values as values
-from autotune.core.text import count_text
+from autotune.core.text import count_text, shortened
 from autotune.core.trials import DeviceScale, Measurement, Status, Trial
 from autotune.errors import AutotuneError, InputError, JournalError, WriteError
 from autotune.evaluation.journal_edits import Edit, KeyOf, edit_of
@@ -121,7 +121,7 @@ class Journal:
 
     def append_lost(self, device: str, reason: str) -> None:
         """Write that a device fails and takes no further part; raises WriteError when that fails."""
-        self._write({"lost": {device: reason}})
+        self._write({"lost": {device: shortened(reason)}})
 
     def close(self) -> None:
         """Sync and close the file, and release its lock; raises WriteError when a sync failed."""

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Pipe
 from typing import Any, TypeVar
 
+from autotune.core.text import shortened
 from autotune.errors import Blame, ChildDied, ChildFailed, ChildRaised, ChildTimeout
 from autotune.processes.fork_server import SHARED, AnyConnection, ForkedProcess, fork, set_variables
 from autotune.processes.machine_load import cores
@@ -253,4 +254,5 @@ def _attempt(function: Callable[..., Any], *arguments: Any, **options: Any) -> t
     try:
         return function(*arguments, **options), None
     except Exception as error:  # noqa: BLE001 - the job loop: whatever a job raises is its answer
-        return None, _Raised(type(error).__name__, str(error), traceback.format_exc())
+        trace = shortened(traceback.format_exc())
+        return None, _Raised(type(error).__name__, shortened(str(error)), trace)

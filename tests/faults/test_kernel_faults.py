@@ -9,6 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
+from autotune.core.text import MAX_SAID
 from autotune.evaluation.journal import read_trials
 
 EXPECTED = {
@@ -53,6 +54,35 @@ def test_every_fault_is_one_trial_with_its_status_and_the_honest_best_wins(root,
     for fault, (status, words) in EXPECTED.items():
         assert by_fault[fault].status.value == status, fault
         assert words in by_fault[fault].detail, fault
+
+
+def test_an_error_text_of_megabytes_costs_the_journal_its_beginning_and_end_only(folder):
+    folder.write("""\
+from autotune.errors import CompileError, LaunchError
+TEXT = "begins " + 3_000_000 * "x" + " ends"
+
+def compiling():
+    if A == 3:
+        raise CompileError(TEXT)
+    if A == 4:
+        raise ValueError(TEXT)
+
+def double(grid, block, x, y, n):
+    if A == 5:
+        raise LaunchError(TEXT)
+    if A == 6:
+        raise ValueError(TEXT)
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    return 1.0
+""")
+    result = folder.search()
+    journal = folder.path / result["journal"]
+    assert journal.stat().st_size < 500_000
+    details = {trial.config["A"]: trial.detail for trial in read_trials(journal) if trial.failure}
+    assert details.keys() == {3, 4, 5, 6}
+    for detail in details.values():
+        assert "begins xxx" in detail and "xxx ends" in detail and len(detail) <= MAX_SAID
+        assert "letters are left out" in detail and "[... 2,99" in detail
 
 
 def test_a_kernel_right_on_one_input_only_fails_in_the_last_round(folder):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.core.text import count_text, hint, per_second, ratio_text
+from autotune.core.text import MAX_SAID, count_text, hint, per_second, ratio_text, shortened
 from autotune.errors import InputError
 from autotune.runtime.packages import package_of
 
@@ -103,3 +103,16 @@ def test_numpy_arrays_are_told_where_they_have_to_be():
 )
 def test_the_beginning_of_a_name_is_told_the_names_that_begin_so(name, said):
     assert hint(name, ["step2_shared", "step10_vectors", "step2_shuffle_and_more"]) == said
+
+
+@pytest.mark.parametrize("length", [0, 1, MAX_SAID - 10, MAX_SAID + 1, 10**6])
+def test_a_long_text_keeps_its_beginning_and_end_and_says_how_much_is_left_out(length):
+    text = "".join(chr(97 + place % 23) for place in range(length))
+    found = shortened(text)
+    assert len(found) <= MAX_SAID and shortened(f"in run 2: {found}") == f"in run 2: {found}"
+    if length < MAX_SAID:
+        assert found == text
+        return
+    begins, note, ends = found.split("\n")
+    assert text.startswith(begins) and text.endswith(ends) and len(begins) > len(ends) > 2000
+    assert note == f"[... {length - len(begins) - len(ends):,} letters are left out ...]"
