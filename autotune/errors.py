@@ -5,7 +5,8 @@ AutotuneError            base class; the message says what went wrong and what t
 |   |-- SpaceError       a space file; names the file, the line and what was expected
 |   |-- ExpressionError  an expression in a space or cache file
 |   |-- JournalError     a journal that belongs to another search, or is damaged
-|   `-- NoMemory         the problem's arrays do not fit in the device's memory
+|   |-- NoMemory         the problem's arrays do not fit in the device's memory
+|   `-- Forked           the process was forked from one that had used the driver
 |-- MissingExtra         an optional package is not installed; names the extra
 |-- SetupError           kernel, reference or device is broken, so that no search can start
 |   |-- BrokenReference  a function of the reference file raised, or returned what does not fit
@@ -65,6 +66,16 @@ class JournalError(InputError):
 
 class NoMemory(InputError):
     """The arrays of the problem do not fit in the device's memory."""
+
+
+class Forked(InputError):
+    """The process was forked from one that had used a driver, which does not work in it."""
+
+    def __init__(self, driver: str) -> None:
+        super().__init__(
+            f"{driver} was used before this process was forked, and does not survive a fork: call kernels "
+            "in the forked processes only, or start these with multiprocessing's spawn or forkserver"
+        )
 
 
 class MissingExtra(AutotuneError):

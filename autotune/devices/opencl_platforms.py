@@ -16,6 +16,8 @@ from tempfile import TemporaryDirectory
 
 import pyopencl as cl
 
+from autotune.errors import Forked
+
 PACKAGE = "intel-opencl-rt"
 _LIBRARY = "libintelocl.so"  # the wheel's other driver emulates an FPGA
 _PLATFORM = "Intel(R) OpenCL"
@@ -28,6 +30,7 @@ def opencl_devices() -> list[cl.Device]:
     A program that makes a context of its own before it calls autotune takes its device from here: pyopencl
     alone does not find the runtime that autotune installs.
     """
+    require_no_fork()
     _register()
     try:
         platforms = cl.get_platforms()
@@ -35,6 +38,21 @@ def opencl_devices() -> list[cl.Device]:
         return []
     devices = [device for platform in platforms for device in _devices(platform)]
     return sorted(devices, key=lambda device: not is_intel_cpu(device))
+
+
+def require_no_fork() -> None:
+    """Raise Forked in a process that was forked from one in which this was called before.
+
+    A driver's threads do not exist in it, so that calls of OpenCL may wait for ever.
+    """
+    if _opened_in() != os.getpid():
+        raise Forked("OpenCL")
+
+
+@cache
+def _opened_in() -> int:
+    """The process that used OpenCL first."""
+    return os.getpid()
 
 
 def is_intel_cpu(device: cl.Device) -> bool:

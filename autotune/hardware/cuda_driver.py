@@ -11,7 +11,7 @@ from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 from autotune.core.records import DeviceInfo
-from autotune.errors import InputError
+from autotune.errors import Forked, InputError
 from autotune.hardware.names import slug
 
 _LIBRARIES = ("libcuda.so.1", "nvcuda.dll")
@@ -29,6 +29,7 @@ _ATTRIBUTES = {
     "major": 75,
     "minor": 76,
 }
+_NOT_INITIALIZED = 3  # from cuda.h, as the next one
 _POINTER_DEVICE = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 
 
@@ -37,7 +38,9 @@ def cuda_device(number: int) -> DeviceInfo:
     """Describe the GPU with this number; raises InputError if there is none."""
     library = available_driver()
     handle = ctypes.c_int()
-    if library is None or library.cuDeviceGet(ctypes.byref(handle), number) != 0:
+    status = library.cuDeviceGet(ctypes.byref(handle), number) if library else -1
+    require_no_fork(status)
+    if library is None or status:
         raise InputError(f"device {number}: the CUDA driver shows no GPU with this number")
     attributes = {name: _attribute(library, handle, code) for name, code in _ATTRIBUTES.items()}
     name_buffer = ctypes.create_string_buffer(256)
@@ -102,6 +105,12 @@ def driver() -> ctypes.CDLL:
     if library is None:
         raise InputError("the CUDA driver shows no GPU; `autotune doctor` says why")
     return library
+
+
+def require_no_fork(status: int) -> None:
+    """Raise Forked for the status by which the driver refuses all calls in a forked process."""
+    if status == _NOT_INITIALIZED:  # it is initialised where it is loaded
+        raise Forked("CUDA")
 
 
 def error_name(status: int) -> str:
@@ -171,4 +180,6 @@ def pointer_question(pointer: int) -> PointerQuestion:
 def pointer_device(pointer: int) -> int | None:
     """The number of an address's GPU; None for one that is not, or no longer, allocated."""
     ask, device = pointer_question(pointer)
-    return None if ask() else device.value
+    status = ask()
+    require_no_fork(status)
+    return None if status else device.value

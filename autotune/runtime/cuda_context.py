@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from autotune.errors import InputError, LaunchError, OutOfMemory
-from autotune.hardware.cuda_driver import driver, error_name
+from autotune.hardware.cuda_driver import driver, error_name, require_no_fork
 from autotune.runtime.graph_memory import CAPTURE_INVALIDATED
 from autotune.runtime.packages import LEGACY, PER_THREAD
 
@@ -25,8 +25,9 @@ def handle_of(value: int | None) -> Any:
 
 
 def check(what: str, status: int) -> None:
-    """Raise LaunchError, or OutOfMemory, for a status of the driver that is an error."""
+    """Raise LaunchError, OutOfMemory or Forked for a status of the driver that is an error."""
     if status:
+        require_no_fork(status)
         error = OutOfMemory if status == _OUT_OF_MEMORY else LaunchError
         raise error(f"{what}: {error_name(status)}")
 

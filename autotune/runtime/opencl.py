@@ -15,7 +15,7 @@ from autotune.core.launch_plan import needs_cuda
 from autotune.core.trials import Binary
 from autotune.devices.element_types import numpy_dtype
 from autotune.devices.opencl import build_log, built, kernels_by_name
-from autotune.devices.opencl_platforms import opencl_devices
+from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make, Repeat, native_name
@@ -101,11 +101,13 @@ def call_on_cpu(
 
     Raises:
         InputError: OpenCL shows no CPU, or an array that the kernel writes is read-only.
+        Forked: The process was forked from one that had used OpenCL.
     """
     outputs = {name: array for name, array in arrays.items() if name in written}
     for name, array in outputs.items():
         if not array.flags.writeable:
             raise InputError(f"{kernel.kernel}: {name}: the kernel writes it, but the array is read-only")
+    require_no_fork()
     queue, _ = _cpu_queue()
     there: dict[str, Any] = {}
     for name, array in arrays.items():
@@ -147,6 +149,7 @@ class OpenCLLauncher:
     dialect = "opencl"
 
     def __init__(self, queue: cl.CommandQueue) -> None:
+        require_no_fork()
         self.device = opencl_device(queue.device)
         self.place: object = (queue.context, queue.device)  # equal if their handles are
         self._queue = queue
@@ -231,6 +234,7 @@ class _Prepared:
         On a queue that is out of order, they also come after all that was queued before, and before all that
         is queued later, because neither is known to wait for them.
         """
+        require_no_fork()
         with self._lock:
             event, entry = None, ""
             try:

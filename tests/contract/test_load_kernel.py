@@ -241,6 +241,47 @@ def test_arrays_of_numpy_run_on_the_cpu_and_outputs_are_changed_in_place(rows):
         kernel(x=x, out=out)
 
 
+FORKING = """
+import os, signal
+import numpy as np
+import pyopencl as cl
+import pyopencl.array as cl_array
+from autotune import best_config, load_kernel, opencl_devices
+
+x = np.ones((8, 32), np.int32)
+context = cl.Context(opencl_devices()[:1])
+queue = cl.CommandQueue(context)
+there, out = cl_array.to_device(queue, x), cl_array.zeros(queue, 8, np.int32)
+kernel, new = load_kernel("rows"), load_kernel("rows")
+bound = kernel.bind(there, out)
+calls = (lambda: kernel(x, np.zeros(8, np.int32)), lambda: kernel(there, out), bound, lambda: new(there, out))
+for call in calls[:3]:
+    call()
+queue.finish()
+for call in calls:
+    if os.fork():
+        os.wait()
+        continue
+    signal.alarm(200)
+    try:
+        call()
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+    os._exit(0)
+calls[1]()
+print("the parent goes on")
+"""
+
+
+def test_a_call_in_a_process_forked_after_another_call_is_refused(rows):
+    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, check=True)
+    *refused, last = done.stdout.splitlines()
+    assert last == "the parent goes on" and len(refused) == 4
+    assert {line.split(":")[0] for line in refused} == {
+        "Forked OpenCL was used before this process was forked, and does not survive a fork"
+    }
+
+
 def test_scalars_sizes_and_streams_of_a_wrong_kind_are_bad_input(rows, queue):
     kernel = load_kernel("rows")
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
@@ -301,7 +342,7 @@ def test_a_plan_without_a_launch_for_the_sizes_is_refused(rows, queue):
         step["when"] = "rows > 8"
     rows.write_text(json.dumps(held))
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
-    with pytest.raises(InputError, match="rows: its launch plan has no launch for these sizes"):
+    with pytest.raises(NoConfig, match="nothing is launched, because no `when` holds"):
         load_kernel("rows")(x, out)
 
 

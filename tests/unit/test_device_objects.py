@@ -17,10 +17,15 @@ from tests.cache_example import DEVICE
 
 DRIVER = r"""
 #include <string.h>
+#include <unistd.h>
 static int started = 0, current = -1;
-int cuInit(unsigned flags) { started = 1; return flags; }
+int cuInit(unsigned flags) { started = getpid(); return flags; }
 int cuDeviceGetCount(int *count) { *count = GPUS; return started ? 0 : 3; }
-int cuDeviceGet(int *device, int number) { *device = number; return number < 0 || number >= GPUS ? 101 : 0; }
+int cuDeviceGet(int *device, int number) {
+    *device = number;
+    return started != getpid() ? 3 : number < 0 || number >= GPUS ? 101 : 0;
+}
+int cuPointerGetAttribute(void *data, int attribute, size_t address) { return started != getpid() ? 3 : 1; }
 int cuDeviceGetName(char *name, int length, int device) {
     strncpy(name, device ? "NVIDIA A100-SXM4-40GB" : "NVIDIA H200", length);
     return 0;
@@ -69,11 +74,31 @@ print(json.dumps(found))
 """
 
 
+FORKING = """
+import json, os
+from autotune.hardware.cuda_driver import cuda_device, pointer_device
+from autotune.errors import InputError
+from autotune.runtime.cuda_context import check
+assert cuda_device(0).name == "NVIDIA H200" and pointer_device(4096) is None
+if os.fork():
+    os.wait()
+else:
+    found = []
+    for call in (lambda: cuda_device(1), lambda: pointer_device(4096), lambda: check("the launch", 3)):
+        try:
+            call()
+        except InputError as error:
+            found.append(str(error))
+    print(json.dumps(found), flush=True)
+    os._exit(0)
+"""
+
+
 @pytest.fixture
 def ask(tmp_path, root):
-    """Run the program with a driver of so many GPUs, one of them current or none."""
+    """Run a program with a driver of so many GPUs, one of them current or none."""
 
-    def run(gpus: int, current: int = -1) -> dict:
+    def run(gpus: int, current: int = -1, program: str = PROGRAM) -> dict:
         if gpus:
             source = tmp_path / "driver.c"
             source.write_text(DRIVER)
@@ -82,7 +107,7 @@ def ask(tmp_path, root):
             subprocess.run(["cc", "-shared", "-fPIC", *macros, str(source), "-o", library], check=True)
         environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(root)}
         done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, "gpus" if gpus else "none"],
+            [sys.executable, "-c", program, "gpus" if gpus else "none"],
             env=environment,
             capture_output=True,
             text=True,
@@ -91,6 +116,13 @@ def ask(tmp_path, root):
         return json.loads(done.stdout)
 
     return run
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_process_forked_after_the_driver_was_used_says_so(ask):
+    found = ask(2, program=FORKING)
+    assert len(found) == 3
+    assert all(line.startswith("CUDA was used before this process was forked") for line in found)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
