@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +21,7 @@ from autotune.errors import CompileError, InputError, LaunchError, SetupError
 from autotune.runtime.call_plan import CallArguments, CallPlanner
 from autotune.runtime.packages import Make, package_of
 from autotune.runtime.prepared import Bound, Launcher, Workspace
+from autotune.runtime.programs import shared
 from autotune.runtime.shipped import ShippedBinaries, binary_key
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder
@@ -69,7 +72,10 @@ class Request(NamedTuple):
 
 
 class CallMaker:
-    """Makes the calls of one kernel; programs and scratch memory are shared by calls that look different."""
+    """Makes the calls of one kernel; scratch memory is shared by calls that look different.
+
+    Programs are shared by all kernels of the process.
+    """
 
     def __init__(self, request: Request, shipped: ShippedBinaries) -> None:
         self.kernel, self.source = request.kernel, request.source
@@ -164,31 +170,35 @@ class CallMaker:
     def _program(
         self, launcher: Launcher, place: object, best: Best, sizes: Sizes, names: tuple[str, ...]
     ) -> Any:
-        """The program of a configuration in one place, which is loaded once."""
+        """The program of a configuration in one place, which this process has once."""
         options = best.options(launcher.dialect, sizes)
         key = (launcher.dialect, place, tuple(best.defines.items()), options, names)
         if key not in self._programs:
-            self._programs[key] = self._compiled(launcher, best, options, names)
+            content, make = self._content(launcher, best, options, names)
+            is_shared = place is launcher.place  # no other kernel may write the variables of a program
+            self._programs[key] = shared.get((key[:2], content), make) if is_shared else make()
         return self._programs[key]
 
-    def _compiled(
+    def _content(
         self, launcher: Launcher, best: Best, options: tuple[str, ...], names: tuple[str, ...]
-    ) -> Any:
-        """Load the binary that is shipped with the cache, or compile."""
+    ) -> tuple[Hashable, Callable[[], Any]]:
+        """What a program is made from, and how: the binary that is shipped with the cache, or the source."""
         architecture, kind = launcher.device.architecture, best.record.compiler
         key = binary_key(self.source, architecture, kind, best.defines, options)
         shipped = self._shipped.find(key) if launcher.dialect == "cuda" else None
         if shipped is not None and (not self.source.text or Cubins(shipped[0]).has(names)):
             binary, compiler = shipped
             self._warn_if_stale(launcher, best, compiler)
-            return launcher.load(binary)
+            return binary.sha256, partial(launcher.load, binary)
         if not self.source.text:
             raise InputError(
                 f"{self.kernel}: there is neither a source nor a binary for {architecture}: {best.config}; "
                 f"run autotune build {self.kernel} --architectures {architecture}, or name the source"
             )
         self._warn_if_stale(launcher, best, launcher.compiler(kind))
-        return launcher.compile(render(self.source, best.defines), options, kind, names)
+        text = render(self.source, best.defines)
+        what = (hashlib.sha256(text.encode(errors="surrogateescape")).digest(), options, kind, names)
+        return what, partial(launcher.compile, text, options, kind, names)
 
     def _warn_if_stale(self, launcher: Launcher, best: Best, compiler: str) -> None:
         reasons, origin = list(best.stale_reasons), best.provenance

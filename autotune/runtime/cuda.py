@@ -25,7 +25,7 @@ from autotune.core.trials import Binary
 from autotune.errors import InputError, LaunchError
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.hardware.cuda_launch import NON_BLOCKING, Permissions, launch_config
-from autotune.runtime.cuda_context import check, context_of, handle_of, inside
+from autotune.runtime.cuda_context import check, context_id, context_of, handle_of, inside
 from autotune.runtime.graph_memory import hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import Bound, CallPlan, Hidden, Workspace, offsets
@@ -65,7 +65,7 @@ class CudaLauncher:
     def __init__(self, number: int, stream: int, address: int) -> None:
         self.device = cuda_device(number)
         self._context = context_of(number, stream, address)
-        self.place: object = self._context.value
+        self.place: object = (self._context.value, context_id(self._context))
         self.queue: Hashable = (self.place, stream, get_ident() if stream == PER_THREAD else 0)
         self._stream = stream
 

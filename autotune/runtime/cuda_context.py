@@ -54,6 +54,14 @@ def context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
     return found
 
 
+def context_id(context: ctypes.c_void_p) -> int:
+    """What tells a context from a later one at the same address; 0 for a driver before CUDA 12."""
+    found = ctypes.c_ulonglong()
+    if hasattr(driver(), "cuCtxGetId"):
+        check("the context", driver().cuCtxGetId(context, ctypes.byref(found)))
+    return found.value
+
+
 @cache  # retained as long as the process runs
 def _primary_context(number: int) -> ctypes.c_void_p:
     context = ctypes.c_void_p()

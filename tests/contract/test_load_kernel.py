@@ -1,5 +1,6 @@
 """A cached configuration is compiled and called with a program's own arrays, here those of pyopencl."""
 
+import gc
 import json
 import shutil
 import subprocess
@@ -544,6 +545,44 @@ def test_a_shipped_kernel_is_called_with_its_input_only(tmp_path, queue, default
     assert [int(reduce(given).get()[0]) for _ in range(3)] == 3 * [x.sum(dtype=np.int32)]
     assert (given.get() == x).all()
     assert reduce(x[::2]) == [x[::2].sum(dtype=np.int32)] and isinstance(reduce(x=x), np.ndarray)
+
+
+def programs():
+    """The programs of this process."""
+    gc.collect()
+    return sum(isinstance(one, cl.Program) for one in gc.get_objects())
+
+
+def test_kernels_that_are_loaded_again_and_again_share_their_program(rows, queue):
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    kept = load_kernel("rows")
+    kept(x, out).wait()
+    before = programs()
+    for _ in range(50):
+        kernel = load_kernel("rows")
+        kernel(x, out, factor=3).wait()
+        assert (out.get() == 3 * matrix(8, 32).sum(axis=1)).all()
+        kernel.close()
+    assert programs() == before
+    kept(x, out).wait()
+    assert (out.get() == 2 * matrix(8, 32).sum(axis=1)).all()
+
+
+@pytest.mark.filterwarnings("ignore::autotune.StaleWarning")
+def test_another_source_and_another_context_have_programs_of_their_own(rows, queue):
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    load_kernel("rows")(x, out).wait()
+    source = rows.parents[2] / "kernels/rows.cu"
+    source.write_text(SOURCE.replace("factor * x[i]", "factor + x[i]"))
+    load_kernel("rows")(x, out).wait()
+    assert (out.get() == (2 + matrix(8, 32)).sum(axis=1)).all()
+    for _ in range(3):  # a context that is gone may leave its address to the next
+        context = cl.Context([queue.device])
+        own = cl.CommandQueue(context)
+        x, out = cl_array.to_device(own, matrix(8, 32)), cl_array.zeros(own, 8, np.int32)
+        load_kernel("rows")(x, out).wait()
+        assert (out.get() == (2 + matrix(8, 32)).sum(axis=1)).all()
+        del context, own, x, out
 
 
 def test_bound_arrays_are_read_at_every_run(rows, queue):

@@ -101,7 +101,7 @@ def test_a_kind_of_device_without_results_gets_the_default(filled):
 def test_the_default_must_be_valid_for_a_known_device(filled):
     small = replace(DEVICE, name="Small", slug="small", kind="cpu", max_threads_per_block=32)
     with pytest.raises(
-        NoConfig, match=r"default is not valid here: BLOCK <= device\.max_threads_per_block and .* has "
+        NoConfig, match=r"default is not valid here: BLOCK <= device\.max_threads_per_block; .* has "
     ):
         best_config("reduce", small, n=1024)
     assert best_config("reduce", replace(small, max_threads_per_block=64), n=1024) == DEFAULT
