@@ -6,7 +6,8 @@ AutotuneError            base class; the message says what went wrong and what t
 |   |-- ExpressionError  an expression in a space or cache file
 |   |-- JournalError     a journal that belongs to another search, or is damaged
 |   |-- NoMemory         the problem's arrays do not fit in the device's memory
-|   `-- Forked           the process was forked from one that had used the driver
+|   |-- Forked           the process was forked from one that had used the driver
+|   `-- Untrusted        a cache names code or compiler options that it is not trusted with
 |-- MissingExtra         an optional package is not installed; names the extra
 |-- SetupError           kernel, reference or device is broken, so that no search can start
 |   |-- BrokenReference  a function of the reference file raised, or returned what does not fit
@@ -42,6 +43,10 @@ class InputError(AutotuneError):
 
 class SpaceError(InputError):
     """A space file is wrong; the message starts with `file:line:`."""
+
+
+class Untrusted(InputError):
+    """A result of a cache leads to code that the program has not named; the message says how it can."""
 
 
 class ExpressionError(InputError):

@@ -27,6 +27,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source", metavar="FILE", type=Path, help="source of the only kernel (default: as for load_kernel)"
     )
+    parser.add_argument(
+        "--trusted",
+        metavar="DIR",
+        type=Path,
+        help="sources there, and any compiler option of caches there, are your own (see docs/production.md)",
+    )
     opt.add_cache(parser, "where to look for results")
     opt.add_json(parser)
 
@@ -37,15 +43,17 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.hardware.names import gpu_architectures
     from autotune.runtime.build import build
     from autotune.runtime.loaded_kernel import find_source
+    from autotune.runtime.trust import Trust
 
     if parsed.source is not None and len(parsed.kernels) > 1:
         raise InputError("--source is for one kernel; build the kernels one by one")
     names = [one.name for one in gpu_architectures(parsed.architectures)]
-    sources = [find_source(kernel, parsed.source, parsed.cache) for kernel in parsed.kernels]
+    trust = Trust(parsed.trusted)
+    sources = [find_source(kernel, parsed.source, parsed.cache, trust) for kernel in parsed.kernels]
     built = [
         one
         for kernel, source in zip(parsed.kernels, sources, strict=True)
-        for one in build(kernel, source, parsed.output, list(dict.fromkeys(names)), parsed.cache)
+        for one in build(kernel, source, parsed.output, list(dict.fromkeys(names)), parsed.cache, trust)
     ]
     if parsed.json:
         emit([one._asdict() for one in built])

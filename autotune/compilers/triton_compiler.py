@@ -24,6 +24,7 @@ from autotune.compilers.base import triton_name
 from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import TritonKernel, pack
+from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.syntax import parse_expression
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, LaunchError
@@ -158,6 +159,12 @@ def _task(module: ModuleType, entry: str) -> _Task:
     parameters = function.params
     constants = {one.name: values[one.name] for one in parameters if one.name in values}
     options = {name: value for name, value in values.items() if name not in constants}
+    for name, value in options.items():  # others name files, or options of programs
+        if name not in TRITON_OPTIONS or type(value) is not int:
+            known = ", ".join(TRITON_OPTIONS)
+            raise CompileError(
+                f"{called} has no parameter {name}, and it is no option of Triton with a number: {known}"
+            )
     left = [one for one in parameters if not one.is_constexpr]
     if unset := [one.name for one in parameters if _is_unset(one, constants)]:
         raise CompileError(f"no value for {', '.join(unset)}, which {called} needs as a constant")
@@ -187,11 +194,22 @@ def _is_unset(parameter: Any, constants: Mapping[str, Any]) -> bool:
 
 
 def _parsed(entry: str) -> tuple[str, list[str], dict[str, Any]]:
-    """An entry's function, types and values."""
-    call = parse_expression(entry)
-    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-    values = {item.arg or "": ast.literal_eval(item.value) for item in call.keywords}
-    return call.func.id, [ast.literal_eval(item) for item in call.args], values
+    """An entry's function, types and values; raises CompileError for a text that is none."""
+    try:
+        match parse_expression(entry):
+            case ast.Call(ast.Name(function), types, values):
+                constants = {item.arg or "": ast.literal_eval(item.value) for item in values}
+                return function, [_text(item) for item in types], constants
+    except (SyntaxError, ValueError):
+        pass
+    raise CompileError(f"{entry}: not a kernel in Triton with the types of its arguments and its constants")
+
+
+def _text(node: ast.expr) -> str:
+    match node:
+        case ast.Constant(str(text)):
+            return text
+    raise ValueError("not a text")
 
 
 def _kernel(

@@ -12,7 +12,7 @@ from autotune.compilers.kernel_source import SourceText, render
 from autotune.compilers.known_compilers import lazy_compiler
 from autotune.core.launch_plan import symbol_names
 from autotune.core.records import DeviceInfo, Tier
-from autotune.errors import CompileError, InputError, NoConfig, SetupError, WriteError
+from autotune.errors import CompileError, InputError, NoConfig, SetupError, Untrusted, WriteError
 from autotune.hardware.architectures import architecture
 from autotune.processes.files import locked, replace_file
 from autotune.runtime.shipped import (
@@ -24,8 +24,9 @@ from autotune.runtime.shipped import (
     read_manifest,
     write_binary,
 )
+from autotune.runtime.trust import Trust
 from autotune.serving.best import Best
-from autotune.serving.cache import Folder, store
+from autotune.serving.cache import Folder, read_roots, store
 from autotune.serving.device_records import DeviceRecord, device_records
 from autotune.serving.lookup import best_config
 
@@ -47,6 +48,7 @@ class _Results:
 
     kernel: str
     cache: Folder | None
+    is_trusted: bool
     records: tuple[DeviceRecord, ...]
 
     @property
@@ -95,7 +97,12 @@ class _Results:
 
 
 def build(
-    kernel: str, source: SourceText, output: Path, architectures: Sequence[str], cache: Folder | None
+    kernel: str,
+    source: SourceText,
+    output: Path,
+    architectures: Sequence[str],
+    cache: Folder | None,
+    trust: Trust,
 ) -> list[Built]:
     """Write the kernel's results and the binaries of what is served from them.
 
@@ -108,15 +115,18 @@ def build(
         output: The folder to write, which becomes a cache.
         architectures: Such as sm_90; none for those of the devices with results.
         cache: The folder of results; None for the usual ones.
+        trust: Whether any compiler option of these results is taken.
 
     Raises:
         NoConfig: The kernel has no results.
+        Untrusted: An option that the cache is not trusted with.
         InputError: The kernel is not for CUDA; the output is a file; an architecture is unknown; or none is
             given and no NVIDIA GPU has results.
         SetupError: A configuration does not compile.
         WriteError: The folder cannot be written.
     """
-    results = _Results(kernel, cache, tuple(device_records(kernel, cache)))
+    is_trusted = trust.covers_all(read_roots(cache))
+    results = _Results(kernel, cache, is_trusted, tuple(device_records(kernel, cache)))
     _require_cuda(source)
     if output.is_file():
         raise InputError(f"{output}: is a file; expected a folder for the binaries")
@@ -160,10 +170,15 @@ def _build(
     examples: dict[BinaryKey, Best] = {}
     for device in devices:
         for best in results.served(device):
-            with suppress(InputError):  # an option of the compiler depends on sizes without a result
-                key = binary_key(source, name, best.record.compiler, best.defines, best.options("cuda"))
-                wanted.setdefault(key, set()).update(results.symbols(best))
-                examples[key] = best
+            try:
+                options = best.options("cuda", is_trusted=results.is_trusted)
+            except Untrusted:
+                raise
+            except InputError:  # an option depends on sizes without a result
+                continue
+            key = binary_key(source, name, best.record.compiler, best.defines, options)
+            wanted.setdefault(key, set()).update(results.symbols(best))
+            examples[key] = best
     size_bytes = 0
     for key, symbols in wanted.items():
         if not symbols:  # valid for no size

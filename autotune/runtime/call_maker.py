@@ -23,8 +23,9 @@ from autotune.runtime.packages import Make, package_of
 from autotune.runtime.prepared import Bound, Launcher, Workspace
 from autotune.runtime.programs import shared
 from autotune.runtime.shipped import ShippedBinaries, binary_key
+from autotune.runtime.trust import Trust
 from autotune.serving.best import Best
-from autotune.serving.cache import Folder
+from autotune.serving.cache import Folder, read_roots
 from autotune.serving.lookup import best_config
 from autotune.serving.matching import change_sentence
 
@@ -68,6 +69,7 @@ class Request(NamedTuple):
     cache: Folder | None
     source: SourceText
     data: str | None
+    trust: Trust
     tuning: BackgroundTuning | None = None  # of what the cache has no fitting result for
 
 
@@ -81,6 +83,7 @@ class CallMaker:
         self.kernel, self.source = request.kernel, request.source
         self._shipped = shipped
         self._request = request
+        self._is_trusted = request.trust.covers_all(read_roots(request.cache))
         self._programs: dict[tuple[object, ...], Any] = {}
         self._workspaces: dict[Any, Workspace] = {}
         self._alignments_bytes: dict[tuple[str, tuple[str, ...]], int] = {}
@@ -136,7 +139,7 @@ class CallMaker:
     ) -> int:
         """The multiple that arrays of a GPU have to begin at for a configuration; found once."""
         text = render(self.source, best.defines) if self.source.text else ""
-        key = (text, best.options(launcher.dialect, sizes))
+        key = (text, self._options(launcher, best, sizes))
         if key not in self._alignments_bytes:
             # Rarely needed: most arrays are aligned for any access.
             from autotune.runtime.alignment import needed_alignment_bytes
@@ -167,11 +170,14 @@ class CallMaker:
             **sizes,
         )
 
+    def _options(self, launcher: Launcher, best: Best, sizes: Sizes) -> tuple[str, ...]:
+        return best.options(launcher.dialect, sizes, is_trusted=self._is_trusted)
+
     def _program(
         self, launcher: Launcher, place: object, best: Best, sizes: Sizes, names: tuple[str, ...]
     ) -> Any:
         """The program of a configuration in one place, which this process has once."""
-        options = best.options(launcher.dialect, sizes)
+        options = self._options(launcher, best, sizes)
         key = (launcher.dialect, place, tuple(best.defines.items()), options, names)
         if key not in self._programs:
             content, make = self._content(launcher, best, options, names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,9 +33,10 @@ from autotune.runtime.packages import (
 )
 from autotune.runtime.prepared import Bound, View
 from autotune.runtime.shipped import ShippedBinaries
+from autotune.runtime.trust import Trust
 from autotune.serving.best import Best
-from autotune.serving.cache import Folder, read_roots
-from autotune.serving.device_records import newest_record
+from autotune.serving.cache import Folder
+from autotune.serving.device_records import newest, newest_record
 from autotune.serving.validity import whole_sizes
 
 _MAX_CALLS = 10_000  # a program that passes ever new shapes must not grow without bound
@@ -333,6 +335,7 @@ def load_kernel(
     min_match: Tier = Tier.DEFAULT,
     cache: Folder | None = None,
     source: str | os.PathLike[str] | None = None,
+    trusted: Folder | None = None,
     data: str | None = None,
     include_dirs: Sequence[str | os.PathLike[str]] = (),
     on_miss: Literal["tune"] | None = None,
@@ -349,6 +352,8 @@ def load_kernel(
         cache: The folder of results; None for the usual ones.
         source: The kernel's source; None is the one that was tuned, else `kernels/<kernel>.cu` or `.cl`, for
             Triton `.py`, in the current folder, else the one that comes with autotune.
+        trusted: A folder whose files may run: sources in it that a result names although they are outside the
+            cache's project; binaries in caches in it; any compiler option of these caches.
         data: As in `best_config`.
         include_dirs: The folders of headers that the space file names.
         on_miss: "tune" searches, in a process of its own, problems of calls for which the cache has no EXACT
@@ -359,6 +364,7 @@ def load_kernel(
 
     Raises:
         NoConfig: The kernel has no results.
+        Untrusted: The source that was tuned is outside the cache's project.
         InputError: The kernel has no source, or an argument is wrong.
     """
     if on_miss not in (None, "tune"):
@@ -373,15 +379,24 @@ def load_kernel(
         from autotune.runtime.background_tuning import BackgroundTuning  # not needed otherwise
 
         tuning = BackgroundTuning(kernel, space, budget_s, cache)
-    shipped = ShippedBinaries(kernel, cache)
-    found = find_source(kernel, source, cache, include_dirs, shipped.source)
-    return LoadedKernel(Request(kernel, device, dtype, min_match, cache, found, data, tuning), shipped)
+    trust = Trust(trusted)
+    shipped = ShippedBinaries(kernel, cache, trust)
+    for folder in shipped.untrusted:
+        warnings.warn(
+            f"{folder}: binaries are code, and so are not loaded from there; "
+            f"if they are yours, pass trusted={os.fspath(folder.parent)!r}",
+            stacklevel=2,
+        )
+    found = find_source(kernel, source, cache, trust, include_dirs, shipped.source)
+    request = Request(kernel, device, dtype, min_match, cache, found, data, trust, tuning)
+    return LoadedKernel(request, shipped)
 
 
 def find_source(
     kernel: str,
     source: str | os.PathLike[str] | None,
     cache: Folder | None,
+    trust: Trust,
     include_dirs: Sequence[str | os.PathLike[str]] = (),
     without: SourceText | None = None,
 ) -> SourceText:
@@ -389,15 +404,16 @@ def find_source(
     folders = [Path(folder) for folder in include_dirs]
     if source is not None:
         return read_source(Path(source), folders)
-    record = newest_record(kernel, cache)
-    tuned = record.source
+    _, _, record, root = newest(kernel, cache)
+    if record.source and (tuned := trust.source(root, record.source)) is not None:
+        return read_source(tuned, folders)
     suffixes = (".py",) if record.compiler == TRITON else _SUFFIXES
     places = (Path("kernels"), packaged("kernels"))
-    found = [Path(os.path.normpath(Path(root, tuned))) for root in read_roots(cache)] if tuned else []
-    found += [folder / f"{kernel}{suffix}" for folder in places for suffix in suffixes]
+    found = [folder / f"{kernel}{suffix}" for folder in places for suffix in suffixes]
     for path in found:
         if path.is_file():
             return read_source(path, folders)
     if without is not None:
         return without
-    raise InputError(f"{kernel}: no source at {' or '.join(map(str, found))}; name it as source=")
+    named = [Path(os.path.normpath(Path(root, record.source)))] if record.source else []
+    raise InputError(f"{kernel}: no source at {' or '.join(map(str, named + found))}; name it as source=")

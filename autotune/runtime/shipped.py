@@ -5,7 +5,7 @@
     ROOT/binaries.cuda/KERNEL.json   the source and the compilers that they were built with
     ROOT/binaries.cuda/<key>         one binary with its resources, named by what it was built from
 
-A folder is trusted as its cache is, and as a source in it would be.
+They run as they are, so they are loaded only from a cache that the program trusts.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from autotune.core.json_values import Damaged, mapping, mapping_of, text
 from autotune.core.records import Value
 from autotune.core.trials import Binary
 from autotune.processes.files import replace_file
+from autotune.runtime.trust import Trust
 from autotune.serving.cache import Folder, read_roots, read_text
 from autotune.serving.cache_schema import damaged
 
@@ -60,13 +61,16 @@ class Manifest(NamedTuple):
 
 
 class ShippedBinaries:
-    """The binaries of one kernel beside the caches that are read."""
+    """The binaries of one kernel beside the caches that are read and trusted."""
 
-    def __init__(self, kernel: str, cache: Folder | None) -> None:
+    def __init__(self, kernel: str, cache: Folder | None, trust: Trust) -> None:
         """Look for them; raises CacheError for a manifest that is damaged."""
         folders = [Path(root, FOLDER) for root in read_roots(cache)]
-        read = [(folder, read_manifest(folder, kernel)) for folder in folders]
+        read = [(folder, read_manifest(folder, kernel)) for folder in folders if trust.covers(folder)]
         self._found = [(folder, manifest) for folder, manifest in read if manifest is not None]
+        self.untrusted = tuple(
+            folder for folder in folders if not trust.covers(folder) and (folder / f"{kernel}.json").exists()
+        )
 
     @property
     def source(self) -> SourceText | None:

@@ -23,7 +23,7 @@ from autotune.core.records import (
     Value,
 )
 from autotune.core.text import hint, size_text
-from autotune.errors import ExpressionError, InputError
+from autotune.errors import ExpressionError, InputError, Untrusted
 from autotune.serving.validity import KernelOnDevice, require_sizes, whole_sizes
 
 TYPE_CHECKING = False
@@ -135,23 +135,37 @@ class Best(Mapping[str, Value]):
         """The macros as compiler options: `-DBLOCK_SIZE=256`."""
         return [f"-D{name}={value}" for name, value in self.defines.items()]
 
-    def options(self, dialect: str, sizes: Sizes | None = None) -> tuple[str, ...]:
+    def options(
+        self, dialect: str, sizes: Sizes | None = None, *, is_trusted: bool = False
+    ) -> tuple[str, ...]:
         """Tuned compiler options besides the macros, for the compiler of a dialect: "cuda" or "opencl".
 
         Args:
             dialect: The dialect.
             sizes: Those of the request, which count where nothing was tuned: an option may depend on them.
+            is_trusted: Whether the cache may give the compiler any option, also one that writes files, say.
 
-        Raises InputError when an option depends on a device or a size that is unknown.
+        Raises InputError when an option depends on a device or a size that is unknown, and Untrusted for one
+        that is not known to be harmless, unless the cache is trusted.
         """
         if dialect not in _DIALECTS:
             raise InputError(f"options: unknown dialect {dialect!r}{hint(str(dialect), _DIALECTS)}")
         options = self.record.compiler_options.get(dialect, {})
         try:
             known = self.kernel.values(self.config, self.match.source_sizes or sizes)
-            return compiler_options(options, known)
+            found = compiler_options(options, known)
         except ExpressionError as error:
             raise InputError(f"{self.record.kernel}: compiler options: {error}") from None
+        if found and not is_trusted:
+            from autotune.serving.allowed_options import refused_options  # few kernels have options
+
+            for option in refused_options(found, dialect, self.record.compiler):
+                raise Untrusted(
+                    f"{self.record.kernel}: its results ask for the compiler option {option}, with which a "
+                    "cache is not trusted; if it is yours, name its folder (trusted=, --trusted), or call "
+                    "best.options(is_trusted=True)"
+                )
+        return found
 
     def arguments(self, **sizes: int) -> tuple[Argument, ...]:
         """The arguments of the launches: shapes of arrays (scratch included) and values of scalars.

@@ -26,6 +26,7 @@ class DeviceRecord(NamedTuple):
     folder: str
     device: DeviceInfo
     record: KernelRecord
+    root: str = ""  # of the cache
 
 
 def is_of_kernel(record: KernelRecord, earlier: Iterable[KernelRecord]) -> bool:
@@ -47,7 +48,7 @@ def walk(
             with suppress(CacheError) if skip_damaged else nullcontext():
                 record = reader.record(root, folder, kernel)
                 if record is not None and (not earlier or is_of_kernel(record, earlier)):
-                    found.append(DeviceRecord(folder, reader.device(root, folder), record))
+                    found.append(DeviceRecord(folder, reader.device(root, folder), record, root))
     return found
 
 
@@ -75,7 +76,12 @@ def device_records(kernel: str, cache: Folder | None = None) -> list[DeviceRecor
 
 def newest_record(kernel: str, cache: Folder | None = None) -> KernelRecord:
     """The newest record of a kernel on any device; raises NoConfig when there is none."""
-    return latest(device_record.record for device_record in device_records(kernel, cache))
+    return newest(kernel, cache).record
+
+
+def newest(kernel: str, cache: Folder | None = None) -> DeviceRecord:
+    """The newest record of a kernel with its device and cache; raises NoConfig when there is none."""
+    return max(device_records(kernel, cache), key=lambda one: one.record.tuned_at)
 
 
 def latest(records: Iterable[KernelRecord]) -> KernelRecord:

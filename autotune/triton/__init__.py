@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Literal
 
+from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.records import KernelRecord, LaunchSpec
 from autotune.errors import InputError
 from autotune.runtime.background_tuning import BackgroundTuning
@@ -105,7 +106,13 @@ class TunedKernel:
         if self._tuning is not None:
             self._tuning.request(best, sizes, self._options.get("data"))
         values = best.kernel.values(best.config, sizes)
-        return {name: values[name] for name in _launch_of(best.record, self.fn.__name__).constants}
+        constants = _launch_of(best.record, self.fn.__name__).constants
+        if unknown := [name for name in constants if name not in (*self._names, *TRITON_OPTIONS)]:
+            raise InputError(
+                f"{self._name}: the cached launch sets {', '.join(unknown)}, which is no parameter of "
+                f"{self.fn.__name__} and no option of a search ({', '.join(TRITON_OPTIONS)})"
+            )
+        return {name: values[name] for name in constants}
 
 
 def _launch_of(record: KernelRecord, function: str) -> LaunchSpec:

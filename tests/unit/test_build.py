@@ -12,6 +12,7 @@ from autotune.compilers.kernel_source import packaged, read_source
 from autotune.errors import CacheError, InputError
 from autotune.hardware.architectures import architecture
 from autotune.runtime.shipped import FOLDER, ShippedBinaries, binary_key, write_binary
+from autotune.runtime.trust import Trust
 from tests.conftest import ROOT, run_in_process
 
 H100 = architecture("sm_90").device
@@ -39,15 +40,15 @@ def key_of(best, name):
 @pytest.mark.parametrize("name", ["sm_80", "sm_90"])
 def test_what_is_served_has_a_binary(built, name):
     best = best_config("matadd", architecture(name).device, rows=64, columns=64, cache=built)
-    binary, compiler = ShippedBinaries("matadd", built).find(key_of(best, name))
+    binary, compiler = ShippedBinaries("matadd", built, Trust(built)).find(key_of(best, name))
     assert binary.data.startswith(b"\x7fELF") and compiler.startswith("NVRTC ")
-    assert ShippedBinaries("matadd", built).find(key_of(best, "sm_120")) is None
+    assert ShippedBinaries("matadd", built, Trust(built)).find(key_of(best, "sm_120")) is None
 
 
 def test_a_kernel_without_its_source_is_the_one_that_was_built(built, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("autotune.runtime.loaded_kernel.packaged", lambda folder: tmp_path / folder)
-    source = load_kernel("matadd", cache=built).source
+    source = load_kernel("matadd", cache=built, trusted=built).source
     assert source.sha256 == read_source(packaged("kernels") / "matadd.cu").sha256 and not source.text
     with pytest.raises(InputError, match="no source"):
         load_kernel("matadd")
@@ -65,7 +66,7 @@ def test_a_second_build_adds_architectures(built, tmp_path):
 def test_a_program_reads_whole_binaries_while_others_write_them(built, tmp_path):
     best = best_config("matadd", H100, rows=64, columns=64, cache=built)
     key = key_of(best, "sm_90")
-    binary, _ = ShippedBinaries("matadd", built).find(key)
+    binary, _ = ShippedBinaries("matadd", built, Trust(built)).find(key)
     write_binary(tmp_path, key, binary)
     with (tmp_path / key.name).open("rb") as file:
         write_binary(tmp_path, key, replace(binary, log="another"))
@@ -79,11 +80,11 @@ def test_damage_is_said_or_passed_over(built, tmp_path):
     best = best_config("matadd", H100, rows=64, columns=64, cache=built)
     path = folder / key_of(best, "sm_90").name
     path.write_bytes(path.read_bytes()[:-1])
-    assert ShippedBinaries("matadd", tmp_path / "tuned").find(key_of(best, "sm_90")) is None
+    assert ShippedBinaries("matadd", tmp_path / "tuned", Trust(tmp_path / "tuned")).find(key_of(best, "sm_90")) is None
     for text in ("{", "[]", '{"schema": 2}', '{"schema": 1}', "[" * 100_000):
         (folder / "matadd.json").write_text(text)
         with pytest.raises(CacheError, match=r"matadd\.json: damaged"):
-            ShippedBinaries("matadd", tmp_path / "tuned")
+            ShippedBinaries("matadd", tmp_path / "tuned", Trust(tmp_path / "tuned"))
 
 
 @pytest.mark.parametrize(

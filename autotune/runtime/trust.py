@@ -1,0 +1,73 @@
+"""What of a cache may become code.
+
+A cache is data: whoever writes a record chooses numbers, not programs. But a record names its kernel's source
+and options of its compiler, and binaries may lie beside it. So a source is compiled only if it is in the
+cache's project; and only a cache that the program trusts gives a compiler options that are not known to be
+harmless (`serving.allowed_options`), and a GPU its binaries.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from autotune.core.frozen import dataclass
+from autotune.core.packaged import packaged_folder
+from autotune.errors import Untrusted
+from autotune.serving.cache import OBJECTIVE, Folder
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The folder whose files the program trusts as its own code, besides what comes with autotune."""
+
+    folder: Folder | None = None
+
+    def covers(self, path: Folder) -> bool:
+        """Whether a cache or a file is trusted."""
+        trusted = packaged_folder("cache") if self.folder is None else self.folder
+        return any(_is_inside(Path(path), Path(one)) for one in {packaged_folder("cache"), trusted})
+
+    def covers_all(self, roots: Iterable[Folder]) -> bool:
+        """Whether every one of these caches is trusted."""
+        return all(map(self.covers, roots))
+
+    def source(self, root: Folder, named: str) -> Path | None:
+        """The source that a record of a cache names, None without such a file.
+
+        Raises Untrusted for a file that is neither in the cache's project nor trusted.
+        """
+        path = Path(os.path.normpath(Path(root).resolve() / named))
+        if not Path(root).is_absolute():
+            path = Path(os.path.relpath(path))
+        try:
+            if not path.is_file():
+                return None
+            project = _project(Path(os.path.abspath(root)))  # noqa: PTH100 - of the name, not of a link's end
+            if self.covers(path) or _is_inside(path, project):
+                return path
+        except (OSError, ValueError):  # no file can have this name
+            return None
+        raise Untrusted(
+            f"{root}: a result names the source {named}, which is not in {project}, the project of this "
+            "cache, and so is not compiled; name the source (source=, --source), or a folder to trust "
+            "(trusted=, --trusted)"
+        )
+
+
+def _project(root: Path) -> Path:
+    """The folder whose sources the records of a cache may name.
+
+    The current folder if the cache is in it, as for a program that runs in its project; else the folder that
+    holds the cache. The root of the file system is nobody's project.
+    """
+    here = Path.cwd()
+    holder = root.parent.parent if root.name.startswith(OBJECTIVE) else root.parent
+    project = here if here in root.parents else holder
+    return root if project == project.parent else project
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Whether a path is a folder or in it once all links are followed."""
+    return path.resolve().is_relative_to(folder.resolve())
