@@ -17,6 +17,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
 
+from autotune.cli.output import say
 from autotune.cli.parsing import complete_words, parse, parser
 from autotune.errors import AutotuneError, InputError
 
@@ -123,7 +124,7 @@ def _drop_output() -> None:
 
 def _fail(text: str, code: int) -> int:
     with suppress(OSError):  # the terminal may be gone
-        print(f"autotune: {text}", file=sys.stderr)
+        say(f"autotune: {text}")
     return code
 
 
@@ -141,4 +142,4 @@ def _interrupt(number: int, _: Any) -> NoReturn:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    say(f"warning: {message}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from autotune.analysis.compare import (
     against_cpus,
 )
 from autotune.cli import options as opt
-from autotune.cli.output import emit
+from autotune.cli.output import emit, say
 from autotune.cli.tables import UNKNOWN, cell, console, known_columns, ratio_cell, table
 from autotune.core.records import Config
 from autotune.core.text import per_second, problem_text, table_sizes
@@ -95,7 +94,7 @@ def run(parsed: argparse.Namespace) -> None:
     compared = [*selected, *(pair.cpu for pair in beside), *(pair.gpu for pair in beside)]
     if others := left_out(found, compared):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
-        print(f"not compared, because of another problem: {listed}", file=sys.stderr)
+        say(f"not compared, because of another problem: {listed}")
 
 
 class _Section(NamedTuple):

@@ -8,10 +8,17 @@ import sys
 import textwrap
 from typing import Any
 
+from autotune.core.escapes import terminal_text
+
 
 def emit(result: Any) -> None:
-    """Print a text as it is, and anything else as JSON."""
-    print(result if isinstance(result, str) else json.dumps(result, indent=2, default=str))
+    """Print a text, and anything else as JSON."""
+    print(terminal_text(result) if isinstance(result, str) else json.dumps(result, indent=2, default=str))
+
+
+def say(text: str) -> None:
+    """Print a text on stderr, beside the result."""
+    print(terminal_text(text), file=sys.stderr, flush=True)
 
 
 def wrapped(text: str, indent: int = 8) -> str:

@@ -16,6 +16,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from autotune.cli.output import say
+from autotune.core.escapes import terminal_text
 from autotune.core.stages import Stage
 from autotune.core.text import count_text
 from autotune.core.trials import Status, Trial
@@ -129,7 +131,7 @@ class _Progress:
         return bar + self._line()
 
     def _renderable(self) -> Text:
-        line, width = self._text(), self._console.width - 1
+        line, width = terminal_text(self._text()), self._console.width - 1
         return Text(line if len(line) <= width else set_cell_size(line, width - 1) + "…", no_wrap=True)
 
     def _say_lines(self) -> None:
@@ -146,9 +148,9 @@ class _Progress:
     def _say(self, text: str, *, always: bool = False) -> None:
         """Print lines above what is shown; a quiet run says only what must `always` be said."""
         if self._live is not None:
-            self._console.print(text)
+            self._console.print(terminal_text(text))
         elif always or self._verbosity is not Verbosity.QUIET:
-            print(text, file=sys.stderr, flush=True)
+            say(text)
 
 
 class SearchProgress(_Progress):

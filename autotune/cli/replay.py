@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
@@ -12,7 +11,7 @@ from typing import Any
 
 from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency
 from autotune.cli import options as opt
-from autotune.cli.output import emit
+from autotune.cli.output import emit, say
 from autotune.cli.tables import cell, console, table
 from autotune.core.trials import Budget
 from autotune.searchers import engine_names
@@ -72,7 +71,7 @@ def run(parsed: argparse.Namespace) -> None:
         for seed in range(parsed.seeds):
             searcher = make_searcher(engine, strategy, sources=sources)
             runs.append(replay(recorded, searcher, budget=parsed.budget, seed=seed))
-            print(f"{recorded.name}: seed {seed + 1} of {parsed.seeds}", file=sys.stderr)
+            say(f"{recorded.name}: seed {seed + 1} of {parsed.seeds}")
         label = ":".join(filter(None, (engine, strategy or default_strategy(engine))))
         scores.append((label, efficiency(recorded, runs)))
     if parsed.json:

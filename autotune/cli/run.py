@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from autotune.cli import options as opt
 from autotune.cli.choice import add_choice, chosen_config
 from autotune.cli.device_use import use_of
-from autotune.cli.output import emit
+from autotune.cli.output import emit, say
 from autotune.cli.texts import measured_text, space_problem
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Trial
@@ -62,8 +61,8 @@ def run(parsed: argparse.Namespace) -> None:
         report = report_file(parsed.profile, f"{task.spec.kernel}.{task.device.slug}")
         with opt.progress(parsed) as progress:
             said = profile_once(task, options, progress, config, parsed.profile, report)
-        print(said, file=sys.stderr if parsed.json else sys.stdout)
-        print(f"kept in {report}", file=sys.stderr)
+        (say if parsed.json else emit)(said)
+        say(f"kept in {report}")
 
 
 def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from rich.table import Table
 
 from autotune.cli import options as opt
 from autotune.cli.device_use import COLUMNS, DeviceUse, uses_of_journal
-from autotune.cli.output import emit
+from autotune.cli.output import emit, say
 from autotune.cli.tables import cell, console, table
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Value
@@ -88,7 +87,7 @@ def run(parsed: argparse.Namespace) -> None:
         _show_importance([row.trial for row in chosen], parsed.json)
     elif parsed.csv is not None:
         write_text(parsed.csv, trials_csv([(row.journal, row.trial) for row in chosen]))
-        print(f"{_share_text(chosen, found)} in {parsed.csv}", file=sys.stderr)
+        say(f"{_share_text(chosen, found)} in {parsed.csv}")
     elif parsed.json:
         emit([encode_trial(row.trial) | ({"journal": str(row.journal)} if several else {}) for row in chosen])
     else:
@@ -97,7 +96,7 @@ def run(parsed: argparse.Namespace) -> None:
         console().print(trials_table(shown, with_journal=several))
         was_named = journals == [Path(name) for name in parsed.journal]
         of = "" if was_named else f" of {', '.join(map(str, journals))}"
-        print(f"{_share_text(chosen, found)}{of}", file=sys.stderr)
+        say(f"{_share_text(chosen, found)}{of}")
 
 
 class Row(NamedTuple):
@@ -141,7 +140,7 @@ def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
         emit(importance_json(found))
     else:
         console().print(importance_table(found))
-        print(importance_note(found), file=sys.stderr)
+        say(importance_note(found))
 
 
 def importance_table(found: Importance) -> Table:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from autotune.core.escapes import terminal_text
 from autotune.core.text import ratio_text
 
 UNKNOWN = "-"  # in a cell
@@ -16,7 +19,11 @@ _PLAIN_WIDTH = 200  # characters of a line in a file or a pipe
 
 
 class _Console(Console):
-    """A console that raises BrokenPipeError when its reader is gone."""
+    """A console for texts of any origin, which raises BrokenPipeError when its reader is gone."""
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """As rich does, of all texts that are printed and all cells; styles are given apart from texts."""
+        return super().render_str(terminal_text(text), **settings)
 
     def on_broken_pipe(self) -> None:
         """Raise the error that is being handled."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autotune.compilers.cuda_headers import is_cuda_header
+from autotune.core.escapes import c_string
 from autotune.core.frozen import dataclass
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
@@ -185,9 +186,9 @@ class _Reader:
                 return match[0]
             is_there = target.resolve() in {*self._placed, *self._open}
             body = "" if is_there else self.read(target, is_conditional=conditional)
-            return f'{body}\n#line {line + 1} "{path.name}"'
+            return f"{body}\n#line {line + 1} {c_string(path.name)}"
 
-        placed = f'#line 1 "{path.name}"\n' + _INCLUDE.sub(replace, text)
+        placed = f"#line 1 {c_string(path.name)}\n" + _INCLUDE.sub(replace, text)
         self._open.pop()
         return _guarded(placed) if self._open and _ONCE.search(placed) else placed
 

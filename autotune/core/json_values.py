@@ -7,6 +7,7 @@ others may have written is read through them, so that later code need not check 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from sys import float_info
 
@@ -14,6 +15,7 @@ from autotune.core.light_typing import Any, T
 from autotune.core.records import Config
 
 Read = Callable[[Any, str], Any]
+_TIME = r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\+00:00"
 INT64_END = 2**63  # the largest signed 64-bit number, plus one
 
 
@@ -81,6 +83,17 @@ def is_text(value: object) -> bool:
     return type(value) is str and (value.isascii() or value.encode(errors="ignore").decode() == value)
 
 
+def is_time(value: object) -> bool:
+    """Whether a value is a time as results have it: a second of UTC, such as 2026-03-01T12:00:00+00:00."""
+    match = re.fullmatch(_TIME, value, re.ASCII) if isinstance(value, str) else None
+    if match is None:
+        return False
+    year, month, day = map(int, match.groups())
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    days = (31, 29 if is_leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    return year > 0 and day <= days[month - 1]
+
+
 integer = reader(is_integer, "a whole number of at most 64 bits")
 size = reader(lambda value: is_integer(value) and value >= 1, "a whole number of at least 1")
 number = reader(is_number, "a finite number")
@@ -94,6 +107,7 @@ text = reader(is_text, "text")
 plain = reader(  # as other tools record them
     lambda value: type(value) is bool or is_number(value) or is_text(value), "a number, text or truth value"
 )
+time = reader(is_time, "a time such as 2026-03-01T12:00:00+00:00")
 scalar = reader(  # a parameter's value
     lambda value: type(value) is bool or is_number(value) or (type(value) is str and is_word(value)),
     "a number, a truth value, or a word of letters, digits and underscores",

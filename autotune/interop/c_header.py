@@ -6,7 +6,7 @@ Constraints, derived names and launch limits are evaluated here for each device 
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log2
@@ -15,6 +15,7 @@ from string import Template
 from typing import NamedTuple
 
 from autotune import __version__
+from autotune.core.escapes import c_string
 from autotune.core.launch_plan import macro_name
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes, Tier, Value, VariantTable
 from autotune.errors import InputError
@@ -139,8 +140,16 @@ def _other_targets(tuned: Sequence[_Target]) -> Iterator[_Target]:
     vendors = {traits.vendor: Traits(traits.kind, traits.vendor) for traits in known if traits.vendor}
     architectures = {traits.architecture: traits for traits in known if traits.architecture}
     others = {**vendors, **architectures, "other": Traits("gpu")}
-    tuned_slugs = {target.slug for target in tuned}
-    return (_Target(slug, None, traits) for slug, traits in others.items() if slug not in tuned_slugs)
+    taken = {_enumerator(target.slug) for target in tuned}
+    for text, traits in others.items():
+        slug = re.sub("[^a-z0-9_]+", "-", text.lower()).strip("-")
+        if slug and _enumerator(slug) not in taken:
+            taken.add(_enumerator(slug))
+            yield _Target(slug, None, traits)
+
+
+def _enumerator(slug: str) -> str:
+    return slug.replace("-", "_")
 
 
 def _common_sizes(kernel: str, records: Sequence[KernelRecord], newest: KernelRecord) -> list[str]:
@@ -163,9 +172,7 @@ def _declarations(
 ) -> Iterator[str]:
     """Declare devices, element types, constants of named values, and the struct of macros."""
     yield "enum { /* devices: those with results, then others by architecture, vendor, or neither */"
-    yield from (
-        f"    {name}_{''.join(c if c.isalnum() else '_' for c in target.slug)}," for target in targets
-    )
+    yield from (f"    {name}_{_enumerator(target.slug)}," for target in targets)
     yield f"    {name}_DEVICES"
     yield "};"
     yield f"#define {name}_OTHER {name}_other"
@@ -183,9 +190,9 @@ def _declarations(
     yield from (f"    {_c_type(values)} {parameter};" for parameter, values in domains.items())
     yield f"}} {name}_config;"
     yield f"#define {name}_MACROS(X) {' '.join(f'X({parameter})' for parameter in domains)}"
-    yield f'#define {name}_CONSTANTS "{" ".join(options)}"'
+    yield f"#define {name}_CONSTANTS {c_string(' '.join(options))}"
     yield f"AUTOTUNE_TABLE autotune_text {name}_devices[] = {{"
-    yield from (f"    {json.dumps(target.slug)}," for target in targets)
+    yield from (f"    {c_string(target.slug)}," for target in targets)
     yield "};"
 
 

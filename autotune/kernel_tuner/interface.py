@@ -15,6 +15,7 @@ from kernel_tuner import util
 
 from autotune.api.progress import CallbackProgress, NotebookProgress, is_notebook
 from autotune.api.space import with_default
+from autotune.cli.output import emit
 from autotune.core.runs_folder import RUNS
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Objective, Trial
@@ -121,7 +122,7 @@ def tune_kernel(
     if not quiet:
         _print_best(env["best_config"], goal, tune_params)
         if verbose:
-            print(f"journal {found.journal}; best kept in {found.cache_file}")  # noqa: T201
+            emit(f"journal {found.journal}; best kept in {found.cache_file}")
     return rows, env
 
 
@@ -179,8 +180,8 @@ def run_kernel(
 
 def _print_best(best: Mapping[str, Any], goal: Goal, parameters: Iterable[str]) -> None:
     """Print what Kernel Tuner prints at the end."""
-    print(f"\nBEST PERFORMING CONFIGURATION FOR OBJECTIVE {goal.name}:")  # noqa: T201
-    print(util.get_config_string(best, [*parameters, goal.name, *goal.metrics]))  # noqa: T201
+    emit(f"\nBEST PERFORMING CONFIGURATION FOR OBJECTIVE {goal.name}:")
+    emit(util.get_config_string(best, [*parameters, goal.name, *goal.metrics]))
 
 
 def _refuse(given: Mapping[str, Any]) -> None:

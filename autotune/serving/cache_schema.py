@@ -254,7 +254,8 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         **dict.fromkeys(("swap", "constants"), values.list_of(values.name)),
     },
     Provenance: {
-        **dict.fromkeys(("tuned_at", "autotune", "host", "driver", "runtime"), values.text),
+        "tuned_at": values.time,
+        **dict.fromkeys(("autotune", "host", "driver", "runtime"), values.text),
         **dict.fromkeys(("source_sha256", "space_sha256", "engine"), values.text),
         **dict.fromkeys(("seed", "trials", "valid_configurations"), values.integer),
         **dict.fromkeys(("protocol", "compiler", "workload_sha256", "checks", "objective"), values.text),

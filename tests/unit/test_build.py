@@ -80,11 +80,12 @@ def test_damage_is_said_or_passed_over(built, tmp_path):
     best = best_config("matadd", H100, rows=64, columns=64, cache=built)
     path = folder / key_of(best, "sm_90").name
     path.write_bytes(path.read_bytes()[:-1])
-    assert ShippedBinaries("matadd", tmp_path / "tuned", Trust(tmp_path / "tuned")).find(key_of(best, "sm_90")) is None
+    copied = tmp_path / "tuned"
+    assert ShippedBinaries("matadd", copied, Trust(copied)).find(key_of(best, "sm_90")) is None
     for text in ("{", "[]", '{"schema": 2}', '{"schema": 1}', "[" * 100_000):
         (folder / "matadd.json").write_text(text)
         with pytest.raises(CacheError, match=r"matadd\.json: damaged"):
-            ShippedBinaries("matadd", tmp_path / "tuned", Trust(tmp_path / "tuned"))
+            ShippedBinaries("matadd", copied, Trust(copied))
 
 
 @pytest.mark.parametrize(
