@@ -12,8 +12,6 @@ import json
 import os
 import random
 import re
-import stat
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,6 +20,7 @@ from pathlib import Path
 from autotune.compilers.base import Compiler
 from autotune.core.trials import Binary
 from autotune.processes.files import remove_oldest, user_folder
+from autotune.processes.own_files import read_own, write_own
 
 LIMIT_BYTES = 512 * 2**20
 _MAGIC = b"autotune binary\n"
@@ -50,7 +49,7 @@ class BinaryCache:
         """The binary of a key, marked as cached, or None; it becomes the most recently used."""
         path = self._folder / key
         try:
-            content = _own_content(path)
+            content = read_own(path)
         except OSError:
             return None
         with suppress(OSError):  # a read-only folder
@@ -61,16 +60,7 @@ class BinaryCache:
         """Store a binary; errors of the disk are ignored."""
         content = encode(binary, key)
         with suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _require_own(self._folder.stat())
-            with tempfile.NamedTemporaryFile(dir=self._folder, prefix="new-", delete=False) as file:
-                try:
-                    file.write(content)
-                    file.flush()
-                    Path(file.name).replace(self._folder / key)
-                except OSError:
-                    Path(file.name).unlink()
-                    raise
+            write_own(self._folder / key, lambda file: file.write(content))
             self._until_check_bytes -= len(content)
             if self._until_check_bytes < 0:
                 self._until_check_bytes = self._limit_bytes // _CHECKS
@@ -107,27 +97,6 @@ def content_key(identity: str, source: str, options: Sequence[str], names: Seque
     symbols = [list(names)] if names else []
     text = json.dumps([["data", *_FACTS], identity, list(options), source, *symbols])
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _own_content(path: Path) -> bytes:
-    """The bytes of a file that only this user could have written; raises OSError for any other.
-
-    Binaries are executed, so one that another user could have placed here must not be read.
-    """
-    _require_own(path.parent.stat())
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        _require_own(status)
-        if not stat.S_ISREG(status.st_mode):
-            raise PermissionError(path)
-        return file.read()
-
-
-def _require_own(status: os.stat_result) -> None:
-    """Raise PermissionError for a file or folder that another user owns or may write to."""
-    if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError("another user may write to it")
 
 
 def encode(binary: Binary, key: str) -> bytes:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from autotune.compilers.base import cuda_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, content_key, default_folder
 from autotune.core.trials import Binary
-from autotune.processes.files import replace_file, user_folder
+from autotune.processes.files import user_folder
+from autotune.processes.own_files import read_own, write_own
 
 if TYPE_CHECKING:
     from autotune.compilers.nvcc import NvccCompiler
@@ -82,7 +83,7 @@ def lazy_compiler(architecture: str, kind: str) -> LazyCompiler:
 def _recall(architecture: str, kind: str) -> KnownCompiler | None:
     """What was remembered, unless a file has changed since."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        known = json.loads(_path(architecture, kind).read_text())
+        known = json.loads(read_own(_path(architecture, kind)))
         if all(_state(path) == state for path, state in known["files"].items()):
             return KnownCompiler(str(known["identity"]), str(known["name"]))
     return None
@@ -97,9 +98,9 @@ def _remember(architecture: str, kind: str, known: KnownCompiler, files: Iterabl
     ]
     with suppress(OSError):
         path = _path(architecture, kind)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         states = {path: _state(path) for path in listed}
-        replace_file(path, json.dumps({**known._asdict(), "files": states}))
+        text = json.dumps({**known._asdict(), "files": states})
+        write_own(path, lambda file: file.write(text.encode()))
 
 
 def _path(architecture: str, kind: str) -> Path:

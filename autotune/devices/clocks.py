@@ -16,8 +16,7 @@ from typing import Protocol
 from autotune.core.launch_plan import Settings
 from autotune.errors import CannotSet, LaunchError
 from autotune.processes.files import hold, user_folder
-
-_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+from autotune.processes.own_files import open_own
 
 
 class ClockControl(Protocol):
@@ -119,7 +118,7 @@ def restore_abandoned() -> None:
     folder = user_folder("clocks")
     for path in folder.glob("*.json") if folder is not None else ():
         with suppress(OSError, LaunchError):
-            record = os.open(path, _FLAGS)
+            record = open_own(path, os.O_RDWR)
             try:
                 if hold(record, wait=False):
                     _put_back(record)
@@ -133,8 +132,7 @@ def _locked_record(name: str) -> int:
     if folder is None:
         raise LaunchError("clocks are not changed without a place to note what they were: set XDG_CACHE_HOME")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        record = os.open(folder / f"{name}.json", _FLAGS | os.O_CREAT, 0o600)
+        record = open_own(folder / f"{name}.json", os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise LaunchError(f"{folder}: clocks are noted here before they change: {error.strerror}") from None
     hold(record)

@@ -1,13 +1,12 @@
 """Results of slow references, kept on disk by content, so that a reference runs once for the same inputs.
 
-A damaged or missing file only means that the reference runs again.
+A file that is damaged, missing or not this user's own only means that the reference runs again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from autotune.core.syntax import retried
 from autotune.processes.files import remove_oldest
+from autotune.processes.own_files import open_own, write_own
 
 KEPT_FROM_S = 1.0  # faster references are run again
 LIMIT_BYTES = 2 * 2**30  # of the folder
@@ -47,9 +47,10 @@ class KeptResults:
         """
         parts = [str(_VERSION), np.__version__, self.run, reference.read_text(errors="replace"), data_key]
         path = self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.npz"
-        found = load_results(path)
-        if found is not None:
-            return found
+        with suppress(OSError), os.fdopen(open_own(path), "rb") as file:
+            found = read_results(file)
+            if found is not None:
+                return found
         began = perf_counter()
         results = compute()
         if perf_counter() - began >= self.kept_from_s:
@@ -59,15 +60,7 @@ class KeptResults:
     def _store(self, path: Path, results: Mapping[str, NDArray[Any]]) -> None:
         """Write a whole file or none; errors of the disk are ignored."""
         with suppress(OSError):
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.folder, prefix="new-", delete=False) as file:
-                try:
-                    save_results(file, results)
-                    file.flush()
-                    Path(file.name).replace(path)
-                except OSError:
-                    Path(file.name).unlink()
-                    raise
+            write_own(path, lambda file: save_results(file, results))
             remove_oldest(self.folder, LIMIT_BYTES)
 
 
@@ -77,15 +70,25 @@ def save_results(file: IO[bytes], results: Mapping[str, NDArray[Any]]) -> None:
 
 
 def load_results(path: Path) -> Results | None:
-    """The arrays of a file, which becomes the most recently used; None if it is missing or damaged."""
+    """The arrays of a file of this run; None if it is missing or damaged."""
     try:
-        found = retried(lambda: _read(path))
-        os.utime(path)
+        with path.open("rb") as file:
+            return read_results(file)
+    except OSError:
+        return None
+
+
+def read_results(file: IO[bytes]) -> Results | None:
+    """The arrays of a file, which becomes the most recently used; None if it is damaged."""
+    try:
+        found = retried(lambda: _read(file))
+        os.utime(file.fileno())
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
     return found
 
 
-def _read(path: Path) -> Results:
-    with np.load(path, allow_pickle=False) as arrays:
+def _read(file: IO[bytes]) -> Results:
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
         return {str(name): arrays[f"arr_{number}"] for number, name in enumerate(arrays["arr_0"], 1)}
