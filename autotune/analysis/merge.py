@@ -9,11 +9,12 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
+from autotune.core.frozen import fields
 from autotune.core.json_values import is_name
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, ProblemKey
 from autotune.core.trials import WRONG
@@ -21,6 +22,7 @@ from autotune.errors import CacheError, InputError, JournalError
 from autotune.evaluation.journal import open_journal, parse_journal
 from autotune.interop.journals import is_journal
 from autotune.processes.files import hold, locked, replace_file
+from autotune.runtime.trust import is_in_project
 from autotune.serving.cache import (
     DEVICE_FILE,
     OBJECTIVE,
@@ -36,13 +38,20 @@ from autotune.serving.record_merge import merge_variants
 _WRONG = tuple(status.value for status in WRONG)
 
 
-def merge_records(records: Sequence[KernelRecord], *, by_time: bool = True) -> KernelRecord:
+def merge_records(
+    records: Sequence[KernelRecord], *, by_time: bool = True, left_out: Collection[str] = ()
+) -> KernelRecord:
     """Merge at least one record of a kernel on a device.
 
-    Everything but the results comes from the newest record. `by_time` is False if the objective of the
-    searches was not the time.
+    Everything but the results comes from the newest record.
+
+    Args:
+        records: The records.
+        by_time: False if the objective of the searches was not the time.
+        left_out: Sources that are not taken; the newest other one is.
     """
-    base = max(records, key=lambda record: (record.tuned_at, record_text(replace(record, entries=()))))
+    ordered = _newest_first(records)
+    base = ordered[0]
     found: dict[ProblemKey, dict[str, Entry]] = {}
     for record in records:
         for entry in record.entries:
@@ -51,8 +60,15 @@ def merge_records(records: Sequence[KernelRecord], *, by_time: bool = True) -> K
                 results[entry_text(result)] = result
     return replace(
         base,
+        source=next((record.source for record in ordered if record.source not in left_out), ""),
         entries=tuple(_with_rivals(found[problem], by_time) for problem in sorted(found)),
         variants=merge_variants(sorted(records, key=lambda record: (record.tuned_at, record_text(record)))),
+    )
+
+
+def _newest_first(records: Iterable[KernelRecord]) -> list[KernelRecord]:
+    return sorted(
+        records, key=lambda one: (one.tuned_at, record_text(replace(one, entries=()))), reverse=True
     )
 
 
@@ -113,15 +129,45 @@ def _row_order(row: str) -> tuple[bool, str, int, int, str]:
     return False, str(trial["key"]), rank, samples, row
 
 
+class _Read(NamedTuple):
+    """A record with the file that holds it."""
+
+    file: Path
+    record: KernelRecord
+
+
 @dataclass
 class _Found:
     """The contents of folders, by path inside the folder."""
 
     devices: dict[Path, list[DeviceInfo]] = field(default_factory=dict)
-    records: dict[Path, list[KernelRecord]] = field(default_factory=dict)
+    records: dict[Path, list[_Read]] = field(default_factory=dict)
     journals: dict[Path, dict[str, list[str]]] = field(default_factory=dict)  # rows by header
     misses: dict[Path, set[str]] = field(default_factory=dict)
     ignored: list[Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class MergedRecord:
+    """A record that a merge has written, and whose it is.
+
+    Attributes:
+        record: The record.
+        origins: The files from which its results come, by the text of each.
+        newest: The file whose source, launches and other properties of the kernel count.
+        others: Other files, each with the names of the properties in which it differs from that one.
+        left_out: The sources that are not taken, because they lead out of the cache's project, by file.
+    """
+
+    record: KernelRecord
+    origins: Mapping[str, Path]
+    newest: Path
+    others: Mapping[Path, tuple[str, ...]]
+    left_out: Mapping[Path, str]
+
+    def origin(self, entry: Entry) -> Path:
+        """The file from which a result comes."""
+        return self.origins[entry_text(replace(entry, rivals=()))]
 
 
 @dataclass(frozen=True)
@@ -129,7 +175,7 @@ class Merged:
     """The files that a merge has written, by path inside `into`: `nvidia-h200/reduce.json`."""
 
     into: Path
-    records: dict[str, KernelRecord]
+    records: dict[str, MergedRecord]
     journals: dict[str, int]  # number of rows
     ignored: tuple[Path, ...]  # neither results nor journals
 
@@ -159,6 +205,7 @@ def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
             if not same_device(device, devices[0]):
                 raise CacheError(f"{place}: is {devices[0].name} in one cache and {device.name} in another")
     try:
+        _check_writable(found, into)
         return _write(found, into)
     except OSError as error:
         raise CacheError(f"{into}: cannot be written: {error.strerror}") from None
@@ -172,7 +219,7 @@ def _read_folder(folder: Path, found: _Found) -> None:
         if path.name == DEVICE_FILE:
             found.devices.setdefault(place.parent, []).append(read_device(str(path)))
         elif path.suffix == ".json" and is_name(path.stem) and (path.parent / DEVICE_FILE).exists():
-            found.records.setdefault(place, []).append(read_record(str(path)))
+            found.records.setdefault(place, []).append(_Read(path, read_record(str(path))))
         elif path.name == MISSES:
             found.misses.setdefault(place, set()).update(miss.line for miss in read_misses(path.parent))
         elif path.suffix == ".jsonl" and (lines := _journal_lines(path)):
@@ -211,6 +258,66 @@ def _journal_lines(path: Path) -> list[str]:
     return lines[:-1]  # the part after the last line break is empty or was cut off
 
 
+def _check_writable(found: _Found, into: Path) -> None:
+    """Check before anything is written that no link leads elsewhere and that no search writes a journal.
+
+    Raises:
+        CacheError: A folder inside `into` is a link, or a journal is.
+        JournalError: A search is writing a journal.
+    """
+    journals = [
+        name for place, headers in found.journals.items() for name, _ in _names(place, sorted(headers))
+    ]
+    folders = {parent for place in (*found.devices, *found.misses) for parent in (place, *place.parents)}
+    folders |= {parent for place in journals for parent in place.parents}
+    for place in sorted({*folders, *journals} - {Path(), *found.misses}):
+        if (into / place).is_symlink():
+            raise CacheError(f"{into / place}: is a link, and nothing is written through it; move it away")
+    for path in (into / name for name in journals if (into / name).exists()):
+        with open_journal(path) as held:
+            if not hold(held.fileno(), wait=False):
+                raise _being_written(path)
+
+
+def _being_written(path: Path) -> JournalError:
+    return JournalError(f"{path}: a search is writing it; wait for it and merge again")
+
+
+def _merged(read: Sequence[_Read], path: Path) -> MergedRecord:
+    """Merge records into the file at a path, with what that holds now; the caller has locked its folder."""
+    held = [_Read(path, read_record(str(path)))] if path.exists() else []
+    records = {one.file: one.record for one in (*read, *held)}  # what the file held before may have changed
+    root = path.parents[1]
+    own = {one.record.source for one in held}
+    left_out = {
+        file: record.source
+        for file, record in records.items()
+        if record.source and record.source not in own and not is_in_project(root, record.source)
+    }
+    by_time = not root.name.startswith(OBJECTIVE)
+    merged = merge_records([*records.values()], by_time=by_time, left_out={*left_out.values()})
+    newest = _newest_first(records.values())[0]
+    origins = {
+        entry_text(replace(result, rivals=())): file
+        for file, record in records.items()  # the last one is the merged file itself
+        for entry in record.entries
+        for result in (entry, *entry.rivals)
+    }
+    return MergedRecord(
+        merged,
+        origins,
+        next(file for file, record in records.items() if record == newest),
+        {file: found for file, record in records.items() if (found := _differing(record, newest))},
+        left_out,
+    )
+
+
+def _differing(one: KernelRecord, other: KernelRecord) -> tuple[str, ...]:
+    """The properties of a kernel in which two records differ, in words."""
+    names = (item.name for item in fields(KernelRecord) if item.name not in ("entries", "variants", "kernel"))
+    return tuple(name.replace("_", " ") for name in names if getattr(one, name) != getattr(other, name))
+
+
 def _write(found: _Found, into: Path) -> Merged:
     records = {}
     for place, devices in found.devices.items():
@@ -219,11 +326,9 @@ def _write(found: _Found, into: Path) -> Merged:
         with locked(folder):
             replace_file(folder / DEVICE_FILE, device_text(merge_devices(devices)))
             for file in (file for file in found.records if file.parent == place):
-                held = [read_record(str(into / file))] if (into / file).exists() else []
-                by_time = not any(part.startswith(OBJECTIVE) for part in file.parts)
-                record = merge_records([*found.records[file], *held], by_time=by_time)
-                replace_file(into / file, record_text(record))
-                records[file.as_posix()] = record
+                merged = _merged(found.records[file], into / file)
+                replace_file(into / file, record_text(merged.record))
+                records[file.as_posix()] = merged
     for place, lines in found.misses.items():
         (into / place).parent.mkdir(parents=True, exist_ok=True)
         with locked((into / place).parent):
@@ -250,7 +355,7 @@ def _write_journal(path: Path, header: str, rows: Sequence[str]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.parent), open_journal(path) as held:
         if not hold(held.fileno(), wait=False):
-            raise JournalError(f"{path}: a search is writing it; wait for it and merge again")
+            raise _being_written(path)
         there = _journal_lines(path)  # may have grown since it was read
         united = merge_rows([*rows, *(there[1:] if there[:1] == [header] else ())])
         replace_file(path, "".join(f"{line}\n" for line in (header, *united)))

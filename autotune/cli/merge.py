@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autotune.analysis.merge import Merged
+from autotune.analysis.merge import Merged, MergedRecord
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.records import Entry
@@ -44,16 +44,25 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def merged_text(merged: Merged) -> str:
-    """Counts, and a line for each problem with several results, which names the served one first."""
-    results = sum(len(record.entries) for record in merged.records.values())
+    """Counts; what is served of several results, and which of several sources counts, with their files."""
+    results = sum(len(one.record.entries) for one in merged.records.values())
     lines = [
         f"{merged.into}: {count_text(results, 'result')} in {count_text(len(merged.records), 'record')}, "
         f"{count_text(sum(merged.journals.values()), 'row')} in {count_text(len(merged.journals), 'journal')}"
     ]
-    for place, entry in _contested(merged):
-        rivals = "; ".join(map(_result_text, entry.rivals))
+    for place, one, entry in _contested(merged):
+        rivals = "; ".join(_result_text(one, rival) for rival in entry.rivals)
         problem = f"{place}, {problem_text(entry.sizes, entry.dtype, entry.data)}"
-        lines.append(f"several {problem}: {_result_text(entry)} is served before {rivals}")
+        lines.append(f"several {problem}: {_result_text(one, entry)} is served before {rivals}")
+    for place, one in merged.records.items():
+        for file, properties in one.others.items():
+            source = f"; the source is {one.record.source}" * ("source" in properties)
+            lines.append(f"differing {place}: {', '.join(properties)} as in {one.newest}, not {file}{source}")
+        for file, source in one.left_out.items():
+            lines.append(
+                f"left out {place}: the source {source} of {file} is outside the project of the cache; "
+                "a program that means it names it: load_kernel(source=)"
+            )
     lines += [f"skipped {path}: neither results nor a journal" for path in merged.ignored]
     return "\n".join(lines)
 
@@ -62,35 +71,50 @@ def merged_json(merged: Merged) -> dict[str, Any]:
     """The same for scripts, as JSON values."""
     return {
         "into": str(merged.into),
-        "records": {place: len(record.entries) for place, record in merged.records.items()},
+        "records": {place: len(one.record.entries) for place, one in merged.records.items()},
         "journals": merged.journals,
         "several": [
             {
                 "record": place,
                 "sizes": dict(entry.sizes),
                 "dtype": entry.dtype,
-                "served": _result_json(entry),
-                "rivals": [_result_json(rival) for rival in entry.rivals],
+                "served": _result_json(one, entry),
+                "rivals": [_result_json(one, rival) for rival in entry.rivals],
             }
-            for place, entry in _contested(merged)
+            for place, one, entry in _contested(merged)
+        ],
+        "differing": [
+            {
+                "record": place,
+                "properties": list(properties),
+                "as_in": str(one.newest),
+                "not_as_in": str(file),
+                "source": one.record.source,
+            }
+            for place, one in merged.records.items()
+            for file, properties in one.others.items()
+        ],
+        "left_out": [
+            {"record": place, "file": str(file), "source": source}
+            for place, one in merged.records.items()
+            for file, source in one.left_out.items()
         ],
         "ignored": [str(path) for path in merged.ignored],
     }
 
 
-def _contested(merged: Merged) -> Iterator[tuple[str, Entry]]:
-    for place, record in merged.records.items():
-        yield from ((place, entry) for entry in record.entries if entry.rivals)
+def _contested(merged: Merged) -> Iterator[tuple[str, MergedRecord, Entry]]:
+    for place, one in merged.records.items():
+        yield from ((place, one, entry) for entry in one.record.entries if entry.rivals)
 
 
-def _result_text(entry: Entry) -> str:
+def _result_text(merged: MergedRecord, entry: Entry) -> str:
     origin = entry.provenance
-    return (
-        f"{entry.time_ms:.4g} ms ({count_text(origin.trials, 'trial')} of {origin.engine}, {origin.tuned_at})"
-    )
+    tried = f"{count_text(origin.trials, 'trial')} of {origin.engine}"
+    return f"{entry.time_ms:.4g} ms ({tried}, {origin.tuned_at}, in {merged.origin(entry)})"
 
 
-def _result_json(entry: Entry) -> dict[str, Any]:
+def _result_json(merged: MergedRecord, entry: Entry) -> dict[str, Any]:
     origin = entry.provenance
     return {
         "config": dict(entry.config),
@@ -99,4 +123,5 @@ def _result_json(entry: Entry) -> dict[str, Any]:
         "engine": origin.engine,
         "tuned_at": origin.tuned_at,
         "host": origin.host,
+        "file": str(merged.origin(entry)),
     }

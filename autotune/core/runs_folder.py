@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from errno import ELOOP
 from pathlib import Path
 
 RUNS = Path("runs")  # of the current folder
+
+
+def require_unlinked(path: Path) -> None:
+    """Raise OSError for a file in this folder if the folder is a link, whose maker chose what is written."""
+    if RUNS in path.parents and RUNS.is_symlink():
+        raise OSError(ELOOP, f"{RUNS} is a link, and nothing is written through it: move it away", str(path))
 
 
 def problem_in_name(sizes: Mapping[str, int], dtype: str, data: str) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autotune.core import json_values as values
+from autotune.core.runs_folder import require_unlinked
 from autotune.core.text import count_text, shortened
 from autotune.core.trials import DeviceScale, Measurement, Status, Trial
 from autotune.errors import AutotuneError, InputError, JournalError, WriteError
@@ -363,6 +364,7 @@ def _unwritable(path: Path, error: OSError) -> WriteError:
 
 def _open_locked(path: Path) -> FileIO:
     try:
+        require_unlinked(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: not a file; choose one with --journal")

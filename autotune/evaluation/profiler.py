@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.core.runs_folder import RUNS
+from autotune.core.runs_folder import RUNS, require_unlinked
 from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address
 from autotune.errors import ChildFailed, InputError, SetupError
@@ -117,4 +117,6 @@ def find_profiler(name: str, address: Address) -> str:
 
 def report_file(name: str, stem: str) -> Path:
     """Where a profile is written: `runs/STEM.ncu-rep` or `runs/STEM.nsys-rep`."""
-    return RUNS / f"{stem}.{name}-rep"
+    path = RUNS / f"{stem}.{name}-rep"
+    require_unlinked(path)
+    return path

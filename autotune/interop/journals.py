@@ -12,7 +12,7 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.json_values import is_name
-from autotune.core.runs_folder import RUNS, problem_in_name
+from autotune.core.runs_folder import RUNS, problem_in_name, require_unlinked
 from autotune.core.trials import Rule, Trial
 from autotune.errors import InputError, WriteError
 from autotune.evaluation.identity import header_sizes, sizes_text
@@ -82,6 +82,7 @@ def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
     try:
         if path.exists() and not fresh and read_text(path) != text:
             raise InputError(f"{path}: holds other results; replace them with --fresh, or use --journal FILE")
+        require_unlinked(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
             replace_file(path, encoded(text, path))

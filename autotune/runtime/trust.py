@@ -38,31 +38,42 @@ class Trust:
 
         Raises Untrusted for a file that is neither in the cache's project nor trusted.
         """
-        path = Path(os.path.normpath(Path(root).resolve() / named))
-        if not Path(root).is_absolute():
-            path = Path(os.path.relpath(path))
+        path = _named(root, named)
         try:
             if not path.is_file():
                 return None
-            project = _project(Path(os.path.abspath(root)))  # noqa: PTH100 - of the name, not of a link's end
-            if self.covers(path) or _is_inside(path, project):
+            if self.covers(path) or is_in_project(root, named):
                 return path
         except (OSError, ValueError):  # no file can have this name
             return None
         raise Untrusted(
-            f"{root}: a result names the source {named}, which is not in {project}, the project of this "
-            "cache, and so is not compiled; name the source (source=, --source), or a folder to trust "
+            f"{root}: a result names the source {named}, which is not in {_project(root)}, the project of "
+            "this cache, and so is not compiled; name the source (source=, --source), or a folder to trust "
             "(trusted=, --trusted)"
         )
 
 
-def _project(root: Path) -> Path:
+def is_in_project(root: Folder, named: str) -> bool:
+    """Whether the source that a record of a cache names is, or would be, in the cache's project."""
+    try:
+        return _is_inside(_named(root, named), _project(root))
+    except (OSError, ValueError):
+        return False
+
+
+def _named(root: Folder, named: str) -> Path:
+    """The path that a record of a cache names: relative to the cache, and shown as the cache is."""
+    path = Path(os.path.normpath(Path(root).resolve() / named))
+    return path if Path(root).is_absolute() else Path(os.path.relpath(path))
+
+
+def _project(cache: Folder) -> Path:
     """The folder whose sources the records of a cache may name.
 
     The current folder if the cache is in it, as for a program that runs in its project; else the folder that
     holds the cache. The root of the file system is nobody's project.
     """
-    here = Path.cwd()
+    here, root = Path.cwd(), Path(os.path.abspath(cache))  # noqa: PTH100 - of the name, not a link's end
     holder = root.parent.parent if root.name.startswith(OBJECTIVE) else root.parent
     project = here if here in root.parents else holder
     return root if project == project.parent else project

@@ -143,6 +143,8 @@ def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str |
     from pathlib import Path
 
     folder = Path(root) / device.slug if device else Path(root)
+    if device:
+        _require_unlinked(folder)
     existing = folder
     while not os.path.lexists(existing):
         existing = existing.parent
@@ -210,6 +212,7 @@ def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Path:
     from autotune.processes.files import locked, replace_file
 
     path = Path(name)
+    _require_unlinked(path.parent)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
@@ -220,6 +223,20 @@ def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Path:
     except OSError as error:
         raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
     return path
+
+
+def _require_unlinked(folder: Path) -> None:
+    """Raise CacheError for a device's folder that is a link, whose maker chose what is written.
+
+    So it is with the folder of an objective; but what the user names as the cache may be a link.
+    """
+    inside = (folder, folder.parent) if folder.parent.name.startswith(OBJECTIVE) else (folder,)
+    for one in inside:
+        if one.is_symlink():
+            raise CacheError(
+                f"{one}: is a link, and nothing is written through it; move it away, or choose another "
+                f"folder with --cache or {VARIABLE}"
+            )
 
 
 def _require_same_device(folder: Path, device: DeviceInfo) -> None:

@@ -184,3 +184,65 @@ def test_records_of_a_device_that_nobody_describes_are_named(tmp_path, capsys):
     write(tmp_path / "a", OTHER, record(entry(64)))
     assert merge(tmp_path / "a", into=tmp_path / "c") == 0
     assert "example-gpu-100/reduce.json" in capsys.readouterr().out
+
+
+def test_it_says_whose_source_and_which_times_are_taken_over(tmp_path, capsys):
+    write(tmp_path / "mine/cache", DEVICE, replace(record(entry(64)), source="../kernels/mine.cu"))
+    later = replace(PROVENANCE, tuned_at="2099-01-01T00:00:00+00:00", source_sha256="6" * 64)
+    theirs = replace(entry(64, provenance=later), time_ms=1e-6, interval_ms=(1e-6, 1e-6))
+    options = {"cuda": {"-time": "'setup.py'"}}
+    foreign = replace(record(theirs), source="../kernels/theirs.cu", compiler_options=options)
+    path = write(tmp_path / "theirs/cache", DEVICE, foreign)
+    place = "cache/example-gpu-100/reduce.json"
+    assert merge(tmp_path / "theirs", into=tmp_path / "mine") == 0
+    text = capsys.readouterr().out
+    assert f"2099-01-01T00:00:00+00:00, in {path}) is served before 6.4e-05 ms (40 trials of random" in text
+    own = tmp_path / "mine" / place
+    assert (
+        f"differing {place}: compiler options, source as in {path}, not {own}; the source is "
+        "../kernels/theirs.cu\n" in text
+    )
+    assert merge(tmp_path / "theirs", into=tmp_path / "mine") == 0  # nothing changes any more
+    assert "differing" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("outside", ["/etc/passwd", "../../theirs.cu", "../linked/theirs.cu"])
+def test_a_foreign_source_outside_the_project_is_not_taken(tmp_path, capsys, outside):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/linked").symlink_to(tmp_path)
+    own = write(tmp_path / "mine/cache", DEVICE, replace(record(entry(64)), source="../kernels/mine.cu"))
+    later = replace(PROVENANCE, tuned_at="2099-01-01T00:00:00+00:00")
+    theirs = replace(record(entry(128, provenance=later)), source=outside)
+    path = write(tmp_path / "theirs/cache", DEVICE, theirs)
+    for _ in range(2):
+        assert main(["merge", str(tmp_path / "theirs"), "--into", str(tmp_path / "mine"), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert [(row["file"], row["source"]) for row in found["left_out"]] == [(str(path), outside)]
+        assert read_record(str(own)).source == "../kernels/mine.cu"
+        assert len(read_record(str(own)).entries) == 2
+    if "linked" not in outside:
+        assert merge(tmp_path / "theirs", into=tmp_path / "new/deep") == 0
+        assert f"left out cache/example-gpu-100/reduce.json: the source {outside}" in capsys.readouterr().out
+        assert read_record(str(tmp_path / "new/deep/cache/example-gpu-100/reduce.json")).source == ""
+
+
+@pytest.mark.parametrize("place", ["cache", "cache/example-gpu-100", "runs", "runs/reduce.jsonl"])
+def test_nothing_is_written_through_a_link_and_then_nothing_at_all(two, tmp_path, capsys, place):
+    a, b = two
+    elsewhere = tmp_path / "elsewhere"
+    (a / place).rename(elsewhere)
+    (a / place).symlink_to(elsewhere)
+    before, outside = contents(a), contents(elsewhere) if elsewhere.is_dir() else elsewhere.read_text()
+    assert merge(b, into=a) == 1
+    assert f"{a / place}: is a link, and nothing is written through it" in capsys.readouterr().err
+    assert contents(a) == before
+    assert (contents(elsewhere) if elsewhere.is_dir() else elsewhere.read_text()) == outside
+
+
+def test_a_journal_in_use_leaves_all_as_it_was(two, capsys):
+    a, b = two
+    with (a / "runs/reduce.jsonl").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        before = contents(a)
+        assert merge(b, into=a) == 2 and contents(a) == before
+    assert "a search is writing it" in capsys.readouterr().err
