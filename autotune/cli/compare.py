@@ -72,7 +72,7 @@ def run(parsed: argparse.Namespace) -> None:
     found, namesakes = of_same_kernel(found, external)
     if namesakes:
         listed = ", ".join(namesakes)
-        print(f"not compared, because of another kernel of that name: {listed}", file=sys.stderr)
+        say(f"not compared, because of another kernel of that name: {listed}")
     # An imported file that states no sizes or type is taken to be of the cache's problem.
     likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
     dtype, cached_sizes, _ = likely or (parsed.dtype, (), "")

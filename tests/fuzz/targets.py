@@ -4,7 +4,6 @@ Time is that of the processor, for a machine may be busy with something else.
 """
 
 import contextlib
-import io
 import json
 import os
 import random
@@ -13,10 +12,10 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from autotune.analysis.compare import compare, select
 from autotune.analysis.merge import merge_folders
-from autotune.cli import main
 from autotune.core.json_values import is_name
 from autotune.devices.fake import list_devices
 from autotune.errors import AutotuneError
@@ -29,7 +28,9 @@ from autotune.serving.miss_log import read_misses
 from autotune.space import bind, load_space, problem_of
 from tests.cache_example import DEVICE, OTHER, entry, record
 from tests.conftest import KERNEL, REFERENCE, SPACE
+from tests.fuzz import hostile_caches
 from tests.fuzz.answers import ask
+from tests.fuzz.commands import run_command
 from tests.fuzz.mutations import damaged_json, damaged_text, damaged_yaml
 from tests.recorded_files import CACHE, T4
 
@@ -90,7 +91,7 @@ def imports(random_: random.Random) -> None:
     _write("results.json", text)
     match random_.randrange(6):
         case 0:
-            _command(
+            run_command(
                 "export",
                 "results.json",
                 "--format",
@@ -99,9 +100,9 @@ def imports(random_: random.Random) -> None:
                 "out",
             )
         case 1:
-            _command("compare", "convolution", "--imported", "results.json", "--cache", "none")
+            run_command("compare", "convolution", "--imported", "results.json", "--cache", "none")
         case _:
-            _command(
+            run_command(
                 "import", "results.json", "--fresh", *random_.choice(((), ("--json",), ("--journal", "out")))
             )
 
@@ -125,7 +126,7 @@ def journals(random_: random.Random) -> None:
                 ("--where", "A > 1"),
                 ("--status", "ok"),
             )
-            _command("show", "j.jsonl", *random_.choice(options))
+            run_command("show", "j.jsonl", *random_.choice(options))
 
 
 def spaces(random_: random.Random) -> None:
@@ -181,18 +182,30 @@ def caches(random_: random.Random) -> None:
                 read_misses("cache")
 
 
-TARGETS: dict[str, tuple[Callable[[random.Random], object], int, set[str]]] = {  # with the long form's cases
-    "imports": (imports, 10_000, {"results.json", "out", "runs"}),
-    "journals": (journals, 5_000, {"j.jsonl"}),
-    "spaces": (spaces, 5_000, {"s.yaml", "double.py", "reference.py"}),
-    "caches": (caches, 10_000, {"cache", "merged"}),
-    "answers": (ask, 24_000, {"cache"}),  # 20,000 are answered
+class Target(NamedTuple):
+    """An attack: with how many cases in the long and in the short form, and what it may write."""
+
+    attack: Callable[[random.Random], object]
+    cases: int
+    written: set[str]
+    short_cases: int = 250
+    max_s: float = MAX_S
+
+
+TARGETS = {
+    "imports": Target(imports, 10_000, {"results.json", "out", "runs"}),
+    "journals": Target(journals, 5_000, {"j.jsonl"}),
+    "spaces": Target(spaces, 5_000, {"s.yaml", "double.py", "reference.py"}),
+    "caches": Target(caches, 10_000, {"cache", "merged"}),
+    "answers": Target(ask, 24_000, {"cache"}),  # 20,000 are answered
+    "hostile": Target(hostile_caches.hostile, 5_000, hostile_caches.WRITTEN, 25),
+    "hostile_all": Target(hostile_caches.hostile_all, 200, hostile_caches.WRITTEN, 1, 60.0),
 }
 
 
 def findings(name: str, cases: int, seed: int = 0) -> tuple[list[str], float]:
     """What went wrong, a text each with the number that repeats it; and the longest time in s."""
-    attack, _, expected = TARGETS[name]
+    target = TARGETS[name]
     found, longest_s, here = [], 0.0, Path.cwd()
     for case in range(seed, seed + cases):
         with tempfile.TemporaryDirectory() as outside:
@@ -201,21 +214,21 @@ def findings(name: str, cases: int, seed: int = 0) -> tuple[list[str], float]:
             os.chdir(inside)
             began = time.process_time()
             try:
-                attack(random.Random(f"{name} {case}"))
+                target.attack(random.Random(f"{name} {case}"))
             except (Exception, SystemExit):  # noqa: BLE001 - whatever comes out is the finding
                 found.append(f"{name} {case}: {traceback.format_exc(limit=-4)}")
             finally:
                 os.chdir(here)
             took_s = time.process_time() - began
             longest_s = max(longest_s, took_s)
-            if took_s > MAX_S:
+            if took_s > target.max_s:
                 found.append(f"{name} {case}: took {took_s:.1f} s")
             strange = [
                 path
                 for path in Path(outside).rglob("*")
                 if not path.is_relative_to(inside) and path not in inside.parents
             ]
-            strange += [path for path in inside.iterdir() if path.name not in expected]
+            strange += [path for path in inside.iterdir() if path.name not in target.written]
             strange += inside.rglob("runs/*/*")
             found += [f"{name} {case}: wrote {path}" for path in strange]
     return found, longest_s
@@ -236,13 +249,3 @@ def _write(name: str, text: str) -> None:
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode(errors="surrogatepass"))
-
-
-def _command(*arguments: str) -> None:
-    """Run a command; what it raises is a finding, and so is a code that is none of ours."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # as strict as a terminal
-    errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        code = main(arguments)
-    if code not in (0, 1, 2):
-        raise AssertionError(f"{arguments}: exit code {code}")
