@@ -53,7 +53,7 @@ COMMANDS = (
     *(("merge", "cache", "--into", "merged"), ("merge", "cache", "theirs", "--into", "merged", "--json")),
     *(("merge", "theirs", "--into", "cache"), ("show", "j.jsonl", "--csv", "t.csv")),
     *(("export", "reduce", "--format", "c-header", "-o", "reduce.h"), ("show", "j.jsonl")),
-    *(("build", "reduce", "-o", "tuned", "--architectures", "sm_80"), ("build", "reduce", "-o", "tuned")),
+    *(("build", "reduce", "-o", "tuned", "--architectures", name) for name in ("sm_80", "sm_90", "sm_120")),
     *(("plot", "progress", "j.jsonl", "-o", "p.svg"), ("compare", "reduce", "--json")),
 )
 REPORTS = (("report", "reduce", "-o", "r.html"), ("report", "j.jsonl", "-o", "r.html"))
@@ -155,7 +155,7 @@ def _make_project(random_: random.Random, evil: Path) -> None:
 def _make_cache(random_: random.Random, root: Path, evil: Path, device: dict[str, Any]) -> None:
     folder = root / "example-gpu-100"
     root.mkdir()
-    if random_.random() < 0.05:
+    if random_.random() < 0.1:
         folder.symlink_to(evil / "folder")
         return
     shutil.copytree(GOLDEN / "cache/fake-gpu", root / "fake-gpu")  # what searches of the space go on from
@@ -177,6 +177,10 @@ def _make_cache(random_: random.Random, root: Path, evil: Path, device: dict[str
 
 def _poison(random_: random.Random, found: dict[str, Any], root: Path, evil: Path) -> None:
     """Put hostile values into the places of a record that take such texts."""
+    if random_.random() < 0.15:  # all the compiler's: nothing else is wrong
+        writing = dict.fromkeys(("-time", "--time", "--fdevice-time-trace"), "'setup.py'")
+        found["source"], found["compiler_options"]["cuda"] = "../kernels/mine.cu", writing
+        return
     away = os.path.relpath(evil, root)
     name = random_.choice(("evil.cu", "evil.cl", "evil.py", "evil.h"))
     found["source"] = random_.choice(
