@@ -56,8 +56,10 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^
 _PORTABLE = ("portable.h", "portable_reduce.h")
 _KEEPS_ORDER = re.compile(r"cluster|sub_group|grid_group")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
+# A comment is read in one way only, and what was read is not tried again: the time is linear.
 _GUARD = re.compile(
-    r"\A(?:\s|//[^\n]*|/\*.*?\*/)*#[ \t]*ifndef[ \t]+(\w+)\s*\n[ \t]*#[ \t]*define[ \t]+\1\b", re.DOTALL
+    r"\A(?:\s|//[^\n]*+|(?>/\*.*?\*/))*+#[ \t]*ifndef[ \t]+(\w+)\s*\n[ \t]*#[ \t]*define[ \t]+\1\b",
+    re.DOTALL,
 )
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*$", re.MULTILINE)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 
 PAIRS = "()[]{}"
 
@@ -10,14 +12,22 @@ PAIRS = "()[]{}"
 def closing(text: str, opening: int, pairs: str = PAIRS) -> int:
     """The position of the bracket that closes the one at `opening`; the end of the text without one.
 
-    Only brackets of `pairs` count.
+    Only brackets of `pairs` count, and any that closes ends the last one that is open.
     """
-    depth = 0
-    for bracket in re.compile(f"[{re.escape(pairs)}]").finditer(text, opening):
-        depth += 1 if bracket[0] in pairs[::2] else -1
-        if depth == 0:
-            return bracket.start()
-    return len(text)
+    return _closings(text, pairs).get(opening, len(text))
+
+
+@lru_cache(maxsize=32)
+def _closings(text: str, pairs: str) -> Mapping[int, int]:
+    """The position of the closing bracket of each that is closed, found once for all brackets of a text."""
+    opened: list[int] = []
+    found: dict[int, int] = {}
+    for bracket in re.compile(f"[{re.escape(pairs)}]").finditer(text):
+        if bracket[0] in pairs[::2]:
+            opened.append(bracket.start())
+        elif opened:
+            found[opened.pop()] = bracket.start()
+    return found
 
 
 def split_arguments(text: str, pairs: str = PAIRS) -> tuple[str, ...]:

@@ -66,5 +66,5 @@ def _variables(before: str) -> dict[str, str]:
     for part in (part for text in re.split("[;{}]", before) for part in split_arguments(text)):
         if match := re.search(r"(?<![\w.>])(\w+) ?=(?!=) ?([^=]+)$", part):
             found[match[1]] = match[2]
-    changed = re.findall(r"(\w+)\s*(?:[-+*/%&|^]=|<<=|>>=|\+\+|--)|(?:\+\+|--)(\w+)", before)
+    changed = re.findall(r"\b(\w++)\s*+(?:[-+*/%&|^]=|<<=|>>=|\+\+|--)|(?:\+\+|--)(\w+)", before)
     return {name: text for name, text in found.items() if not any(name in names for names in changed)}

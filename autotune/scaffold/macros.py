@@ -43,7 +43,7 @@ _VARIABLE = re.compile(rf"\b(?:{'|'.join(sorted(SCALARS, key=len, reverse=True))
 _PRODUCT = re.compile(r"\(?\s*\w+(?:\s*\*\s*\w+)*\s*\)?")
 _DEPTH = 4  # of constants, one in another
 _FUNCTION = re.compile(
-    r"(?:^|[;}])\s*((?:[A-Za-z_]\w*[\s*]+)+)\w+\s*\((?:[^;{}()]|\([^;{}()]*\))*\)\s*\{", re.M
+    r"(?:^|[;}])[ \t]*((?:[A-Za-z_]\w*+[\s*]++)+)\w+\s*\((?:[^;{}()]|\([^;{}()]*\))*\)\s*\{", re.M
 )
 _EXTENSION = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+OPENCL\b[^\n]*$", re.MULTILINE)
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")

@@ -42,7 +42,7 @@ _ATTRIBUTE = re.compile(
     r"\b(KERNEL_BLOCK|KERNEL_RESIDENT_BLOCK|__launch_bounds__|__maxnreg__|__cluster_dims__|reqd_work_group_size|__attribute__)\s*\("
 )
 _ATTRIBUTES_IN_FRONT = re.compile(r"((?:__attribute__\s*\(\([^;{}]*\)\)\s*)+)\w+\s*\Z")
-_SPECIALISED = re.compile(r"(\w+)\s*<([^<>]*)>\s*\Z")
+_SPECIALISED = re.compile(r"\b(\w++)\s*+<([^<>]*+)>\s*+\Z")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?![ \t]*pragma)[^\n]*$", re.MULTILINE)
 _ENUM = re.compile(r"\benum\b[^;{]*\{([^}]*)\}")
 _CONSTANT = re.compile(

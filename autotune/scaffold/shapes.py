@@ -36,7 +36,7 @@ def vectors_of(array: str, body: str, sizes: Sequence[str]) -> str:
     The array is cast, `v = reinterpret_cast<const float4 *>(x)`, and each `v[i]` has `i < n / 4`.
     """
     cast = r"(?:reinterpret_cast\s*<[^;()]*>|\([^;()]*\*\s*\))"
-    views = re.findall(rf"(\w+)\s*=\s*{cast}\s*\(?\s*{array}\s*\)?\s*;", body)
+    views = re.findall(rf"\b(\w++)\s*+=\s*{cast}\s*\(?\s*{array}\s*\)?\s*;", body)
     indices = [index.strip() for view in views for index in indices_of(view, body)]
     below = {
         bound

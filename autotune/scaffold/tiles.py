@@ -161,7 +161,7 @@ def tile_of(axis: str, body: str, block: Sequence[str], known: Collection[str], 
 
 def _around(body: str, match: re.Match[str]) -> list[str]:
     """The factors before and after an index, and those of the brackets around it."""
-    before = re.search(r"(?:[\w.]+\s*\*\s*)*$", body[: match.start()])
+    before = re.search(r"(?<![\w.])(?:[\w.]++\s*+\*\s*+)*+$", body[: match.start()])
     factors = [before[0].rstrip("* \n")] if before and before[0] else []
     after, end = _factors(body, match.end())
     end = _enclosing(body, end)

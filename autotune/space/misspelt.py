@@ -45,7 +45,7 @@ def misspelt_constants(code: str, defined: Iterable[str]) -> Iterator[str]:
 def _is_declared(before: str) -> bool:
     """Whether the code before a word makes it a declaration: a type, or the names that follow one."""
     statement = re.split(r"[;{}]", before)[-1]
-    last = re.search(r"(\w+)\s+$", statement)
+    last = re.search(r"\b(\w++)\s++$", statement)
     if last and last[1] not in _BEFORE_VALUE and not last[1].isdigit():
         return True
     if _TYPE_BEFORE.search(statement):

@@ -30,7 +30,7 @@ from autotune.space.space import Space
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define\b[^\n]*$", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+\w+(?:\(([^)\n]*)\))?(.*)$", re.MULTILINE)
-_PASTED = re.compile(r"(\w+)\s*##\s*(?=(\w+))")
+_PASTED = re.compile(r"\b(\w++)\s*+##\s*+(?=(\w+))")
 _INTRODUCED = re.compile(r"\b(?:KERNEL|__global__|__kernel|kernel)\b[^;{}]*$")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _KERNEL = {"portable": "KERNEL", "cuda": "__global__ void", "opencl": "__kernel void"}
