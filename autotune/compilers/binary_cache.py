@@ -11,13 +11,13 @@ import hashlib
 import json
 import os
 import random
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from autotune.compilers.base import Compiler
+from autotune.core.launch_plan import reads_files
 from autotune.core.trials import Binary
 from autotune.processes.files import remove_oldest, user_folder
 from autotune.processes.own_files import read_own, write_own
@@ -28,7 +28,6 @@ _CHECKSUM_BYTES = 32
 # fields stored with each binary; their names are part of the key, so a file that is found has all of them
 _FACTS = ("sha256", "log", "compile_ms", "registers", "spill_bytes", "shared_bytes", "cached")
 _CHECKS = 64  # size checks while writing as many bytes as the limit
-_READS_FILES = re.compile(r"-I|--?i(nclude|system|quote|macros|dirafter)|--?pre-include|--?options?-file|@")
 
 
 def default_folder() -> Path | None:
@@ -81,7 +80,7 @@ class CachedCompiler:
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Look up or compile; raises CompileError. Failures are not cached."""
-        if self.identity is None or any(map(_READS_FILES.match, options)):
+        if self.identity is None or any(map(reads_files, options)):
             return self._compiler.compile(source, options, names)
         key = content_key(self.identity, source, options, names)
         found = self._cache.get(key)

@@ -2,11 +2,15 @@
 
 Compilers get one text, so that a kernel in any folder finds `portable.h` without an include path. `#line`
 directives make error messages point at the user's file.
+
+What was compiled is known by its text. A text of which a compiler reads more than it has gets a mark that is
+another one each time it is read: so neither a binary nor a trial of an earlier run is taken for its own.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,8 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autotune.compilers.cuda_headers import is_cuda_header
+from autotune.compilers.hidden_reads import hidden_read
 from autotune.core.escapes import c_string
 from autotune.core.frozen import dataclass
+from autotune.core.own_modules import OwnModules, own_modules
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
 from autotune.core.text import nearest
@@ -52,8 +58,10 @@ _OWN_PAIRS = re.compile(
     r"#[ \t]*define[ \t]+half2\b"
 )
 _PAIRS_HEADER = "#ifndef __OPENCL_VERSION__\n#include <cuda_fp16.h>\n#endif\n"
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*$', re.MULTILINE)
 _PORTABLE = ("portable.h", "portable_reduce.h")
+_HEADER = r'(?:"([^"\n]+)"|<([^>\n]+)>)'
+_INCLUDE = re.compile(rf"^[ \t]*#[ \t]*include[ \t]*(?:{_HEADER}|(\w+))[^\n]*$", re.MULTILINE)
+_HAS_INCLUDE = re.compile(rf"\b__has_include[ \t]*\([ \t]*{_HEADER}[ \t]*\)")
 _KEEPS_ORDER = re.compile(r"cluster|sub_group|grid_group")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
 # A comment is read in one way only, and what was read is not tried again: the time is linear.
@@ -66,11 +74,15 @@ _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class SourceText:
-    """A source file with its quoted includes resolved; `sha256` is of that text."""
+    """A source file with its includes resolved; `sha256` is of that text.
+
+    `hidden` is something that a compiler reads besides the text; empty if there is nothing.
+    """
 
     path: Path
     text: str
     sha256: str
+    hidden: str = ""
 
     @cached_property
     def template_parameters(self) -> frozenset[str]:
@@ -114,7 +126,7 @@ def source_of_text(text: str, name: str) -> SourceText:
         reader = _Reader()
         text = reader.place(text, Path(name))
         reader.require_all()
-    return SourceText(Path(name), text, hashlib.sha256(text.encode()).hexdigest())
+    return _source(Path(name), text)
 
 
 def include_dir() -> str:
@@ -134,7 +146,17 @@ def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
     reader = _Reader((*include_dirs,))
     text = reader.read(path)
     reader.require_all()
-    return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest())
+    return _source(path, text)
+
+
+def _source(path: Path, text: str) -> SourceText:
+    """A source by its resolved text, with a mark at its end if a compiler reads more than that."""
+    is_python = path.suffix == ".py"
+    imported = own_modules(text, path) if is_python else OwnModules((), hidden_read(text))
+    hidden = imported.hidden
+    if mark := os.urandom(32).hex() if hidden else imported.digest:
+        text += f"\n{'#' if is_python else '//'} with {mark}\n"
+    return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest(), hidden)
 
 
 def missing_headers(path: Path) -> tuple[str, ...]:
@@ -162,6 +184,7 @@ class _Reader:
     def __init__(self, folders: tuple[Path, ...] = ()) -> None:
         self.missing: list[_Missing] = []
         self._folders = folders
+        self._texts: list[str] = []  # of the files that were read
         self._placed: set[Path] = set()
         self._open: list[Path] = []
 
@@ -172,20 +195,28 @@ class _Reader:
         return self.place(text, path, is_conditional=is_conditional)
 
     def place(self, text: str, path: Path, *, is_conditional: bool = False) -> str:
+        text = _HAS_INCLUDE.sub(lambda match: self._has_include(match, path), text)
+        self._texts.append(text)
         self._open.append(path.resolve())
         if not is_conditional:
             self._placed.add(path.resolve())
         depths = _depths(text)
 
         def replace(match: re.Match[str]) -> str:
-            name, is_quoted = match[1] or match[2], match[1] is not None
             line = text.count("\n", 0, match.start()) + 1
             conditional = is_conditional or depths[line - 1] > 0
+            header = match
+            if match[3]:
+                meaning = None if is_conditional else self._meaning(match[3], text, depths, line)
+                if meaning is None:
+                    return match[0]
+                header = meaning
+            name, is_quoted = header[1] or header[2], header[1] is not None
             target = self._find(name, path, is_quoted=is_quoted)
             if target is None:
                 if not (conditional or is_cuda_header(name)):
                     self.missing.append(_Missing(name, is_quoted, path, line))
-                return match[0]
+                return match[0] if header is match else f"#include {header[0]}"
             is_there = target.resolve() in {*self._placed, *self._open}
             body = "" if is_there else self.read(target, is_conditional=conditional)
             return f"{body}\n#line {line + 1} {c_string(path.name)}"
@@ -193,6 +224,22 @@ class _Reader:
         placed = f"#line 1 {c_string(path.name)}\n" + _INCLUDE.sub(replace, text)
         self._open.pop()
         return _guarded(placed) if self._open and _ONCE.search(placed) else placed
+
+    def _has_include(self, match: re.Match[str], path: Path) -> str:
+        """What `__has_include` of a header gives; a compiler's own header is left to it."""
+        name, is_quoted = match[1] or match[2], match[1] is not None
+        is_found = self._find(name, path, is_quoted=is_quoted) is not None
+        return match[0] if is_cuda_header(name) and not is_found else str(int(is_found))
+
+    def _meaning(self, macro: str, text: str, depths: Sequence[int], line: int) -> re.Match[str] | None:
+        """The header that `#include MACRO` names; None unless the text defines it once, before that line."""
+        pattern = re.compile(rf"^[ \t]*#[ \t]*(?:define|undef)[ \t]+{macro}\b[ \t]*([^\n]*)", re.MULTILINE)
+        if sum(len(pattern.findall(one)) for one in self._texts) != 1:
+            return None
+        found = pattern.search(text)
+        before = text.count("\n", 0, found.start()) + 1 if found else line
+        is_sure = found is not None and before < line and depths[before - 1] <= 0
+        return re.match(_HEADER, found[1]) if found is not None and is_sure else None
 
     def require_all(self) -> None:
         """Raise InputError for a missing header in quotes; one in angle brackets may be the compiler's."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from autotune.compilers.base import cuda_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, content_key, default_folder
+from autotune.compilers.hidden_reads import HEADER_FOLDERS
 from autotune.core.trials import Binary
 from autotune.processes.files import user_folder
 from autotune.processes.own_files import read_own, write_own
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 # Variables that decide which compiler is found.
 _VARIABLES = (
     *("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"),
-    *("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
+    *("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", *HEADER_FOLDERS),
 )
 
 

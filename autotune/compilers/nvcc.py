@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cuda.pathfinder import find_nvidia_binary_utility
 
+from autotune.compilers.hidden_reads import variables_text
 from autotune.compilers.nvrtc import cubin_binary, name_expression, version_in
 from autotune.compilers.resource_usage import read_pointers
 from autotune.core.trials import Binary
@@ -33,8 +34,7 @@ class NvccCompiler:
         self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "-rdc=true", "-dlink", "-cubin")
         version = self._run("--version", folder=Path.cwd()).strip()
         self.name = f"nvcc {version_in(version)}"  # in stored results
-        flags = [os.environ.get(f"NVCC_{place}_FLAGS", "") for place in ("PREPEND", "APPEND")]
-        self.identity: str | None = " ".join((version, *self._options, *filter(None, flags)))
+        self.identity: str | None = " ".join((version, *self._options, variables_text("nvcc"))).rstrip()
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile and link one source; raises CompileError with the log of nvcc and its host compiler."""

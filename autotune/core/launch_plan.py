@@ -36,6 +36,10 @@ RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "min_match", "o
 _ENTRY = r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[\w\s:<>,*&()\[\].+-]*>)?(?:\s*\([\w\s:<>,*&\[\]]*\))?"
 _WORD = r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)"
 _OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # signs that a compiler option may contain
+_READS_FILES = (
+    r"(?:.*[=,])?(?:-I|--?i(?:nclude|system|quote|macros|dirafter)|--?pre-include|--?options?-file|-optf|-Xclang"
+    r"|-fplugin|@)"
+)
 CUDA_COMPILERS = ("nvrtc", "nvcc")
 DEVICE_SETTINGS = ("sm_clock_mhz", "power_limit_w")
 Settings = tuple[tuple[str, int], ...]  # of a device, by these names; 0 leaves one as it is
@@ -116,6 +120,11 @@ def is_option(text: str) -> bool:
     return text.startswith("-") and _is_plain(text)
 
 
+def reads_files(option: str) -> bool:
+    """Whether an option makes a compiler read files, whose contents no source and no key has."""
+    return re.match(_READS_FILES, option) is not None
+
+
 def _is_plain(text: str) -> bool:
     plain = "_" + text.translate(_OPTION_SIGNS)
     return plain.isascii() and plain.isidentifier()
@@ -132,6 +141,8 @@ def compiler_options(options: Mapping[str, str], values: Mapping[str, Any]) -> t
             raise ExpressionError(
                 f"option {flag}: {value!r}: expected a number, a truth value or a plain word"
             )
+        if reads_files(str(value)):
+            raise ExpressionError(f"option {flag}: {value!r} reads files; name a folder in include_dirs")
     return tuple(
         flag if value is True else f"{flag}={value}"
         for flag, value in evaluated.items()

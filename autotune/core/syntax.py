@@ -29,7 +29,10 @@ def parse_expression(text: str) -> ast.expr:
 
 
 def _tree(text: str, mode: str) -> Any:
-    return retried(lambda: compile(text, "<source>", mode, ast.PyCF_ONLY_AST))
+    try:
+        return retried(lambda: compile(text, "<source>", mode, ast.PyCF_ONLY_AST))
+    except (MemoryError, RecursionError):  # of the parser's stack
+        raise SyntaxError("nested too deeply") from None
 
 
 def retried(build: Callable[[], T]) -> T:

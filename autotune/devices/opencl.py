@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 
 from autotune.compilers.elf import read_sections, read_symbols
+from autotune.compilers.hidden_reads import variables_text
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
@@ -54,7 +55,10 @@ class OpenCLCompiler:
         device = self._device
         self._makes_objects = device.platform.name == POCL
         self.identity = " ".join(
-            (device.name, device.version, device.platform.version, device.driver_version)
+            (
+                *(device.name, device.version, device.platform.version, device.driver_version),
+                *filter(None, [variables_text("opencl")]),
+            )
         )
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:

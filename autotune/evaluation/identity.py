@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from autotune.core.own_modules import own_modules
 from autotune.core.records import Config, Sizes
 from autotune.core.trials import Problem
-from autotune.evaluation.journal_edits import ARGUMENT, WORKLOAD
+from autotune.evaluation.journal_edits import ARGUMENT, UNKNOWN, WORKLOAD
 from autotune.evaluation.work_item import ProblemInstance, canonical
 from autotune.space import Fill, FilledArgument, SpaceSpec
 
@@ -55,22 +58,37 @@ def trial_key(
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str) -> dict[str, str]:
-    """What all rows of a journal share; parameters and constraints may change, since each row has its own."""
+def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str, hidden: str = "") -> dict[str, str]:
+    """What all rows of a journal share; parameters and constraints may change, since each row has its own.
+
+    `hidden` is that of the source.
+    """
     return (
         {
             "kernel": spec.kernel,
             "source": source_sha256[:16],
             "reference": "function"  # whose results are a part of every row's key
             if spec.functions.reference is not None
-            else hashlib.sha256(spec.reference.read_bytes()).hexdigest()[:16],
+            else _reference_sha256(spec.reference)[:16],
             "sizes": sizes_text(problem.sizes),
             "dtype": problem.dtype,
             "arguments": hashlib.sha256(_arguments_text(spec).encode()).hexdigest()[:16],
         }
         | ({"data": problem.data} if problem.data else {})
         | ({"special": ", ".join(spec.special)} if spec.special else {})
+        | ({UNKNOWN: hidden} if hidden else {})
     )
+
+
+def _reference_sha256(path: Path) -> str:
+    """A hash of a reference's file and of the modules of the user's that it imports.
+
+    It is another one each time where it cannot be known which these are.
+    """
+    content = path.read_bytes()
+    modules = own_modules(content.decode(errors="replace"), path)
+    more = os.urandom(16).hex() if modules.hidden else modules.digest
+    return hashlib.sha256(content + more.encode()).hexdigest()
 
 
 def journal_notes(spec: SpaceSpec) -> dict[str, str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from autotune.compilers.hidden_reads import variables_text
 from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.argument_values import arguments
 from autotune.core.error_bounds import DATA, UNIT_ROUNDOFF, ErrorSpec, accumulated, neighbours
@@ -264,6 +265,7 @@ def _remembered(
 def environment(device: DeviceInfo, compiler: str, conditions: CallConditions = USUAL) -> dict[str, str]:
     """What a time depends on apart from the kernel: device, driver, runtime, compiler, conditions."""
     measured = {"measure": str(conditions)} if str(conditions) else {}
+    variables = variables_text("opencl" if device.backend == "opencl" else compiler.partition(" ")[0])
     return (
         {
             "device": device.name,
@@ -274,6 +276,7 @@ def environment(device: DeviceInfo, compiler: str, conditions: CallConditions = 
         }
         | device.identity
         | measured
+        | ({"variables": variables} if variables else {})
     )
 
 

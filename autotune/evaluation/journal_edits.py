@@ -12,9 +12,10 @@ from autotune.core.trials import Status, Trial
 KeyOf = Callable[[Config], str | None]  # the key of a configuration now; None if the space has it no longer
 ARGUMENT = "argument "  # begins the name of the note of an argument
 WORKLOAD = "workload"  # the note that has a hash of inputs and launches
+UNKNOWN = "unknown"  # names what a compiler reads and no hash covers
 _HASHED = {  # what the hashes in a header are of
     "source": "the kernel's source or a file that it includes",
-    "reference": "the reference's file",
+    "reference": "the reference's file or a module that it imports",
     "arguments": "arguments, verify_sizes or tolerances in the space file",
     "special": "the special values in the space file",
 }
@@ -81,6 +82,8 @@ def _changes(
 ) -> list[str]:
     """What has changed of one entry of a header, in words."""
     told = [note for note in noted if note != WORKLOAD]
+    if UNKNOWN in header and name in ("source", UNKNOWN):
+        return [f"what {header[UNKNOWN]} reads, for all that can be known"] if name == "source" else []
     if name == "arguments" and told:
         return [
             f"{note} was {found.get(note, 'not there')}, is {notes.get(note, 'not there')}" for note in told

@@ -18,6 +18,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core.own_modules import own_modules
 from autotune.core.syntax import retried
 from autotune.processes.files import remove_oldest
 from autotune.processes.own_files import open_own, write_own
@@ -41,11 +42,16 @@ class KeptResults:
         """Look up the results of a reference, or compute and keep them; what `compute` raises passes through.
 
         Args:
-            reference: The reference file; its content counts, that of modules which it imports does not.
+            reference: The reference file; its content counts, with that of the user's modules which it
+                imports. If it cannot be known which these are, nothing is kept.
             data_key: Identifies the problem and its inputs.
             compute: Runs the reference.
         """
-        parts = [str(_VERSION), np.__version__, self.run, reference.read_text(errors="replace"), data_key]
+        text = reference.read_text(errors="replace")
+        modules = own_modules(text, reference)
+        if modules.hidden:
+            return compute()
+        parts = [str(_VERSION), np.__version__, self.run, text + modules.digest, data_key]
         path = self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.npz"
         with suppress(OSError), os.fdopen(open_own(path), "rb") as file:
             found = read_results(file)

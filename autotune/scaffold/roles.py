@@ -35,7 +35,8 @@ def role_of(argument: KernelArgument, body: str) -> Role:
         if re.search(r"(?i)atomic_?add\w*\s*\(\s*&?$", before):
             sums += 1
         elif after.startswith("[") and not before.endswith("&"):
-            rest = after[closing(after, 0) + 1 :].lstrip()
+            opening = body.index("[", match.end())
+            rest = body[closing(body, opening) + 1 :].lstrip()
             written = re.match(r"=(?!=)", rest) is not None
             changed = _CHANGED.match(rest) is not None
             writes += written or changed

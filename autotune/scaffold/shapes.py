@@ -7,6 +7,7 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 
 from autotune.core.brackets import closing
@@ -97,7 +98,8 @@ def steers(array: str, body: str) -> bool:
             break
         names |= found
     loops = [body[match.end() : closing(body, match.end() - 1)] for match in LOOP.finditer(body)]
-    places = [body[match.end() : closing(body, match.start())] for match in re.finditer(r"\[", body)]
+    ends = ((match.end(), closing(body, match.start())) for match in re.finditer(r"\[", body))
+    places = [body[begin:end] for begin, end in ends if end < len(body)]
     return any(read.search(place) and not set("%&") & set(place) for place in (*places, *loops))
 
 
@@ -112,6 +114,7 @@ def assigned(variable: str, body: str) -> list[str]:
     return re.findall(rf"(?<![\w.]){variable}\s*=(?!=)\s*([^;=]+?)\s*(?:;|,\s*\w+\s*=)", body)
 
 
+@lru_cache(maxsize=64)
 def _value(variable: str, body: str) -> str:
     """What a variable is set to, if that is done once."""
     found = assigned(variable, body)

@@ -19,6 +19,7 @@ _SHARED_ARRAY = re.compile(
     r"\b(?:__local|local|__shared__|SHARED)\s+(?:\w+\s+)+?(\w+)\s*((?:\[[^\[\]]*\]\s*)+);"
 )
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_MAX_PRODUCT = 400  # characters before an index that may be factors of it
 _DERIVATIONS = 3  # of a variable from the block's index, one from another
 
 
@@ -161,7 +162,8 @@ def tile_of(axis: str, body: str, block: Sequence[str], known: Collection[str], 
 
 def _around(body: str, match: re.Match[str]) -> list[str]:
     """The factors before and after an index, and those of the brackets around it."""
-    before = re.search(r"(?<![\w.])(?:[\w.]++\s*+\*\s*+)*+$", body[: match.start()])
+    near = body[max(0, match.start() - _MAX_PRODUCT) : match.start()]
+    before = re.search(r"(?<![\w.])(?:[\w.]++\s*+\*\s*+)*+$", near)
     factors = [before[0].rstrip("* \n")] if before and before[0] else []
     after, end = _factors(body, match.end())
     end = _enclosing(body, end)

@@ -19,8 +19,8 @@ _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _BYTE = re.compile(r"(?i)char|byte")
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s:]+?)\s*;")
 _DECLARED = re.compile(  # types that a source declares anywhere, also those whose layout is not read
-    r"\busing\s+(\w+)\s*=|\btypedef\b[^;{}]*?(\w+)\s*(?:\[[^;]*)?;|\b(?:typename|class)\s+(\w+)|"
-    r"\b(?:struct|class|union)\b[^;{}]*?(\w+)\s*(?:final\s*)?(?:[:<][^;{}]*)?\{"
+    r"\busing\s+(\w+)\s*=|\btypedef\b[^;{}]*?\b(\w++)\s*+(?:\[[^;]*+)?+;|\b(?:typename|class)\s+(\w+)|"
+    r"\b(?:struct|class|union)\b[^;{}]*?\b(\w+)\s*+(?:final\s*+)?(?:[:<][^;{}]*+)?+\{"
 )
 _ATTRIBUTES = (
     r"((?:\s*(?:__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|(?:__align__|alignas)\s*\(\s*\d+\s*\)))*)\s*"

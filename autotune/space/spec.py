@@ -15,7 +15,14 @@ from pathlib import Path
 
 from autotune.core.c_types import C_TYPES
 from autotune.core.error_bounds import ErrorSpec
-from autotune.core.launch_plan import CUDA_COMPILERS, DEVICE_NAMES, DEVICE_SETTINGS, TRITON, is_option
+from autotune.core.launch_plan import (
+    CUDA_COMPILERS,
+    DEVICE_NAMES,
+    DEVICE_SETTINGS,
+    TRITON,
+    is_option,
+    reads_files,
+)
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
@@ -386,4 +393,9 @@ def _options(element: Element, names: Collection[str]) -> dict[str, dict[str, st
         for flag, entry in entries.items():
             if not is_option(flag):
                 raise entry.error("expected an option of letters, digits and hyphens, such as --maxrregcount")
+            if reads_files(flag):
+                raise entry.error(
+                    "this option reads files, whose changes would go unseen; name a folder of headers in "
+                    "`include_dirs`, and a header in an #include of the source"
+                )
     return {dialect: _expressions(entries, names) for dialect, entries in options.items()}

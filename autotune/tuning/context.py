@@ -150,6 +150,11 @@ def open_context(
             key_of=maker.key_now,
         )
         opened.callback(journal.close)
+        if task.source.hidden:
+            observer.warn(
+                f"{task.spec.source}: what {task.source.hidden} reads cannot be known: no trial and no "
+                "binary of an earlier run is used; name folders of headers in include_dirs"
+            )
         pool = processes.pool  # compiles while the device is opened
         scoring = scoring_of(task, options)
         worker: DeviceWorker
@@ -203,4 +208,4 @@ def _sanitizer(task: TuningTask, variables: dict[str, str]) -> Sanitizer | None:
 def _header(task: TuningTask) -> dict[str, str]:
     compiled = environment(task.device, task.compiler, task.spec.measure)
     conditions = compiled | {"verification": str(VERIFICATION)}
-    return conditions | journal_header(task.spec, task.space.problem, task.source.sha256)
+    return conditions | journal_header(task.spec, task.space.problem, task.source.sha256, task.source.hidden)

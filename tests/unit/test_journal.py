@@ -63,7 +63,7 @@ def test_a_header_of_anything_but_texts_and_finite_numbers_is_refused(tmp_path, 
 WAS = "tolerance was rtol 0 and atol 0, is rtol 0 and atol 1"
 EDITS = {  # file, what is edited, how the search says it, how many of four trials still hold
     "source": ("double.py", "+ 1.0", "+ 2.0", "the kernel's source or a file that it includes. ", 0),
-    "reference": ("reference.py", "2 *", "2*", "the reference's file. ", 3),
+    "reference": ("reference.py", "2 *", "2*", "the reference's file or a module that it imports. ", 3),
     "tolerance": ("double.yaml", "atol: 0", "atol: 1", f"{WAS}. ", 3),
     "sizes": ("double.yaml", "{n: 17}", "{n: 18}", "verify_sizes was [('n', 1)]; [('n', 17)], is ", 3),
     "fill": ("double.yaml", "[-100, 100]", "[-9, 9]", "x was int32 [n] in, integers -100 100, is ", 0),
