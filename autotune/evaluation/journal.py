@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
@@ -31,7 +31,7 @@ from autotune.evaluation.journal_rows import (
     read_finals,
     read_keys,
 )
-from autotune.processes.files import hold, why_unwritable
+from autotune.processes.files import hold, is_at, locked, open_to_append, replacement, why_unwritable
 
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -83,6 +83,7 @@ class Journal:
         self._header, self._notes = dict(header), dict(notes or {})
         self._file = _open_locked(path)
         self._unsynced = threading.Event()
+        self._replacing = threading.Lock()  # the file, which nobody syncs then
         self._sync_error: OSError | None = None  # not raised yet
         self._is_closing = False
         self._syncer = threading.Thread(target=self._keep_synced, name="journal", daemon=True)
@@ -108,13 +109,12 @@ class Journal:
         Raises WriteError when that fails; what was written before is whole.
         """
         self.trials.update((trial.key, trial) for trial in trials)
-        self._write(*({"trial": encode_trial(trial)} for trial in trials))
+        self._write(*map(_trial_row, trials))
 
     def append_finals(self, found: LastRound) -> None:
         """Write a last round; raises WriteError when that fails."""
         _put_last(self.finals, found)
-        rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
-        self._write({"finals": rows, "checked": sorted(found.checked), "sanitizers": found.has_sanitizers})
+        self._write(_finals_row(found))
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
         """Write how the devices of a search compare; raises WriteError when that fails."""
@@ -142,7 +142,8 @@ class Journal:
 
     def _sync(self) -> None:
         try:
-            os.fsync(self._file.fileno())
+            with self._replacing:
+                os.fsync(self._file.fileno())
         except OSError as error:
             self._sync_error = error
 
@@ -178,10 +179,26 @@ class Journal:
             self._continue_after(edit, keep)
 
     def start_over(self) -> None:
-        """Forget all trials, and empty the file but for the first line."""
-        self.trials.clear()
-        self._file.truncate(0)
-        self._write({"journal": VERSION, **self._header, **self._notes})
+        """Forget all trials; raises WriteError when the file cannot be replaced, which then keeps them."""
+        self._replace((), {})
+
+    def _replace(self, trials: Iterable[Trial], finals: _Finals) -> None:
+        """Put a file of these trials and last rounds in place of the present one: all of them or nothing."""
+        self.trials, self.finals = {trial.key: trial for trial in trials}, finals
+        rows = [{"journal": VERSION, **self._header, **self._notes}, *map(_trial_row, self.trials.values())]
+        rows += map(_finals_row, finals.values())
+        if not os.fstat(self._file.fileno()).st_size:  # there is nothing to lose
+            self._write(*rows)
+            return
+        self._raise_sync_error()
+        try:
+            with locked(self.path.parent):
+                file = replacement(self.path, _lines(rows))
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+        with self._replacing:
+            self._file.close()
+            self._file = file
 
     def _continue_after(self, edit: Edit, keep: bool) -> None:
         """Keep the trials that hold, or raise JournalError with what has changed and what to do."""
@@ -201,16 +218,12 @@ class Journal:
             )
         if not edit.is_harmless:
             self.warning = f"{what} {held} of {every} are kept"
-            self.finals.clear()
-        self.start_over()
-        self.append(*edit.kept)
-        for found in list(self.finals.values()):
-            self.append_finals(found)
+        self._replace(edit.kept, self.finals if edit.is_harmless else {})
 
     def _write(self, *rows: Mapping[str, Any]) -> None:
         """Write whole rows at once; if the disk is full, remove the part that was written."""
         self._raise_sync_error()
-        data = "".join(f"{_json(row)}\n" for row in rows).encode()
+        data = _lines(rows)
         whole_bytes = os.fstat(self._file.fileno()).st_size
         try:
             written = self._file.write(data)
@@ -221,6 +234,19 @@ class Journal:
                 self._file.truncate(whole_bytes)
             raise _unwritable(self.path, error) from None
         self._unsynced.set()
+
+
+def _trial_row(trial: Trial) -> dict[str, Any]:
+    return {"trial": encode_trial(trial)}
+
+
+def _finals_row(found: LastRound) -> dict[str, Any]:
+    rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
+    return {"finals": rows, "checked": sorted(found.checked), "sanitizers": found.has_sanitizers}
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    return "".join(f"{_json(row)}\n" for row in rows).encode()
 
 
 class JournalContent(NamedTuple):
@@ -362,27 +388,35 @@ def _unwritable(path: Path, error: OSError) -> WriteError:
     )
 
 
+@contextmanager
+def held_journal(path: Path) -> Iterator[None]:
+    """Hold a journal and its folder, to replace it; raises JournalError while a search writes it."""
+    is_there = path.exists() and not path.is_symlink()  # no search writes to where a link leads
+    with locked(path.parent), open_to_append(path) if is_there else nullcontext() as file:
+        if file is not None and not hold(file.fileno(), wait=False):
+            raise JournalError(f"{path}: a search is writing it; wait for it, and then do this again")
+        yield
+
+
 def _open_locked(path: Path) -> FileIO:
     try:
         require_unlinked(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: not a file; choose one with --journal")
-        file = open_journal(path)
+        while True:
+            file = open_to_append(path)
+            if not hold(file.fileno(), wait=False):
+                file.close()
+                raise JournalError(f"{path}: another search is writing it; wait for it or use --journal FILE")
+            if is_at(path, file.fileno()):
+                return file
+            file.close()  # it was replaced just now
     except OSError as error:
         why = why_unwritable(path.parent, error)
         raise WriteError(
             f"{path}: the journal cannot be written: {why}, or choose a file with --journal"
         ) from None
-    if not hold(file.fileno(), wait=False):
-        file.close()
-        raise JournalError(f"{path}: another search is writing it; wait for it or use --journal FILE")
-    return file
-
-
-def open_journal(path: Path) -> FileIO:
-    """Open or create a file to append to, unbuffered and without following a link."""
-    return FileIO(path, "a+", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
 
 
 def _is_whole(line: str) -> bool:

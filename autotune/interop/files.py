@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 
 from autotune.errors import InputError, WriteError
+from autotune.processes.files import write_output
 
 _GZIP = b"\x1f\x8b"
 MAX_BYTES = 2**28  # of an uncompressed file: results of a million configurations
@@ -51,8 +52,7 @@ def require_own_kind(path: Path, kind: str, suffixes: Sequence[str], option: str
 def write_text(path: Path, text: str) -> None:
     """Write a text file, compressed if its name ends in .gz; the same text gives the same bytes."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encoded(text, path))
+        write_output(path, encoded(text, path))
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -16,12 +16,12 @@ from autotune.core.runs_folder import RUNS, problem_in_name, require_unlinked
 from autotune.core.trials import Rule, Trial
 from autotune.errors import InputError, WriteError
 from autotune.evaluation.identity import header_sizes, sizes_text
-from autotune.evaluation.journal import VERSION, parse_journal
+from autotune.evaluation.journal import VERSION, held_journal, parse_journal
 from autotune.evaluation.journal_rows import encode_trial
 from autotune.hardware.names import slug
 from autotune.interop.files import encoded, read_text
 from autotune.interop.recording import Costs, RecordedResult, Recording, domains, trial_of
-from autotune.processes.files import locked, replace_file
+from autotune.processes.files import replace_file
 
 NAME = "journal"
 IMPORTED = "imported"  # prefix of the keys of imported rows
@@ -84,7 +84,7 @@ def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
             raise InputError(f"{path}: holds other results; replace them with --fresh, or use --journal FILE")
         require_unlinked(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path.parent):
+        with held_journal(path):
             replace_file(path, encoded(text, path))
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error.strerror}") from None

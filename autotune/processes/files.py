@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 
 _OPENED = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -28,16 +29,23 @@ def why_unwritable(folder: Path, error: OSError) -> str:
 
 def replace_file(path: Path, content: str | bytes) -> None:
     """Replace a file atomically and sync it; lock a folder with `locked` if others write to it."""
+    replacement(path, content).close()
+
+
+def replacement(path: Path, content: str | bytes) -> FileIO:
+    """Replace a file as `replace_file` does; return the new one, which is locked and open to append to."""
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
-    descriptor = os.open(temporary, _OPENED | os.O_EXCL | os.O_WRONLY, 0o666)
+    file = open_to_append(temporary, os.O_EXCL)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
+        hold(file.fileno())  # before others can find it
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
+        os.fsync(file.fileno())
         temporary.replace(path)
     except OSError:
+        file.close()
         temporary.unlink(missing_ok=True)
         raise
     folder = os.open(path.parent, os.O_RDONLY)
@@ -45,6 +53,25 @@ def replace_file(path: Path, content: str | bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+    return file
+
+
+def write_output(path: Path, content: str | bytes) -> None:
+    """Write what a user asked for: a file is replaced as a whole, and a pipe or a device written to.
+
+    A link stays, and the file that it names is replaced.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+    else:
+        replace_file(target, content)
+
+
+def open_to_append(path: Path, flags: int = 0) -> FileIO:
+    """Open or create a file to append to, unbuffered and without following a link."""
+    return FileIO(path, "a+", opener=lambda name, usual: os.open(name, usual | _OPENED | flags, 0o666))
 
 
 @contextmanager
@@ -58,7 +85,7 @@ def locked(folder: Path) -> Iterator[None]:
         descriptor = os.open(path, _OPENED | os.O_RDWR, 0o666)
         try:
             hold(descriptor)
-            if not _is_at(path, descriptor):
+            if not is_at(path, descriptor):
                 continue
             try:
                 for left in folder.iterdir():
@@ -81,7 +108,8 @@ def hold(descriptor: int, *, wait: bool = True) -> bool:
     return True
 
 
-def _is_at(path: Path, descriptor: int) -> bool:
+def is_at(path: Path, descriptor: int) -> bool:
+    """Whether a path still names the file that is open, which another process may have replaced."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:

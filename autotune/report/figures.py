@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from autotune.core.text import per_second
 from autotune.errors import WriteError
+from autotune.processes.files import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,11 +74,8 @@ def save(figure: Figure, path: Path) -> None:
             metadata=_METADATA[path.suffix],
         )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(buffer.getvalue())
+        write_output(path, buffer.getvalue())
     except OSError as error:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
         raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
 
 

@@ -106,7 +106,9 @@ def steers(array: str, body: str) -> bool:
 def indices_of(array: str, body: str) -> Iterator[str]:
     """The texts between the brackets of an array's uses."""
     for match in re.finditer(rf"\b{array}\s*\[", body):
-        yield body[match.end() : closing(body, match.end() - 1)]
+        end = closing(body, match.end() - 1)
+        if end < len(body):
+            yield body[match.end() : end]
 
 
 def assigned(variable: str, body: str) -> list[str]:
