@@ -26,7 +26,7 @@ from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool, cuda_setting
 from autotune.hardware.architectures import Architecture
 from autotune.processes.scratch_folder import scratch_folder
-from autotune.space import Space, bind, load_space, problem_of
+from autotune.space import Space, bind, load_space, problem_of, require_seen
 from autotune.tuning.task import Target, locate
 
 _DIALECT = "cuda"
@@ -109,6 +109,7 @@ def survey(
         except SpaceError as error:
             found.append(Survey(architecture, 0, (), str(error)))
             continue
+        require_seen(space, source.text)
         configs = _chosen(space, settings)
         observer.started(architecture, len(configs))
         checked = []

@@ -83,8 +83,7 @@ def compiled_lines(text: str, given: Collection[str] = ()) -> Iterator[Line]:
     """
     macros = dict.fromkeys(given, GIVEN)
     conditions: list[_Condition] = []
-    joined = text.replace("\\\n", " ")
-    for line in _COMMENT_OR_STRING.sub(_without_comment, joined).split("\n"):
+    for line in without_comments(text).split("\n"):
         state = conditions[-1].state if conditions else True
         found = _DIRECTIVE.match(line)
         if found is None:
@@ -143,8 +142,12 @@ class _Condition:
         return _Condition(self.outer, holds, earlier)
 
 
-def _without_comment(match: re.Match[str]) -> str:
-    return match[0] if match[0][0] in "\"'" else " " + "\n" * match[0].count("\n")
+def without_comments(text: str) -> str:
+    """A source in C with continued lines joined and without comments; strings stay."""
+    return _COMMENT_OR_STRING.sub(
+        lambda match: match[0] if match[0][0] in "\"'" else " " + "\n" * match[0].count("\n"),
+        text.replace("\\\n", " "),
+    )
 
 
 def _define(directive: str, rest: str, macros: dict[str, Macro], *, is_certain: bool) -> None:

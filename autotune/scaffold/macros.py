@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from autotune.core.brackets import split_arguments
 from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS, SCALARS
+from autotune.core.macro_reach import Unseen, unseen_macros
 
 DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)[ \t]*([^\n]*)$", re.MULTILINE)
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
@@ -103,7 +104,9 @@ def find_macros(
         if right.upper().startswith(f"{left}_".upper()) and right not in defaults
     }
     variables = set(_VARIABLE.findall(plain)) - tests.keys() - defaults.keys()
-    excluded = {*taken, *defined, *constants, *variables}
+    unseen = unseen_macros(code, {*defaults, *tests})
+    replaced = {name for name, why in unseen.items() if why is Unseen.REDEFINED}
+    excluded = {*taken, *defined, *constants, *variables, *replaced}
     for word in dict.fromkeys(WORD.findall(_EXTENSION.sub("", code))):
         is_macro = (
             word in undefined

@@ -10,6 +10,7 @@ from autotune.space.lint import (
     lint,
     lint_source,
     placed_lines,
+    require_seen,
     source_place,
 )
 from autotune.space.space import Space, bind, problem_of
@@ -34,5 +35,6 @@ __all__ = [
     "located",
     "placed_lines",
     "problem_of",
+    "require_seen",
     "source_place",
 ]

@@ -15,10 +15,11 @@ from autotune.core.bare_code import bare_code, bare_lines
 from autotune.core.expressions import integer, names_behind, parse
 from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
+from autotune.core.macro_reach import Unseen, unseen_macros
 from autotune.core.records import Config, Parameter
 from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
-from autotune.errors import ExpressionError
+from autotune.errors import ExpressionError, SpaceError
 from autotune.space.misspelt import misspelt_constants
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
@@ -111,12 +112,11 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     """Find the likely mistakes that do not depend on the device; a search shows them first."""
     is_python = space.spec.source.suffix == ".py"
     code = bare_code(source, is_python=is_python)
-    is_generated = space.spec.functions.source is not None  # with the values of each configuration in it
     return (
         *_signatures(space, source, source if is_python else code),
         *_unused_parameters(space, code),
         *_unlisted_values(space),
-        *(() if is_python or is_generated else _redefined_parameters(space, source, code)),
+        *unseen_parameters(space, source),
         *_unknown_macros(space, source, code),
         *_untried_edges(space),
         *(() if is_python else (*_large_grids(space, code), *_flat_blocks(space, code))),
@@ -196,13 +196,19 @@ def _is_read_by_functions(space: Space, parameter: Parameter) -> bool:
     return len(configs) < 2 or len(computed) > 1
 
 
-def _redefined_parameters(space: Space, source: str, code: str) -> Iterator[Finding]:
-    """Parameters that the source defines again, so that it never sees the values of the space."""
+def unseen_parameters(space: Space, source: str) -> Iterator[Finding]:
+    """Parameters on whose values nothing depends that is compiled, although the source defines or tests them.
+
+    With one, a search would compare what does not differ: it is an error of the space.
+    """
+    if space.spec.source.suffix == ".py" or space.spec.functions.source is not None:
+        return  # the latter has the values of each configuration in it
     lines = list(placed_lines(space.spec.source, source))
-    for name in (parameter.name for parameter in space.parameters):
-        definition = re.compile(rf"[ \t]*#[ \t]*define[ \t]+{name}\b")
-        place = next((place for place, line in lines if definition.match(line)), "")
-        if place and not re.search(rf"\b(?:ifn?def|defined|undef)\b[ \t(]*{name}\b", code):
+    several = {parameter.name: len(parameter.values) > 1 for parameter in space.parameters}
+    for name, why in unseen_macros(source, several.keys()).items():
+        if why is Unseen.REDEFINED:
+            definition = re.compile(rf"[ \t]*#[ \t]*(?:define|undef)[ \t]+{name}\b")
+            place = next(place for place, line in lines if definition.match(line))
             is_own = place.startswith(f"{space.spec.source}:")
             mend = (
                 f"put it between `#ifndef {name}` and `#endif`, or remove it"
@@ -211,6 +217,20 @@ def _redefined_parameters(space: Space, source: str, code: str) -> Iterator[Find
             )
             detail = f"this `#define` replaces the values of the parameter; {mend}"
             yield Finding("redefined_parameter", name, detail, place)
+        elif several[name]:
+            test = re.compile(rf"[ \t]*#[ \t]*(?:el)?if.*\b{name}\b")
+            place = next(place for place, line in lines if test.match(line))
+            detail = (
+                "each value of the parameter defines this macro, so that all of them compile to the same; "
+                f"write `#if {name}`, or remove it from `parameters`"
+            )
+            yield Finding("only_defined_parameter", name, detail, place)
+
+
+def require_seen(space: Space, source: str) -> None:
+    """Raise SpaceError for a parameter whose values the source does not see."""
+    for finding in unseen_parameters(space, source):
+        raise SpaceError(str(finding))
 
 
 def _also_named(spec: SpaceSpec, name: str) -> str:

@@ -10,7 +10,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Failure, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.profiler import Profiler, find_profiler
-from autotune.space import lint_source
+from autotune.space import lint_source, require_seen
 from autotune.tuning.context import FULL_POLICY, open_context
 from autotune.tuning.journal_file import journal_file
 from autotune.tuning.observer import Observer
@@ -62,6 +62,7 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
         SetupError: The reference or the device cannot be used.
         WriteError: The journal cannot be written.
     """
+    require_seen(task.space, task.source.text)
     own = replace(options, journal=journal_file(task, options, "run.jsonl"), fresh=True)
     with open_context(task, own, observer, FULL_POLICY) as context:
         observer.started(task, 1, context.journal)

@@ -24,7 +24,7 @@ from autotune.searchers import (
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.serving.cache import check_writable, objective_root, writable_root
-from autotune.space import Finding, lint_source, located
+from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import (
     ENERGY_POLICY,
@@ -183,6 +183,7 @@ def start(
     With `warns`, tell of likely mistakes in the source.
     """
     task = context.task
+    require_seen(task.space, task.source.text)
     findings = lint_source(task.space, task.source.text) if warns else ()
     context.observer.started(task, total, context.journal, note)
     warn_of(context.observer, (one for one in findings if not one.is_about_checks))

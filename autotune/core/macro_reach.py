@@ -1,0 +1,73 @@
+"""Which macros that a source is given make no difference to what is compiled, whatever their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum
+
+from autotune.core.preprocessor import Line, Macro, compiled_lines, without_comments, words_tested
+
+_WORD = re.compile(r"\b[A-Za-z_]\w*")
+_DEFAULT = re.compile(  # of a macro, which is left out where it is given
+    r"^[ \t]*#[ \t]*(?:ifndef[ \t]+|if[ \t]*![ \t]*defined[ \t]*\(?[ \t]*)(\w+)[ \t]*\)?[ \t]*\n"
+    r"(?=\s*#[ \t]*define[ \t]+\1\b)",
+    re.MULTILINE,
+)
+
+
+class Unseen(Enum):
+    """Why the value of a macro makes no difference."""
+
+    REDEFINED = "redefined"  # the source defines it before it uses it
+    ONLY_TESTED = "only tested"  # whether it is defined, which it always is
+
+
+def unseen_macros(text: str, given: Collection[str]) -> dict[str, Unseen]:
+    """Find the macros that a source defines or tests, and on whose values nothing depends that is compiled.
+
+    One that the source does not mention, or only gives a default, is not among them.
+
+    Args:
+        text: The source, with its includes resolved.
+        given: The macros that are defined for it.
+    """
+    given = {*given}
+    code = without_comments(text)
+    undefined = {match[1] for match in re.finditer(r"#[ \t]*undef[ \t]+(\w+)", code)}
+    code = _DEFAULT.sub(lambda match: "#if 0\n" if match[1] in given - undefined else match[0], code)
+    reached: set[str] = set()
+    found: dict[str, Unseen] = {}
+    followed: set[str] = set()  # words that were followed since the last definition
+    for line in compiled_lines(code, given):
+        if line.directive in ("define", "undef"):
+            followed.clear()
+            name = next(iter(_WORD.findall(line.rest)), "")
+            if name in given and line.is_certain and line.macros[name].is_given:
+                found[name] = Unseen.REDEFINED
+            continue
+        reached.update(_reached(_words(line), line.macros, followed))
+        if "if" in line.directive:
+            for name in given.intersection(_WORD.findall(line.rest)):
+                found.setdefault(name, Unseen.ONLY_TESTED)
+    return {name: why for name, why in found.items() if name not in reached}
+
+
+def _words(line: Line) -> Iterable[str]:
+    """The words of a line whose meaning counts."""
+    if line.directive in ("if", "elif"):
+        return words_tested(line.rest)
+    return () if "if" in line.directive or line.directive == "else" else _WORD.findall(line.rest)
+
+
+def _reached(words: Iterable[str], macros: Mapping[str, Macro], followed: set[str]) -> Iterator[str]:
+    """The macros with a value from outside among some words, and in what these stand for."""
+    left = [*words]
+    while left:
+        word = left.pop()
+        if word in followed or word not in macros:
+            continue
+        followed.add(word)
+        if macros[word].is_given:
+            yield word
+        left += (name for body in macros[word].bodies for name in _WORD.findall(body))
