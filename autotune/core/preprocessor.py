@@ -97,7 +97,7 @@ def compiled_lines(text: str, given: Collection[str] = ()) -> Iterator[Line]:
             conditions.append(_Condition(state, False if state is False else _holds(name, rest, macros)))
         elif name in ("elif", "elifdef", "elifndef", "else") and conditions:
             before = conditions[-1]
-            if before.may_go_on and before.outer is not False:
+            if not before.is_chosen and before.outer is not False:
                 yield Line(name, rest, state is True, macros)
             conditions[-1] = before.next(True if name == "else" else _holds(name[2:], rest, macros))
         elif name == "endif":
@@ -113,8 +113,8 @@ class _Condition:
 
     Attributes:
         outer: Whether the conditions around it hold.
-        holds: Whether it does.
-        earlier: Whether an earlier branch did.
+        holds: Whether its own condition does.
+        earlier: Whether that of an earlier branch does.
     """
 
     outer: bool | None
@@ -124,22 +124,18 @@ class _Condition:
     @property
     def state(self) -> bool | None:
         """Whether the branch is compiled."""
-        states = (self.outer, self.holds)
+        states = (self.outer, self.holds, None if self.earlier is None else not self.earlier)
         return False if False in states else None if None in states else True
 
     @property
-    def may_go_on(self) -> bool:
-        """Whether a later branch may be compiled."""
-        return self.earlier is not True and self.holds is not True
+    def is_chosen(self) -> bool | None:
+        """Whether this branch or an earlier one is the one that is compiled."""
+        states = (self.holds, self.earlier)
+        return True if True in states else None if None in states else False
 
     def next(self, holds: bool | None) -> _Condition:
         """The branch after this one."""
-        earlier = True if not self.may_go_on else None if None in (self.earlier, self.holds) else False
-        if earlier is True:
-            holds = False
-        elif earlier is None and holds is True:
-            holds = None
-        return _Condition(self.outer, holds, earlier)
+        return _Condition(self.outer, holds, self.is_chosen)
 
 
 def without_comments(text: str) -> str:

@@ -93,7 +93,8 @@ def main(folder: Path) -> None:
         file = folder / f"add.{suffix}"
         text = "".join((*parts[:place], piece * COUNT, "\n", *parts[place:]))
         for reader in (triton,) if suffix == "py" else (read, new, lint):
-            print(f"{reader.__name__} of {suffix} with {piece!r} at {place}", flush=True)
+            sys.stdout.write(f"{reader.__name__} of {suffix} with {piece!r} at {place}\n")
+            sys.stdout.flush()
             signal.setitimer(signal.ITIMER_VIRTUAL, MAX_CPU_S)
             with suppress(AutotuneError):
                 reader(file, text)
