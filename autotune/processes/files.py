@@ -62,11 +62,11 @@ def write_output(path: Path, content: str | bytes) -> None:
     A link stays, and the file that it names is replaced.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        target.write_bytes(content.encode() if isinstance(content, str) else content)
+    is_stream = path.is_relative_to("/dev") or (path.exists() and not path.is_file())
+    if is_stream:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     else:
-        replace_file(target, content)
+        replace_file(path.resolve(), content)
 
 
 def open_to_append(path: Path, flags: int = 0) -> FileIO:
