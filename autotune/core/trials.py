@@ -112,7 +112,7 @@ class Failure:
 class Binary:
     """A compiled kernel, with the resources of its most demanding entry (None where not reported).
 
-    Binaries with the same `sha256` do the same: it is of `data`, or of the part of it that is run. A very long
+    Binaries with the same `sha256` do the same: it is of `data`, or of what of it is run. A very long
     log is shortened.
     """
 
