@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
-_FILE = 4  # the kind of symbol that names the file that was compiled
+_FILE = 4  # the kind of a symbol that names the file that was compiled
 
 
 class Section(NamedTuple):
@@ -22,7 +22,8 @@ class Symbol(NamedTuple):
     """A named place: `value` bytes from the start of the section of this number."""
 
     name: str
-    other: int
+    is_file: bool  # the name of what was compiled
+    other: int  # flags of the processor
     section: int
     value: int
     size_bytes: int
@@ -41,17 +42,21 @@ def read_sections(file: bytes) -> list[Section]:
             Section(_text(file, heads[names][4] + name), file[offset : offset + size], size, link)
             for name, _, _, _, offset, size, link in heads
         ]
-    except (struct.error, IndexError) as error:
+    except (struct.error, IndexError, OverflowError) as error:
         raise ValueError(f"a damaged ELF file: {error}") from None
 
 
-def read_symbols(sections: list[Section]) -> Iterator[Symbol]:
-    """The symbols of a file in their order, without the names of the files that were compiled."""
-    table: Mapping[str, Section] = {section.name: section for section in sections}
-    names = sections[table[".symtab"].link].content
-    for name, info, other, section, value, size in struct.iter_unpack("<IBBHQQ", table[".symtab"].content):
-        if info & 15 != _FILE:
-            yield Symbol(_text(names, name), other, section, value, size)
+def read_symbols(sections: Sequence[Section]) -> list[Symbol]:
+    """The symbols of a file in their order, which is how it numbers them; raises ValueError."""
+    try:
+        table = next(section for section in sections if section.name == ".symtab")
+        names = sections[table.link].content
+        return [
+            Symbol(_text(names, name), info & 15 == _FILE, other, section, value, size)
+            for name, info, other, section, value, size in struct.iter_unpack("<IBBHQQ", table.content)
+        ]
+    except (struct.error, IndexError, StopIteration) as error:
+        raise ValueError(f"a damaged ELF file: {error}") from None
 
 
 def _text(content: bytes, offset: int) -> str:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from autotune.compilers.elf import Section, read_sections, read_symbols
 
 _DEVICE_RUNTIME = "_cuda_device_runtime_"  # in the names of the kernels that nvcc links in
 _INITIALISED = ".nv.global.init"  # the section of variables that have a value at the start
@@ -43,31 +44,17 @@ class Resources:
     max_threads: int | None  # of a block, by __launch_bounds__
 
 
-@dataclass(frozen=True)
-class _Section:
-    content: bytes
-    size_bytes: int  # also of a section without content in the file
-    link: int
-
-
-class _Symbol(NamedTuple):
-    name: str
-    is_kernel: bool
-    section: int  # that has what it stands for
-    offset: int  # in that section
-
-
 def read_resources(cubin: bytes) -> dict[str, Resources]:
     """The resources of every kernel of a cubin, by name; raises ValueError for any other file."""
     try:
-        numbered = list(_sections(cubin))
-        sections = dict(numbered)
-        symbols = _symbol_table(numbered)
+        numbered = read_sections(cubin)
+        sections = {section.name: section for section in numbered}
+        symbols = read_symbols(numbered)
         figures = _figures(sections[".nv.info"].content, [symbol.name for symbol in symbols])
         reserved_bytes = _RESERVED_SHARED_BYTES if any(one.name == _RESERVED for one in symbols) else 0
-        kernels = [one.name for one in symbols if one.is_kernel and _DEVICE_RUNTIME not in one.name]
+        kernels = [one.name for one in symbols if one.other & _ENTRY and _DEVICE_RUNTIME not in one.name]
         return {name: _resources(name, sections, figures, reserved_bytes) for name in kernels}
-    except (struct.error, IndexError, KeyError, OverflowError, UnicodeDecodeError):
+    except (struct.error, IndexError, KeyError, ValueError):
         raise ValueError("not a cubin, or not one whose sections can be read") from None
 
 
@@ -76,11 +63,11 @@ def read_pointers(cubin: bytes) -> dict[str, str]:
 
     Before Hopper, nvcc has a section of its own for entries that add nothing to the address.
     """
-    numbered = list(_sections(cubin))
-    sections = dict(numbered)
-    symbols = _symbol_table(numbered)
-    variables = {(symbol.section, symbol.offset): symbol.name for symbol in symbols}
-    index = [name for name, _ in numbered].index(_INITIALISED)
+    numbered = read_sections(cubin)
+    sections = {section.name: section for section in numbered}
+    symbols = read_symbols(numbered)
+    variables = {(symbol.section, symbol.value): symbol.name for symbol in symbols}
+    index = [section.name for section in numbered].index(_INITIALISED)
     relocations = [
         entry
         for kind, layout in _RELOCATIONS.items()
@@ -93,7 +80,7 @@ def read_pointers(cubin: bytes) -> dict[str, str]:
 
 def _resources(
     name: str,
-    sections: Mapping[str, _Section],
+    sections: Mapping[str, Section],
     figures: Mapping[tuple[int, str], int],
     reserved_bytes: int,
 ) -> Resources:
@@ -107,34 +94,6 @@ def _resources(
         shared_bytes=max(0, shared.size_bytes - reserved_bytes) if shared else 0,  # which includes these
         max_threads=bounds[0] * bounds[1] * bounds[2] if bounds else None,
     )
-
-
-def _sections(file: bytes) -> Iterator[tuple[str, _Section]]:
-    magic, width = struct.unpack_from("<4sB", file)
-    if (magic, width) != (b"\x7fELF", 2):
-        raise ValueError("not a cubin: no 64-bit ELF file")
-    (table,) = struct.unpack_from("<Q", file, 40)
-    entry_bytes, count, names = struct.unpack_from("<HHH", file, 58)
-    heads = [struct.unpack_from("<IIQQQQI", file, table + number * entry_bytes) for number in range(count)]
-    for name, _, _, _, offset, size_bytes, link in heads:
-        yield (
-            _text(file, heads[names][4] + name),
-            _Section(file[offset : offset + size_bytes], size_bytes, link),
-        )
-
-
-def _symbol_table(sections: list[tuple[str, _Section]]) -> list[_Symbol]:
-    """The symbols in their order, which is how the file numbers them."""
-    table = dict(sections)[".symtab"]
-    names = sections[table.link][1].content
-    return [
-        _Symbol(_text(names, name), bool(other & _ENTRY), section, value)
-        for name, _, other, section, value, _ in struct.iter_unpack("<IBBHQQ", table.content)
-    ]
-
-
-def _text(content: bytes, offset: int) -> str:
-    return content[offset : content.index(b"\0", offset)].decode()
 
 
 def _attributes(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:

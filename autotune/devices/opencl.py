@@ -260,7 +260,7 @@ def _content_sha256(data: bytes) -> str:
     with suppress(ValueError, KeyError):
         outer = {section.name: section.content for section in read_sections(data)}
         inner = read_sections(outer[_MACHINE_CODE])
-        parts = [outer[_KERNELS], *read_symbols(inner)]
+        parts = [outer[_KERNELS], *(symbol for symbol in read_symbols(inner) if not symbol.is_file)]
         parts += [(part.name, part.content) for part in inner if part.name not in (".symtab", ".strtab")]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
