@@ -5,7 +5,7 @@ AutotuneError            base class; the message says what went wrong and what t
 |   |-- SpaceError       a space file; names the file, the line and what was expected
 |   |-- ExpressionError  an expression in a space or cache file
 |   |-- JournalError     a journal that belongs to another search, or is damaged
-|   |-- NoMemory         the problem's arrays do not fit in the device's memory
+|   |-- NoMemory         the problem's arrays do not fit in the memory of the device or of the host
 |   |-- Forked           the process was forked from one that had used the driver
 |   `-- Untrusted        a cache names code or compiler options that it is not trusted with
 |-- MissingExtra         an optional package is not installed; names the extra
@@ -70,7 +70,7 @@ class JournalError(InputError):
 
 
 class NoMemory(InputError):
-    """The arrays of the problem do not fit in the device's memory."""
+    """The arrays of the problem do not fit in the memory of the device or of the host."""
 
 
 class Forked(InputError):

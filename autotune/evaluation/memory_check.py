@@ -1,30 +1,42 @@
-"""Checks that a problem's arrays fit in device memory, and finds sizes that would."""
+"""Checks that a problem's arrays fit in the memory of device and host, and finds sizes that would."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
-from autotune.core.records import Sizes
+from autotune.core.records import DeviceInfo, Sizes
+from autotune.core.syntax import parse_module
 from autotune.core.text import size_text
+from autotune.devices.element_types import is_floating, numpy_dtype
 from autotune.errors import ExpressionError, NoMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.sampling import INDICES
 from autotune.evaluation.work_item import ProblemInstance
+from autotune.processes.host_memory import HostMemory, host_memory
 
 _FITTING_SHARE = 0.75  # of the memory, for suggested sizes: other programs use some of it, too
 
 
 @contextmanager
 def enough_memory(maker: InstanceMaker, default: ProblemInstance) -> Iterator[None]:
-    """Raise NoMemory, naming sizes that fit, when the default's arrays take more memory than the device has.
+    """Raise NoMemory, naming sizes that fit, when the default's arrays take more memory than there is.
 
-    Also raises NoMemory if an allocation fails inside the block.
+    Also raises NoMemory if an allocation on the device fails inside the block.
     """
-    device = maker.space.device
+    device, host = maker.space.device, host_memory()
     if device_bytes(default) > device.memory_bytes:
         raise _too_large(maker, default, f"has {_gib(device.memory_bytes)}")
+    needed_bytes = _host_bytes(maker, default)
+    if host is not None and needed_bytes > host.total_bytes:
+        raise NoMemory(
+            f"{_arrays(maker, default)} take {_gib(needed_bytes)} of the host's memory (inputs, expected "
+            f"results{_with_images(device)}), and the host has {_gib(host.total_bytes)}; {_advice(maker)}"
+        )
     try:
         yield
     except NoMemory as error:
@@ -32,20 +44,77 @@ def enough_memory(maker: InstanceMaker, default: ProblemInstance) -> Iterator[No
         raise _too_large(maker, default, reason) from None
 
 
+def memory_warning(maker: InstanceMaker, default: ProblemInstance) -> str:
+    """What to know before a reference runs that may need more memory than is free; mostly nothing."""
+    host = host_memory()
+    needed_bytes = _host_bytes(maker, default)
+    most_bytes = needed_bytes + _float64_bytes(default)
+    if host is None or most_bytes <= host.free_bytes:
+        return ""
+    return (
+        f"{_arrays(maker, default)} take {_gib(needed_bytes)} of the host's memory, and {_gib(most_bytes)} "
+        f"if the reference computes in float64; {_gib(host.free_bytes)} are free. If the system kills it, "
+        f"{_advice(maker)}"
+    )
+
+
+def _host_bytes(maker: InstanceMaker, problem: ProblemInstance) -> int:
+    """Lower bound of the host memory that a problem's arrays take.
+
+    Inputs are drawn there, unless they are read from files, and the reference returns whole results, unless
+    it is asked for samples. What a CPU works on is there, too.
+    """
+    drawn = [array for array in problem.arrays if array.fill and array.fill[0] not in ("stored", "copy")]
+    returned = [array for array in problem.arrays if array.role in ("out", "inout")]
+    images_bytes = device_bytes(problem) if maker.space.device.kind == "cpu" else 0
+    if _is_sampled(maker.space.spec.reference):
+        images_bytes -= sum(array.size_bytes for array in returned) if images_bytes else 0
+        returned = []
+    return sum(array.size_bytes for array in (*drawn, *returned)) + images_bytes
+
+
+def _float64_bytes(problem: ProblemInstance) -> int:
+    """The memory of copies in float64 of what a reference reads and returns."""
+    read = [array for array in problem.arrays if array.role != "scratch"]
+    return sum(8 * array.count for array in read if is_floating(numpy_dtype(array.dtype)))
+
+
+def _is_sampled(reference: Path) -> bool:
+    """Whether a reference file's function has a parameter `indices`, as far as its text tells."""
+    try:
+        tree = parse_module(reference.read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError):
+        return True  # nothing is known
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    own = [node for node in functions if node.name == "reference"]
+    return not own or any(argument.arg == INDICES for node in own for argument in node.args.args)
+
+
+def _with_images(device: DeviceInfo) -> str:
+    return ", and on this device, which shares it, two copies of each" if device.kind == "cpu" else ""
+
+
 def _too_large(maker: InstanceMaker, default: ProblemInstance, reason: str) -> NoMemory:
     needed = _gib(device_bytes(default))
-    smaller = _fitting_sizes(maker)
-    advice = ", such as " + " ".join(f"--size {name}={smaller[name]}" for name in smaller) if smaller else ""
-    sizes = size_text(default.definition.sizes)
     return NoMemory(
-        f"{maker.space.spec.path}: the arrays for {sizes} take {needed} of device memory, "
-        f"and {maker.space.device.name} {reason}; choose a smaller problem with --size{advice}"
+        f"{_arrays(maker, default)} take {needed} of device memory, and {maker.space.device.name} {reason}; "
+        f"{_advice(maker)}"
     )
+
+
+def _arrays(maker: InstanceMaker, default: ProblemInstance) -> str:
+    return f"{maker.space.spec.path}: the arrays for {size_text(default.definition.sizes)}"
+
+
+def _advice(maker: InstanceMaker) -> str:
+    smaller = _fitting_sizes(maker)
+    sizes = ", such as " + " ".join(f"--size {name}={smaller[name]}" for name in smaller) if smaller else ""
+    return f"choose a smaller problem with --size{sizes}"
 
 
 def _fitting_sizes(maker: InstanceMaker) -> Sizes | None:
     """Halve the largest size until the arrays fit; None if the default configuration cannot run then."""
-    space = maker.space
+    space, host = maker.space, host_memory()
     sizes = dict(space.problem.sizes)
     while max(sizes.values()) > 1:
         largest = max(sizes, key=lambda name: sizes[name])
@@ -54,10 +123,17 @@ def _fitting_sizes(maker: InstanceMaker) -> Sizes | None:
             problem = maker.problem_instance(space.spec.default, replace(space.problem, sizes=sizes))
         except ExpressionError:
             return None
-        fits = device_bytes(problem) <= _FITTING_SHARE * space.device.memory_bytes
-        if fits and space.holds(space.spec.default, sizes):
+        if _fits(maker, problem, host) and space.holds(space.spec.default, sizes):
             return sizes
     return None
+
+
+def _fits(maker: InstanceMaker, problem: ProblemInstance, host: HostMemory | None) -> bool:
+    """Whether a problem's arrays leave room beside them, in both memories."""
+    on_host_bytes = _host_bytes(maker, problem) + _float64_bytes(problem)
+    return device_bytes(problem) <= _FITTING_SHARE * maker.space.device.memory_bytes and (
+        host is None or on_host_bytes <= _FITTING_SHARE * host.total_bytes
+    )
 
 
 def _gib(size_bytes: int) -> str:

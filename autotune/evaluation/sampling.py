@@ -12,6 +12,7 @@ import numpy as np
 from autotune.devices.base import Indices
 from autotune.evaluation.work_item import Array
 
+INDICES = "indices"  # the parameter of a reference that is asked for a sample
 # A change of these changes samples, so raise the version in `kept_results`, too.
 MAX_WHOLE = 2**14  # elements; smaller outputs are compared in full
 _SAMPLE = 1024  # elements of larger ones
@@ -21,7 +22,7 @@ _ENDS = 32  # of these at either end
 def takes_indices(reference: Callable[..., Any]) -> bool:
     """Whether a reference is asked for a sample: it has a parameter `indices`."""
     try:
-        return "indices" in inspect.signature(reference).parameters
+        return INDICES in inspect.signature(reference).parameters
     except (TypeError, ValueError):  # it is no Python function
         return False
 

@@ -19,7 +19,7 @@ from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.identity import journal_header, journal_notes
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.journal import Journal
-from autotune.evaluation.memory_check import enough_memory
+from autotune.evaluation.memory_check import enough_memory, memory_warning
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance
@@ -141,6 +141,8 @@ def open_context(
         maker = processes.maker(task)
         default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
+        if warning := memory_warning(maker, default.problem):
+            observer.warn(warning)
         journal = Journal(
             journal_file(task, options),
             _header(task),

@@ -1,4 +1,4 @@
-"""Problems that do not fit in the device's memory: one line with the bytes and sizes that fit."""
+"""Problems that do not fit in the memory of device or host: one line with the bytes and sizes that fit."""
 
 import re
 from dataclasses import replace
@@ -10,8 +10,9 @@ from autotune.compilers.kernel_source import read_source
 from autotune.errors import NoMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker
-from autotune.evaluation.memory_check import enough_memory
-from autotune.space import bind
+from autotune.evaluation.memory_check import enough_memory, memory_warning
+from autotune.processes.host_memory import host_memory
+from autotune.space import bind, problem_of
 from autotune.tuning.options import Options
 from autotune.tuning.single_runs import ladder
 from autotune.tuning.task import Target, bind_target
@@ -74,3 +75,41 @@ def test_a_small_gpu_is_offered_sizes_of_the_shipped_spaces_that_fit(kernel):
     assert offered.keys() == space.problem.sizes.keys()
     problem = maker.problem_instance(spec.default, replace(space.problem, sizes=offered))
     assert 2**30 < device_bytes(problem) < 2**32
+
+
+def sized(kernel: str, device, elements: int):
+    """What makes the instances of a shipped kernel for about so many elements, and that of its default."""
+    spec = spec_of(kernel)
+    side = int(elements**0.5) // 1024 * 1024
+    problem = problem_of(spec, device, {"rows": side, "columns": side})
+    maker = InstanceMaker(bind(spec, device, problem), read_source(spec.source), "cuda", "NVRTC 13")
+    return maker, maker.problem_instance(spec.default, problem)
+
+
+def test_arrays_that_the_host_cannot_hold_are_refused_before_they_are_drawn():
+    total_bytes = host_memory().total_bytes
+    gpu, cpu = replace(GPU, backend="cuda", memory_bytes=2**60), replace(GPU, kind="cpu", memory_bytes=2**60)
+    maker, default = sized("matadd", gpu, total_bytes // 10)  # x, y and the sum, 4 bytes each
+    with pytest.raises(NoMemory) as refused, enough_memory(maker, default):
+        pass
+    said = re.fullmatch(
+        r".*matadd.yaml: the arrays for rows=(\d+), columns=\d+ take ([\d.]+) GiB of the host's memory "
+        r"\(inputs, expected results\), and the host has ([\d.]+) GiB; choose a smaller problem with --size, "
+        r"such as --size rows=(\d+) --size columns=\d+",
+        str(refused.value),
+    )
+    assert float(said[2]) > float(said[3]) == pytest.approx(total_bytes / 2**30, abs=0.1)
+    assert int(said[4]) < int(said[1])
+    maker, default = sized("matadd", cpu, total_bytes // 30)  # and seven images of these on the device
+    with pytest.raises(NoMemory, match="on this device, which shares it, two copies of each"):
+        enough_memory(maker, default).__enter__()
+    maker, default = sized("matadd", gpu, total_bytes // 30)
+    with enough_memory(maker, default):
+        pass
+
+
+def test_arrays_that_a_reference_in_float64_may_not_hold_are_warned_of():
+    total_bytes, gpu = host_memory().total_bytes, replace(GPU, backend="cuda", memory_bytes=2**60)
+    said = memory_warning(*sized("matadd", gpu, total_bytes // 20))  # 24 bytes more for each element
+    assert "GiB if the reference computes in float64" in said and "--size rows=" in said
+    assert not memory_warning(*sized("matadd", gpu, 2**20))
