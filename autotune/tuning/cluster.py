@@ -37,6 +37,7 @@ START_TIMEOUT_S = 60.0  # of the workers on this machine
 CHECK_S = 0.5  # between two looks whether one of them has ended
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
+_FOLDER = "temporary-directory"
 SETTINGS = {  # of Dask's schedulers and workers
     "distributed.scheduler.worker-ttl": f"{MAX_SILENT_S} s",
     # what Dask measures and keeps of itself takes time and memory from the search
@@ -106,8 +107,8 @@ def _own_workers(count: int) -> Iterator[distributed.Client]:
     Dask asks nobody who connects for a name, and runs what it is sent.
     """
     preload((__name__,))
+    own_folder = {"TMPDIR": dask.config.get(_FOLDER)}  # in which killed workers leave theirs
     with ExitStack() as opened:
-        own_folder = {"TMPDIR": opened.enter_context(scratch_folder())}  # with what killed workers leave
         cluster = opened.enter_context(_local_scheduler())
         client = opened.enter_context(distributed.Client(cluster))
         workers: list[Child] = []
@@ -285,5 +286,5 @@ def _dask_settings() -> Iterator[None]:
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] == "distributed":  # some have a level of their own
             logging.getLogger(name).setLevel(logging.CRITICAL)  # a search goes on without lost workers
-    with scratch_folder() as scratch, dask.config.set(SETTINGS | {"temporary-directory": scratch}):
+    with scratch_folder() as scratch, dask.config.set(SETTINGS | {_FOLDER: scratch}):
         yield
