@@ -4,8 +4,8 @@
 
 Needs no GPU, but NVRTC, nvcc for kernels that launch kernels, and Triton for its spaces. The tables show how
 many of each space can run on an architecture, why the others cannot, and which use local memory. Fails if
-one cannot run that the constraints of its space allow there. With --option, such as --option=-use_fast_math,
-all are compiled again with it, and a table shows what that changes.
+one cannot run that the constraints of its space allow there, for no known reason. With --option, such as
+--option=-use_fast_math, all are compiled again with it, and a table shows what that changes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ from autotune.space import SpaceSpec, bind, load_space, problem_of
 from autotune.tuning.task import Target
 
 SPACES = sorted((Path(__file__).parents[1] / "spaces").glob("*.yaml"))
+KNOWN = {  # why a space cannot be compiled here for an architecture
+    (
+        "nested_reduce",
+        "sm_87",
+    ): "CUDA's device runtime for x86-64 has no code for Jetson"
+}
 TIMEOUT_S = 1200.0  # for Blackwell some take a minute, and more on a machine with other work
 
 
@@ -43,15 +49,15 @@ class Result:
 
     @property
     def is_broken(self) -> bool:
-        """Whether it cannot run, though its space allows it."""
-        return self.checked is not None and self.checked.failure is not None
+        """Whether it cannot run, though its space allows it, and nobody knows why."""
+        return self.reason != "" and not self.invalid and (self.space, self.architecture) not in KNOWN
 
     @property
     def reason(self) -> str:
         """Why it cannot run; empty if it can."""
         if self.checked is None or self.checked.failure is None:
             return self.invalid
-        return first_error(self.checked.failure.detail)
+        return KNOWN.get((self.space, self.architecture)) or first_error(self.checked.failure.detail)
 
 
 class _Counter:
