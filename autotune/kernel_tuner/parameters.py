@@ -15,6 +15,12 @@ from autotune.space.functions import Values
 
 Params = Mapping[str, Any]  # a configuration in the script's own values
 _SETTINGS = {"nvml_gr_clock": "sm_clock_mhz", "nvml_pwr_limit": "power_limit_w"}
+_PHASES = ("compile", "verification", "benchmark", "strategy", "framework")
+RESULT_NAMES = {  # what a row of results has beside the parameters
+    *("time", "times", "timestamp", "__error__"),
+    *(f"{phase}_time" for phase in _PHASES),
+}
+_GRID_NAMES = ("grid_size_x", "grid_size_y", "grid_size_z")  # Kernel Tuner defines them
 _T = TypeVar("_T")
 
 
@@ -54,6 +60,8 @@ def read_parameters(tune_params: Mapping[str, Sequence[Any]]) -> Parameters:
     for name, values in tune_params.items():
         if not is_name(name):
             raise InputError(f"tune_params: {name!r}: expected a name of letters, digits and underscores")
+        if name in RESULT_NAMES or name in _GRID_NAMES:
+            raise InputError(f"tune_params: {name}: results have this name; give the parameter another one")
         own = [value.item() if isinstance(value, np.generic) else value for value in values]
         if not own:
             raise InputError(f"tune_params: {name}: expected at least one value")

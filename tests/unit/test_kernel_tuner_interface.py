@@ -21,7 +21,7 @@ from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.arguments import read_arguments
 from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.launch import LaunchRule
-from autotune.kernel_tuner.parameters import read_parameters
+from autotune.kernel_tuner.parameters import RESULT_NAMES, read_parameters
 from autotune.kernel_tuner.request import read_request
 from autotune.kernel_tuner.restrictions import read_restriction
 from autotune.kernel_tuner.strategy import search_options
@@ -71,6 +71,7 @@ def test_every_configuration_is_a_dictionary_as_kernel_tuner_makes_it():
         assert row["time"] == np.median(row["times"]) and row["twice"] == 2 * row["time"]
         assert row["GFLOP/s"] > 0
         assert {"compile_time", "verification_time", "benchmark_time", "strategy_time"} < row.keys()
+        assert row.keys() <= RESULT_NAMES | {"block_size_x", *metrics}
     assert env["best_config"] in results and env["device_name"]
     json.dumps([results, env])
 
@@ -312,6 +313,9 @@ def test_the_names_of_clock_and_power_limit_set_those_of_the_gpu():
         ({"restrictions": ["block_size_x is 3"]}, "restrictions: .*write it as a function: lambda p: ..."),
         ({"restrictions": ["block_size_z == 3"]}, "restrictions: unknown name 'block_size_z'"),
         ({"params": {"a b": [1]}}, "tune_params: 'a b': expected a name"),
+        ({"params": {"time": [1, 2]}}, "tune_params: time: results have this name"),
+        ({"params": {"timestamp": [1, 2]}}, "tune_params: timestamp: results have this name"),
+        ({"params": {"grid_size_x": [1, 2]}}, "tune_params: grid_size_x: results have this name"),
         ({"params": {"nvml_mem_clock": [1]}}, "tune_params: nvml_mem_clock is not supported"),
         ({"params": {"a": []}}, "tune_params: a: expected at least one value"),
         ({"grid_div_x": ["block_size_q"]}, "no value for 'block_size_q'"),
