@@ -76,13 +76,15 @@ _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*$", re.MULTILINE)
 class SourceText:
     """A source file with its includes resolved; `sha256` is of that text.
 
-    `hidden` is something that a compiler reads besides the text; empty if there is nothing.
+    `hidden` is something that a compiler reads besides the text, and `mark` the end of the text that makes it
+    another one each time it is read; empty if there is nothing.
     """
 
     path: Path
     text: str
     sha256: str
     hidden: str = ""
+    mark: str = ""
 
     @cached_property
     def template_parameters(self) -> frozenset[str]:
@@ -120,13 +122,22 @@ def packaged(folder: str) -> Path:
     return Path(packaged_folder(folder))
 
 
-def source_of_text(text: str, name: str) -> SourceText:
-    """A source that is not a file; its includes are searched in the current folder. Raises InputError."""
+def source_of_text(text: str, name: str, mark: str = "") -> SourceText:
+    """A source that is not a file; its includes are searched in the current folder.
+
+    Args:
+        text: The source.
+        name: Of the file that it might be.
+        mark: That of another configuration's text, with which it was read.
+
+    Raises:
+        InputError: An include is missing.
+    """
     if not name.endswith(".py"):
         reader = _Reader()
         text = reader.place(text, Path(name))
         reader.require_all()
-    return _source(Path(name), text)
+    return _source(Path(name), text, mark)
 
 
 def include_dir() -> str:
@@ -149,14 +160,17 @@ def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
     return _source(path, text)
 
 
-def _source(path: Path, text: str) -> SourceText:
+def _source(path: Path, text: str, mark: str = "") -> SourceText:
     """A source by its resolved text, with a mark at its end if a compiler reads more than that."""
     is_python = path.suffix == ".py"
     imported = own_modules(text, path) if is_python else OwnModules((), hidden_read(text))
-    hidden = imported.hidden
-    if mark := os.urandom(32).hex() if hidden else imported.digest:
-        text += f"\n{'#' if is_python else '//'} with {mark}\n"
-    return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest(), hidden)
+    comment = "#" if is_python else "//"
+    if imported.hidden:
+        mark = mark or f"\n{comment} read as {os.urandom(16).hex()}\n"
+    else:
+        mark = f"\n{comment} with modules {imported.digest}\n" if imported.digest else ""
+    text += mark
+    return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest(), imported.hidden, mark)
 
 
 def missing_headers(path: Path) -> tuple[str, ...]:

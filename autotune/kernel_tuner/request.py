@@ -69,7 +69,7 @@ def read_request(call: KernelCall) -> Request:
     parts = _read_parts(call)
     dialect = parts.source.dialect
     name = f"{call.kernel_name}{'.cl' if dialect == 'opencl' else '.cu'}"
-    shown = source_of_text(parts.source.text(parts.parameters.first), name)
+    shown = source_of_text(parts.source.text(parts.parameters.first, name), name)
     spec = _spec(call, parts, shown)
     return Request(
         space=Space.of(spec, shown),
@@ -120,13 +120,13 @@ def _spec(call: KernelCall, parts: _Parts, shown: SourceText) -> SpaceSpec:
         compiler_options={dialect: compiler_options(call.compiler_options)},
         rtol=RTOL,
         atol=repr(float(call.atol)),
-        functions=_functions(parts),
+        functions=_functions(parts, shown),
         device=device_settings(parameters),
     )
 
 
-def _functions(parts: _Parts) -> Functions:
-    """What of the space is computed in this process."""
+def _functions(parts: _Parts, shown: SourceText) -> Functions:
+    """What of the space is computed in this process; `shown` is as above."""
     parameters, arguments, answer = parts.parameters, parts.arguments, parts.answer
     computed = parts.rule.values() | {"passed": arguments.number_passed}
     return Functions(
@@ -135,7 +135,7 @@ def _functions(parts: _Parts) -> Functions:
         hashes={name: content_sha256(array) for name, array in arguments.arrays.items()},
         constraints=(*parts.restrictions.functions, *parts.block_limit.functions),
         values={name: parameters.decoding(compute) for name, compute in computed.items()},
-        source=parameters.decoding(parts.source.text),
+        source=parameters.decoding(lambda params: parts.source.text(params, str(shown.path), shown.mark)),
         verify=answer.judge,
         verified=answer.judged,
     )

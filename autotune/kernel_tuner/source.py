@@ -9,6 +9,7 @@ from typing import Any
 
 from kernel_tuner import util
 
+from autotune.compilers.kernel_source import source_of_text
 from autotune.core.launch_plan import is_option
 from autotune.errors import InputError
 from autotune.kernel_tuner.call import KernelCall
@@ -27,9 +28,10 @@ class ScriptSource:
     defines: Mapping[str, Any] | None
     rule: LaunchRule
 
-    def text(self, params: Params) -> str:
-        """The complete source of a configuration."""
-        return _with_definitions(source_text(self.given, params), self._definitions(params), self.dialect)
+    def text(self, params: Params, name: str, mark: str = "") -> str:
+        """The complete source of a configuration; `name` and `mark` as in `source_of_text`."""
+        source = source_of_text(source_text(self.given, params), name, mark)
+        return _with_definitions(source.text, self._definitions(params), self.dialect)
 
     def _definitions(self, params: Params) -> dict[str, Any]:
         if self.defines is not None:

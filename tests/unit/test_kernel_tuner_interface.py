@@ -427,3 +427,13 @@ def test_arrays_of_other_types_come_back_as_they_were():
 def test_arguments_that_no_kernel_has_are_refused(given, message):
     with pytest.raises(InputError, match=message):
         read_arguments(given, "k", "")
+
+
+def test_a_header_of_a_script_s_source_is_part_of_every_configuration(tmp_path):
+    (tmp_path / "h.h").write_text("#define SUM(a, b) a + b\n")
+    answer = [sum(arguments()[1:3]), None, None, None]
+    source = '#include "h.h"\n' + ADD.replace("a[i] + b[i]", "SUM(a[i], b[i])")
+    tuned(source, answer=answer)
+    (tmp_path / "h.h").write_text("#define SUM(a, b) a - b\n")
+    with pytest.raises(SetupError, match=r"vector_add\.cl:3: the default configuration fails"):
+        tuned(source, answer=answer)
