@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from autotune.analysis.first_space import FirstSpace
     from autotune.scaffold import Scaffold
     from autotune.scaffold.triton import TritonScaffold
+    from autotune.scaffold.triton_reading import TritonKernel
 
 EXAMPLE = "autotune new my_kernel.cu"
 
@@ -80,14 +81,23 @@ def triton_findings(made: TritonScaffold, source: Path, found: FirstSpace) -> st
     lines += [f"  {array:<40} {role}" for array, role in made.kernel.roles.items()]
     lines += ["parameter"]
     lines += [f"  {one:<40} {', '.join(map(str, values))}" for one, values in made.guess.values.items()]
-    configs = count_text(len(made.kernel.configs), "configuration")
     lines += [
         "",
-        f"{configs} of @triton.autotune became landmarks" if made.kernel.configs else "no @triton.autotune",
+        _configs_text(made.kernel),
         f"wrote {found.space}: read its comments",
         f"wrote {found.reference}: returns nothing yet",
     ]
     return "\n".join(lines)
+
+
+def _configs_text(kernel: TritonKernel) -> str:
+    if kernel.unread:
+        return (
+            f"the list of @triton.autotune was not read, for nothing of the file is run: {kernel.unread}; "
+            "write its values into the space"
+        )
+    count = count_text(len(kernel.configs), "configuration")
+    return f"{count} of @triton.autotune became landmarks" if kernel.configs else "no @triton.autotune"
 
 
 def next_steps(found: FirstSpace, made: Scaffold) -> str:

@@ -79,6 +79,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     chosen = {one: default.get(one, _middle(one, listed)) for one, listed in values.items()}
     tiles = [tile for part in guess.grid for tile in _TILED.findall(part)]
     checks = verify_sizes(list(sizes), tiles, ["1"], values, checked="mask" in kernel.code)
+    unread = " ".join(kernel.unread.split())
     lines = [
         f"# A first space for {file}, guessed from its text: check what comments ask.",
         "schema: 1",
@@ -101,6 +102,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         *(f"  {one}: {quoted(text)}" for one, text in guess.derived.items()),
         f"default: {{{_pairs(chosen, chosen)}}}",
         *(["landmarks:  # the configurations of @triton.autotune"] if kernel.configs else []),
+        *([f"# the list of @triton.autotune was not read: {unread}"] if unread else []),
         *(f"  config_{number}: {{{pairs}}}" for number, pairs in enumerate(landmarks)),
         "",
         "arguments:",

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
-from typing import Any
 
-from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
-from autotune.core.triton_source import TritonParameter, decorator_name, device_part
+from autotune.core.triton_source import TritonParameter, decorator_name
+from autotune.scaffold.triton_configs import NotRead, read_configs
 
 _DEPTH = 8  # of variables in an address, one in another
 
@@ -23,7 +20,8 @@ class TritonKernel:
     """What is read of a kernel.
 
     `roles` has in, out or inout for each array, `configs` those of `@triton.autotune`, and `heuristics` the
-    rules of `@triton.heuristics` as expressions.
+    rules of `@triton.heuristics` as expressions. `unread` says where the list of configurations is and why it
+    was not read; empty if it was.
     """
 
     entry: str
@@ -32,6 +30,7 @@ class TritonKernel:
     roles: Mapping[str, str]
     configs: Sequence[Mapping[str, Value]]
     heuristics: Mapping[str, str]
+    unread: str = ""
 
     @property
     def arguments(self) -> list[str]:
@@ -46,13 +45,20 @@ class TritonKernel:
 
 def read_kernel(path: Path, function: ast.FunctionDef, parameters: Sequence[TritonParameter]) -> TritonKernel:
     """Read a kernel of a file."""
+    listed = _listed_configs(function)
+    configs, unread = [], ""
+    try:
+        configs = [] if listed is None else read_configs(path, listed)
+    except NotRead as error:
+        unread = f"{path.name}:{listed.lineno if listed else 1}: {error}"
     return TritonKernel(
         entry=function.name,
         parameters=parameters,
         code=ast.unparse(function),
         roles=_roles(function, parameters),
-        configs=_configs(path, function),
+        configs=configs,
         heuristics=_heuristics(function),
+        unread=unread,
     )
 
 
@@ -166,46 +172,10 @@ def _translated(node: ast.expr, meta: str) -> str:
     return ast.unparse(_Translation(meta).visit(parse_expression(ast.unparse(node))))
 
 
-class _Anything:
-    """Stands for modules and devices while a list of configurations is evaluated: CUDA's newest, if asked."""
-
-    backend = "cuda"
-
-    def __getattr__(self, name: str) -> Any:
-        return _config if name == "Config" else self
-
-    def __call__(self, *_: object, **__: object) -> Any:
-        return self
-
-    def __getitem__(self, _: object) -> int:
-        return 9
-
-
-def _config(values: Mapping[str, Value], **options: Any) -> dict[str, Value]:
-    """`triton.Config` as a plain mapping."""
-    return {**values, **{name: value for name, value in options.items() if name in TRITON_OPTIONS and value}}
-
-
-def _configs(path: Path, function: ast.FunctionDef) -> list[dict[str, Value]]:
-    """The configurations of `@triton.autotune`; none where they cannot be evaluated by themselves."""
+def _listed_configs(function: ast.FunctionDef) -> ast.expr | None:
+    """The list of `@triton.autotune`."""
     for one in function.decorator_list:
         if decorator_name(one) == "autotune" and isinstance(one, ast.Call):
             listed = next((item.value for item in one.keywords if item.arg == "configs"), None)
-            listed = listed or (one.args[0] if one.args else None)
-            if listed is not None:
-                return _evaluated(path, listed)
-    return []
-
-
-def _evaluated(path: Path, listed: ast.expr) -> list[dict[str, Value]]:
-    names = {node.id for node in ast.walk(listed) if isinstance(node, ast.Name)}
-    stand_in = _Anything()
-    scope: dict[str, Any] = {"triton": stand_in, "torch": stand_in, "product": product}
-    try:
-        text = device_part(path.read_text(encoding="utf-8"), path, wanted=names - {"triton", "torch"})
-        lines = [line for line in text.splitlines() if not re.match(r"(import|from) (triton|torch)\b", line)]
-        exec("\n".join(lines), scope)
-        found = eval(ast.unparse(listed), scope)
-        return [dict(config) for config in found]
-    except Exception:  # noqa: BLE001 - whatever a user's list needs; then there is no list
-        return []
+            return listed or (one.args[0] if one.args else None)
+    return None

@@ -1,0 +1,257 @@
+"""Read the list of configurations of `@triton.autotune` from its syntax tree: nothing of the file is run.
+
+What such lists are made of is evaluated here: literals, comprehensions, arithmetic, `triton.Config`, and the
+file's own functions of assignments, conditions and a result. Whatever else there is makes the list unread.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice, product
+from operator import is_, is_not
+from pathlib import Path
+from typing import Any
+
+from autotune.core.expression_ops import BINARY, COMPARE, MAX_SIZE, UNARY, list_of
+from autotune.core.frozen import dataclass
+from autotune.core.launch_plan import TRITON_OPTIONS
+from autotune.core.records import Value
+from autotune.core.syntax import parse_module
+from autotune.core.triton_source import device_part
+from autotune.errors import InputError
+
+_COMPARE = {**COMPARE, ast.Is: is_, ast.IsNot: is_not}
+_MAX_STEPS = 20_000
+_MAX_DEPTH = 40  # of functions that call functions
+_PACKAGES = ("triton", "torch")
+Scope = dict[str, Any]
+
+
+class NotRead(ValueError):
+    """A list that cannot be read, with the part of it that has no value here."""
+
+
+class _Anything:
+    """Stands for modules and devices: CUDA's newest, where a list asks."""
+
+
+class _Config(dict[str, Value]):
+    """What `triton.Config` holds."""
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of the file, or a lambda."""
+
+    arguments: ast.arguments
+    body: Sequence[ast.stmt]
+
+
+_ANYTHING = _Anything()
+_NAMES: Scope = {
+    **{one.__name__: one for one in (dict, filter, len, list, max, min, product, range, tuple, zip)},
+    **dict.fromkeys(_PACKAGES, _ANYTHING),
+    "Config": _Config,
+}
+
+
+def read_configs(path: Path, listed: ast.expr) -> list[dict[str, Value]]:
+    """The configurations of a list in a file; raises NotRead."""
+    names = {node.id for node in ast.walk(listed) if isinstance(node, ast.Name)}
+    try:
+        whole = path.read_text(encoding="utf-8")
+        _require_unchanged(parse_module(whole), names)
+        module = parse_module(device_part(whole, path, wanted=names - {*_PACKAGES}))
+        reader = _Reader()
+        reader.run(module.body, reader.scope)
+        found = reader.value(listed, reader.scope)
+        if not (found and isinstance(found, tuple) and all(isinstance(one, _Config) for one in found)):
+            raise NotRead("it is no list of triton.Config")
+        for config in found:
+            for name, one in config.items():
+                if not isinstance(one, int | float | str | None):
+                    raise NotRead(f"the value of {name}")
+        return [dict(one) for one in found]
+    except NotRead:
+        raise
+    except RecursionError:
+        raise NotRead("it is nested too deeply") from None
+    except (InputError, OSError, SyntaxError) as error:
+        raise NotRead(str(error)) from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise NotRead(f"{type(error).__name__}: {error}") from None
+
+
+def _require_unchanged(tree: ast.Module, names: Collection[str]) -> None:
+    """Raise NotRead for a list that the file changes after it is made."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(ast.Name(name), "append" | "extend" | "insert" | "remove") if name in names:
+                raise NotRead(ast.unparse(node))
+
+
+class _Reader:
+    """Evaluates expressions and plain statements, up to a number of steps."""
+
+    def __init__(self) -> None:
+        self.scope: Scope = dict(_NAMES)
+        self._left, self._depth = _MAX_STEPS, 0
+
+    def run(self, body: Sequence[ast.stmt], scope: Scope) -> Any:
+        """Run statements; what they return is a list of one value, or empty."""
+        for statement in body:
+            match statement:
+                case ast.Return(value):
+                    return [None if value is None else self.value(value, scope)]
+                case ast.Assign([ast.Name(name)], value):
+                    scope[name] = self.value(value, scope)
+                case ast.AugAssign(ast.Name(name), operator, value):
+                    scope[name] = BINARY[type(operator)](scope[name], self.value(value, scope))
+                case ast.If(condition, then, otherwise):
+                    if returned := self.run(then if self.value(condition, scope) else otherwise, scope):
+                        return returned
+                case ast.FunctionDef(name, arguments, inside, []):
+                    scope[name] = _Function(arguments, inside)
+                case ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant()) | ast.Pass():
+                    pass
+                case _:
+                    raise NotRead(ast.unparse(statement).partition("\n")[0])
+        return []
+
+    def value(self, node: ast.expr, scope: Scope) -> Any:
+        """The value of an expression."""
+        self._left -= 1
+        if self._left < 0:
+            raise NotRead("it takes too long")
+        match node:
+            case ast.Constant(int() | float() | str() | None as value):
+                return value
+            case ast.Name(name) if name in scope or name in self.scope:
+                return scope.get(name, self.scope.get(name))
+            case ast.Tuple(items) | ast.List(items):
+                return list_of(*self._items(items, scope))
+            case ast.Dict(keys, values):
+                return self._mapping(keys, values, scope)
+            case ast.ListComp(item, loops) | ast.GeneratorExp(item, loops):
+                return list_of(*(self.value(item, inner) for inner in self._scopes(loops, scope)))
+            case ast.BinOp(left, operator, right):
+                return BINARY[type(operator)](self.value(left, scope), self.value(right, scope))
+            case ast.UnaryOp(sign, operand):
+                return UNARY[type(sign)](self.value(operand, scope))
+            case ast.BoolOp(ast.And(), parts):
+                return all(self.value(part, scope) for part in parts)
+            case ast.BoolOp(ast.Or(), parts):
+                return any(self.value(part, scope) for part in parts)
+            case ast.Compare(left, signs, others):
+                values = [self.value(one, scope) for one in (left, *others)]
+                pairs = zip(signs, values, values[1:], strict=False)
+                return all(_COMPARE[type(sign)](one, other) for sign, one, other in pairs)
+            case ast.IfExp(condition, then, otherwise):
+                return self.value(then if self.value(condition, scope) else otherwise, scope)
+            case ast.Lambda(arguments, result):
+                return _Function(arguments, [ast.Return(result)])
+            case ast.Attribute(base, name):
+                return self._attribute(self.value(base, scope), name, node)
+            case ast.Subscript(base, index):
+                held = self.value(base, scope)
+                return 9 if held is _ANYTHING else held[self.value(index, scope)]
+            case ast.Call(function, arguments, named):
+                return self._call(self.value(function, scope), arguments, named, scope)
+        raise NotRead(ast.unparse(node))
+
+    def _items(self, items: Sequence[ast.expr], scope: Scope) -> Iterator[Any]:
+        for item in items:
+            match item:
+                case ast.Starred(inside):
+                    yield from self.value(inside, scope)
+                case _:
+                    yield self.value(item, scope)
+
+    def _mapping(
+        self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr], scope: Scope
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in zip(keys, values, strict=True):
+            given = self.value(value, scope)
+            found |= given if key is None else {self.value(key, scope): given}
+        return found
+
+    def _scopes(self, loops: Sequence[ast.comprehension], scope: Scope) -> Iterator[Scope]:
+        """The names inside of a comprehension, for each of its turns."""
+        if not loops:
+            yield scope
+            return
+        loop, *rest = loops
+        for item in self.value(loop.iter, scope):
+            inner = scope | _bound(loop.target, item)
+            if all(self.value(condition, inner) for condition in loop.ifs):
+                yield from self._scopes(rest, inner)
+
+    def _attribute(self, base: Any, name: str, node: ast.expr) -> Any:
+        match base, name:
+            case _Anything(), "Config":
+                return _Config
+            case _Anything(), "backend":
+                return "cuda"
+            case _Anything(), "hip":
+                return None
+            case _Anything(), _:
+                return _ANYTHING
+            case _Config(), "kwargs":
+                return base
+            case _Config(), _ if name in TRITON_OPTIONS:
+                return base[name]
+        raise NotRead(ast.unparse(node))
+
+    def _call(
+        self, function: Any, arguments: Sequence[ast.expr], named: Sequence[ast.keyword], scope: Scope
+    ) -> Any:
+        if function is _ANYTHING:
+            return _ANYTHING
+        if function is _Config:
+            named = [one for one in named if one.arg in (None, "kwargs", *TRITON_OPTIONS)]
+        given = list(self._items(arguments, scope))
+        keys = [None if one.arg is None else ast.Constant(one.arg) for one in named]
+        options = self._mapping(keys, [one.value for one in named], scope)
+        if function is _Config:
+            return _config(*given, **options)
+        if isinstance(function, _Function):
+            return self._called(function, given, options)
+        if function is filter:
+            keep, items = given
+            return tuple(item for item in items if self._called(keep, [item], {}))
+        found = dict(*given, **options) if function is dict else function(*given)
+        return found if isinstance(found, int | float | str | dict) else list_of(*islice(found, MAX_SIZE + 1))
+
+    def _called(self, function: _Function, given: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """What a function of the file returns."""
+        names = [one.arg for one in function.arguments.args]
+        defaults = function.arguments.defaults
+        scope: Scope = {
+            name: self.value(default, self.scope)
+            for name, default in zip(names[len(names) - len(defaults) :], defaults, strict=True)
+        }
+        scope |= {**dict(zip(names, given, strict=False)), **options}
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise NotRead("it is nested too deeply")
+        returned = self.run(function.body, scope)
+        self._depth -= 1
+        return returned[0] if returned else None
+
+
+def _bound(target: ast.expr, item: Any) -> Scope:
+    match target:
+        case ast.Name(name):
+            return {name: item}
+        case ast.Tuple(parts) | ast.List(parts):
+            pairs = zip(parts, item, strict=True)
+            return {name: value for part, one in pairs for name, value in _bound(part, one).items()}
+    raise NotRead(ast.unparse(target))
+
+
+def _config(kwargs: Mapping[str, Value], *numbers: Value, **options: Value) -> _Config:
+    """`triton.Config` as a mapping of constants and of those options that a space may have."""
+    given = {**dict(zip(TRITON_OPTIONS, numbers, strict=False)), **options}
+    return _Config({**kwargs, **{name: value for name, value in given.items() if value}})
