@@ -17,6 +17,7 @@ from autotune.interop import Recording, read_recordings
 from autotune.serving.device_records import DeviceRecord
 from autotune.space.recorded import unknown_device
 
+_UNKNOWN_TIME = "1970-01-01T00:00:00+00:00"  # older than any: the files state none
 _ORIGIN = "imported, not verified"
 UNKNOWN_DTYPE = "unknown element type"
 
@@ -124,7 +125,7 @@ def _device_record(recording: Recording, sizes: Sizes, dtype: str) -> DeviceReco
 
 def _provenance(recording: Recording) -> Provenance:
     return Provenance(
-        tuned_at="",
+        tuned_at=_UNKNOWN_TIME,
         autotune="",
         host="",
         driver="",

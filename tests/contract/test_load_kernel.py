@@ -141,7 +141,7 @@ def test_sizes_have_the_names_of_the_newest_result(rows, queue):
     """As after a size was renamed in the space: results of the former names stay in the file."""
     stored = json.loads(rows.read_text())
     (newest,) = stored["entries"]
-    older = newest["provenance"] | {"tuned_at": "2020-01-01T00:00:00Z"}
+    older = newest["provenance"] | {"tuned_at": "2020-01-01T00:00:00+00:00"}
     stored["entries"] = [{**newest, "sizes": {"length": 8, "width": 32}, "provenance": older}, newest]
     rows.write_text(json.dumps(stored))
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
