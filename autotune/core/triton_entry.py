@@ -20,6 +20,8 @@ _ALIGNMENT = 16  # bytes of an address, and the multiple of a number, for which 
 def triton_entry(step: LaunchSpec, values: Mapping[str, Any], passed: Mapping[str, Argument]) -> str:
     """What a Triton kernel is compiled for: `add('*fp32:16', 'i32:16', BLOCK=128, num_warps=4)`."""
     kinds = [repr(_type(passed[name])) for name in step.arguments]
+    if unknown := [name for name in step.constants if name not in values]:
+        raise ExpressionError(f"constants: nothing gives {', '.join(unknown)} a value")
     constants = [f"{name}={values[name]!r}" for name in step.constants]
     return f"{step.entry}({', '.join(kinds + constants)})"
 

@@ -16,7 +16,6 @@ from autotune.errors import InputError
 from autotune.runtime.call_signature import CallSignature
 from autotune.runtime.prepared import CallPlan, Hidden, View
 from autotune.serving.best import Best
-from autotune.serving.cache_schema import damaged
 
 
 class CallArguments(NamedTuple):
@@ -100,9 +99,6 @@ class CallPlanner:
         """The arguments that launches pass, each once."""
         if not self.launches:
             raise InputError(f"{self._kernel}: its launch plan has no launch for these sizes")
-        for step in self.launches:
-            if unknown := sorted(set(step.arguments) - self.arguments.keys()):
-                raise damaged(f"results of {self._kernel}", f"the launch of {step.entry} takes {unknown[0]}")
         names = dict.fromkeys(name for step in self.launches for name in step.arguments)
         return [self.arguments[name] for name in names]
 

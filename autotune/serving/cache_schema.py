@@ -137,8 +137,25 @@ def _record(data: Any, place: str) -> KernelRecord:
             sizes = "".join(f" {name}={size}" for name, size in entry.sizes.items())
             raise Damaged(f"entries[{number}]", "a problem of its own", entry.dtype + sizes)
         seen.add(entry.problem)
+    _require_declared(record)
     ordered: KernelRecord = _in_order(record, names)
     return ordered
+
+
+def _require_declared(record: KernelRecord) -> None:
+    """Raise Damaged for an argument that a part of the record names and the record does not declare."""
+    declared = {argument.name for argument in record.arguments}
+    named: dict[str, tuple[str, ...]] = {}
+    for number, argument in enumerate(record.arguments):
+        named[f"arguments[{number}].of"] = (argument.of,) if argument.of else ()
+    for number, step in enumerate(record.launch):
+        named |= {f"launch[{number}].arguments": step.arguments, f"launch[{number}].swap": step.swap}
+    if record.call:
+        given, copies = record.call, record.call.copies
+        named["call"] = (*given.inputs, *given.returns, *copies, *copies.values(), *given.kept)
+    for place, names in named.items():
+        if not declared.issuperset(names):
+            raise Damaged(place, f"names of the arguments {', '.join(sorted(declared))}", ", ".join(names))
 
 
 def _in_order(value: Any, names: list[str]) -> Any:

@@ -421,7 +421,7 @@ def test_every_field_of_the_records_is_in_the_file():
     whole = replace(
         record(replace(entry(64), **later)), compiler="nvcc", source="../axpy.cu", variants=(table,)
     )
-    whole = replace(whole, call=CallSpec(("x",), ("out",), {"w": "x"}, {"ticket": 0}))
+    whole = replace(whole, call=CallSpec(("x",), ("out",), {"part": "x"}, {"part": 0}))
     data = json.loads(record_text(whole))
     assert parse_record(record_text(whole), "") == whole
     assert data.keys() == {"schema", *(item.name for item in fields(KernelRecord))}
@@ -468,3 +468,33 @@ def test_what_is_no_file_and_may_never_end_is_refused(tmp_path):
     for name in ("pipe", "zero"):
         with pytest.raises(CacheError, match=f"{name}.json: cannot be read: not a file"):
             cache.read_record(f"{tmp_path}/{name}.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda data: data["launch"][0]["arguments"].append("y"), r"launch\[0\]\.arguments"),
+        (lambda data: data["launch"][1].update(swap=["part", "y"]), r"launch\[1\]\.swap"),
+        (lambda data: data["arguments"][0].update(of="y"), r"arguments\[0\]\.of"),
+        (lambda data: data.update(call={"inputs": ["x"], "returns": ["y"]}), "call"),
+        (lambda data: data.update(call={"inputs": [], "returns": [], "copies": {"x": "y"}}), "call"),
+        (lambda data: data.update(call={"inputs": [], "returns": [], "kept": {"y": 1}}), "call"),
+    ],
+)
+def test_a_record_names_only_arguments_that_it_declares(tmp_path, change, place):
+    path = cache.store(tmp_path, DEVICE, record(entry(64)))
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    with pytest.raises(
+        CacheError, match=f"damaged: {place}: expected names of the arguments n, out, part, x"
+    ):
+        cache.read_record(str(path))
+
+
+def test_a_constant_of_triton_that_nothing_gives_is_an_error_in_words(tmp_path):
+    step = replace(record().launch[0], constants=("BLOCK", "ptx_options"))
+    cache.store(tmp_path, DEVICE, replace(record(entry(64)), launch=(step,)))
+    best = best_config("reduce", DEVICE, n=64, cache=tmp_path)
+    with pytest.raises(InputError, match=r"launch\[0\]: constants: nothing gives ptx_options a value"):
+        best.launch(n=64)
