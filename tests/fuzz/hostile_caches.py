@@ -48,7 +48,8 @@ OPTIONS = (
 )
 VALUES = ("True", "'setup.py'", "'evil.out'", "'..:evil'", "32", "'true'", "'-o'", "'a,b'", "BLOCK", "'x.y'")
 COMMANDS = (
-    *(("list",), ("list", "--json"), ("best", "reduce", "--size", "n=64"), ("best", "reduce", "--json")),
+    *(("list",), ("list", "--json"), ("best", "reduce", "--json", "--device", "example-gpu-100")),
+    ("best", "reduce", "--size", "n=64", "--device", "example-gpu-100"),
     *(("best", "reduce", "--size", "n=65", "--device", "h200"), ("compare", "reduce")),
     *(("merge", "cache", "--into", "merged"), ("merge", "cache", "theirs", "--into", "merged", "--json")),
     *(("merge", "theirs", "--into", "cache"), ("show", "j.jsonl", "--csv", "t.csv")),
@@ -63,7 +64,7 @@ WITH_PROCESSES = (
     *(("search", "double.yaml", "--budget", "2", *FAKE), ("check", "double.yaml", *FAKE)),
     *(("run", "double.yaml", *FAKE), ("ladder", "double.yaml", *FAKE), ("space", "double.yaml", *FAKE)),
     *(("diagnose", "double.yaml", *FAKE), ("versus", "double.yaml", *FAKE), ("replay", "j.jsonl")),
-    *(("doctor",), ("devices",), ("best", "double", *FAKE), ("compare", "double")),
+    *(("doctor",), ("devices",), ("best", "double", *FAKE), ("best", "reduce"), ("compare", "double")),
 )
 WRITTEN = {
     *("cache", "theirs", "merged", "runs", "r.html", "reduce.h", "t.csv", "tuned", "p.svg"),
