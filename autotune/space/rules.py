@@ -70,7 +70,8 @@ class Rules:
         allowed = count_rows(self._spec.parameters, self._required())
         if allowed != 0:
             count = "configurations" if allowed is None else f"{allowed:,}"
-            limits = " and ".join(rule.expression.text for rule in self._limits)
+            alone = [rule for rule in self._limits if rule.share(LIMITS) == 0]
+            limits = " and ".join(rule.expression.text for rule in alone or self._limits)
             return self._first_line, (
                 f"{count} satisfy the constraints, but none of them {limits}, a limit of the device; make "
                 "`block` or `shared_bytes` in `launch` smaller, or add smaller values to `parameters`"
