@@ -16,6 +16,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
@@ -178,7 +179,8 @@ def _store(root: Path, kernel: str, recorded: Recorded, bests: list[Config]) -> 
     ranked = sorted(recorded.times_ms.items(), key=itemgetter(1))
     rows = [row for place, row in enumerate(ranked) if place <= MAX_MEASURED or row[0] in bests]
     (config, time_ms), *measured = rows
-    provenance = Provenance("", "", "", "", "", "", "", "recorded", 0, len(ranked), len(ranked), "recorded")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    provenance = Provenance(now, "", "", "", "", "", "", "recorded", 0, len(ranked), len(ranked), "recorded")
     entry = Entry(
         PROBLEM, "float32", config, time_ms, (time_ms, time_ms), None, (), provenance, tuple(measured)
     )

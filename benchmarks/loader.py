@@ -25,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune.core.records import (
+    ArgumentSpec,
     Config,
     DeviceInfo,
     Entry,
@@ -134,7 +135,12 @@ def record(kernel: str, gpu: int) -> KernelRecord:
             LaunchSpec("last", ("1",), ("BLOCK_SIZE",), ("partial", "out"), when='FINISH == "second"'),
         ),
         compiler_options={},
-        arguments=(),
+        arguments=(
+            ArgumentSpec("x", "float32", "in", ("n",)),
+            ArgumentSpec("partial", "float32", "scratch", ("BLOCKS",)),
+            ArgumentSpec("out", "float32", "out", ("1",)),
+            ArgumentSpec("n", "int32", "scalar", value="n"),
+        ),
         default=default,
         entries=tuple(entries),
     )
