@@ -17,10 +17,10 @@ from tempfile import TemporaryDirectory
 import pyopencl as cl
 
 from autotune.errors import Forked
+from autotune.hardware.identify import INTEL_PLATFORM
 
 PACKAGE = "intel-opencl-rt"
-_LIBRARY = "libintelocl.so"  # the wheel's other driver emulates an FPGA
-_PLATFORM = "Intel(R) OpenCL"
+_LIBRARY = "libintelocl.so"
 _HOME = "PYOPENCL_HOME"
 
 
@@ -57,7 +57,7 @@ def _opened_in() -> int:
 
 def is_intel_cpu(device: cl.Device) -> bool:
     """Whether Intel's runtime for CPUs drives a device."""
-    return bool(device.type & cl.device_type.CPU) and device.platform.name == _PLATFORM
+    return bool(device.type & cl.device_type.CPU) and device.platform.name == INTEL_PLATFORM
 
 
 def runtime_fault() -> str:
