@@ -258,13 +258,14 @@ def plain(text: str, path: Path) -> str:
 
 
 def with_any_cpu(text: str) -> str:
-    """The same text on every machine: where devices are listed, this one's CPU has no name of its own."""
+    """The same text on every machine: where devices are listed, those of OpenCL are one, without a name."""
     start, listing, listed = text.partition("expected one of: ")
     names = listed.split(", ")
     own = {info.name for address, info in find_devices() if address.backend == "opencl"}
     if own.isdisjoint(names):
         return text
-    return start + listing + ", ".join(sorted("CPU" if name in own else name for name in names))
+    known = dict.fromkeys(own, "CPU") | {name: "opencl:0" for name in names if name.startswith("opencl:")}
+    return start + listing + ", ".join(sorted({known.get(name, name) for name in names}))
 
 
 def said(case: str, path: Path) -> str:
