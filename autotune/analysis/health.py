@@ -14,7 +14,7 @@ from autotune.compilers.base import cuda_compiler
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.records import DeviceInfo
 from autotune.core.text import count_text
-from autotune.devices import BACKENDS, CPU_ADVICE, Address, backend
+from autotune.devices import BACKENDS, CPU_ADVICE, INTEL_PACKAGES, Address, backend
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import AutotuneError, MissingExtra, WriteError
 from autotune.evaluation.sanitizer import find_sanitizer
@@ -75,7 +75,7 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
             yield HealthFinding(name, State.WARNING, "not available", str(error))
             continue
         if name == "opencl" and (fault := _runtime_fault()):
-            advice = "install it again, with what it needs: pip install intel-opencl-rt intel-cmplr-lib-rt"
+            advice = f"install it again, with what it needs: pip install {INTEL_PACKAGES}"
             yield HealthFinding(name, State.WARNING, f"Intel's runtime cannot be loaded: {fault}", advice)
         own = [(address, device) for address, device in devices if address.backend == name]
         for address, device in own:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import platform
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import find_spec
@@ -46,11 +46,13 @@ class Address:
         return f"{self.backend}:{self.index}"
 
 
+INTEL_PACKAGES = "intel-opencl-rt intel-cmplr-lib-rt"  # of pip
+_MACHINE = os.uname().machine
 # How to get the CPU as a device: there is no wheel of a runtime for other processors
 CPU_ADVICE = (
-    "install Intel's runtime for CPUs: pip install intel-opencl-rt intel-cmplr-lib-rt"
-    if platform.machine() == "x86_64"
-    else f"install PoCL, in Debian the package pocl-opencl-icd: pip has no runtime for {platform.machine()}"
+    f"install Intel's runtime for CPUs: pip install {INTEL_PACKAGES}"
+    if _MACHINE == "x86_64"
+    else f"install PoCL, in Debian the package pocl-opencl-icd: pip has no runtime for {_MACHINE}"
 )
 
 BACKENDS = {

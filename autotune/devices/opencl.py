@@ -256,13 +256,14 @@ def _content_sha256(data: bytes) -> str:
 
     Intel's binaries also hold the number of the program among those of the process, so they always differ.
     """
-    parts: list[object] = [data]
+    content = data
     with suppress(ValueError, KeyError):
         outer = {section.name: section.content for section in read_sections(data)}
         inner = read_sections(outer[_MACHINE_CODE])
-        parts = [outer[_KERNELS], *(symbol for symbol in read_symbols(inner) if not symbol.is_file)]
-        parts += [(part.name, part.content) for part in inner if part.name not in (".symtab", ".strtab")]
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+        symbols = [symbol for symbol in read_symbols(inner) if not symbol.is_file]
+        code = [(part.name, part.content) for part in inner if part.name not in (".symtab", ".strtab")]
+        content = repr((outer[_KERNELS], symbols, code)).encode()
+    return hashlib.sha256(content).hexdigest()
 
 
 def kernels_by_name(program: cl.Program) -> dict[str, cl.Kernel]:

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import pyopencl as cl
 
 from autotune.errors import Forked
-from autotune.hardware.identify import INTEL_PLATFORM
+from autotune.hardware.identify import is_intel_cpu
 
 PACKAGE = "intel-opencl-rt"
 _LIBRARY = "libintelocl.so"
@@ -53,11 +53,6 @@ def require_no_fork() -> None:
 def _opened_in() -> int:
     """The process that used OpenCL first."""
     return os.getpid()
-
-
-def is_intel_cpu(device: cl.Device) -> bool:
-    """Whether Intel's runtime for CPUs drives a device."""
-    return bool(device.type & cl.device_type.CPU) and device.platform.name == INTEL_PLATFORM
 
 
 def runtime_fault() -> str:

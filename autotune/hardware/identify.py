@@ -17,7 +17,7 @@ from autotune.hardware.names import slug
 
 _OPENCL_CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
 _MAX_GROUP = 1024  # as on GPUs; CPUs allow more, but run the threads of a block one after the other
-INTEL_PLATFORM = "Intel(R) OpenCL"  # the platform of Intel's runtime, which also drives other makers' CPUs
+_INTEL_PLATFORM = "Intel(R) OpenCL"  # the platform of Intel's runtime, which also drives other makers' CPUs
 _WARPS = {"cl_khr_subgroup_shuffle_relative", "cl_intel_required_subgroup_size"}  # what portable.h needs
 _WARP_SIZE = 32  # of portable.h, wherever there are warps
 
@@ -87,7 +87,7 @@ def opencl_device(device: Any) -> DeviceInfo:
     name = _readable_name(device.name)
     has_shuffle = set(device.extensions.split()) >= _WARPS
     warp = 1 if is_cpu else getattr(device, "warp_size_nv", _WARP_SIZE)
-    is_intel = is_cpu and device.platform.name == INTEL_PLATFORM
+    is_intel = is_intel_cpu(device)
     # a folder for each driver of a device: CUDA and OpenCL of a GPU, PoCL and Intel's runtime of a CPU
     folder = slug(f"cpu {name}" if is_cpu else f"{name} opencl") + (INTEL_SLUG if is_intel else "")
     runtime = device.platform.version.strip()
@@ -110,6 +110,11 @@ def opencl_device(device: Any) -> DeviceInfo:
         driver=device.driver_version.strip(),
         runtime=f"Intel {runtime}" if is_intel else runtime,  # whose version names no maker
     )
+
+
+def is_intel_cpu(device: Any) -> bool:
+    """Whether Intel's runtime for CPUs drives a pyopencl.Device."""
+    return bool(device.type & _OPENCL_CPU) and device.platform.name == _INTEL_PLATFORM
 
 
 def _host_memory_bytes() -> int:
