@@ -47,10 +47,11 @@ def read_kernel(path: Path, function: ast.FunctionDef, parameters: Sequence[Trit
     """Read a kernel of a file."""
     listed = _listed_configs(function)
     configs, unread = [], ""
-    try:
-        configs = [] if listed is None else read_configs(path, listed)
-    except NotRead as error:
-        unread = f"{path.name}:{listed.lineno if listed else 1}: {error}"
+    if listed is not None:
+        try:
+            configs = read_configs(path, listed)
+        except NotRead as error:
+            unread = f"{path.name}:{listed.lineno}: {error}"
     return TritonKernel(
         entry=function.name,
         parameters=parameters,

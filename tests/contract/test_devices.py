@@ -1,5 +1,7 @@
 """The contract of devices, held by every backend, and how a device is chosen."""
 
+import hashlib
+
 import pytest
 
 from autotune.core.records import Launch
@@ -66,6 +68,11 @@ class TestDevices(DeviceContract):
 
     def test_it_says_which_backend_it_is_of(self, name, device):
         assert device.info.backend == name
+
+    def test_the_hash_of_a_binary_is_of_all_its_data(self, device, binary):
+        if device.info.runtime.startswith("Intel "):
+            pytest.skip("the same program gives other bytes each time: see test_opencl_binaries.py")
+        assert binary.sha256 == hashlib.sha256(binary.data).hexdigest()
 
 
 def test_devices_are_found_by_address_backend_name_and_slug():
