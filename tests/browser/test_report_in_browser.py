@@ -37,6 +37,12 @@ def trials(rates):
             yield Trial(config, key, Status.OK, measurement=Measurement((time_ms,) * 6, Rule.STEADY), **cost)
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """A folder without journals: a search of `reduce` in the current one would be shown, too."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """The report of two devices."""

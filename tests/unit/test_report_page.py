@@ -51,6 +51,12 @@ def headline(search):
     return {item["title"]: item for item in search["headline"]}
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """A folder without journals: a search of `reduce` in the current one would be shown, too."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def no_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
