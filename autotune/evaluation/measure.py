@@ -16,7 +16,8 @@ from autotune.evaluation.guarded_buffer import GuardedBuffer
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 
 LAUNCH_MS = 0.02  # overhead of a first run on a GPU
-SETTLING_MS = 10.0  # until a CPU's threads and caches settle; the overhead of a first run is a tenth
+FIRST_RUN_MS = 1.0  # the same on a CPU
+SETTLING_MS = 5.0  # until a CPU's threads and caches settle
 MAX_WARMUPS = 100
 MAX_BATCH_MS = 20.0  # no batch beyond this: such a sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
@@ -119,7 +120,7 @@ class Stopwatch:
     @property
     def first_run_ms(self) -> float:
         """Overhead of a first run in ms."""
-        return LAUNCH_MS if self.on_gpu else SETTLING_MS / 10
+        return LAUNCH_MS if self.on_gpu else FIRST_RUN_MS
 
     def warm_up(self, count: int, expected_ms: float = math.inf) -> tuple[float, ...]:
         """Take at least `count` samples that do not count, on a CPU until it settles; returns them in ms.

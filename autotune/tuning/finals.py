@@ -25,7 +25,7 @@ from autotune.tuning.turns import Finalist, Series, Turns, compiled, is_precise,
 FRESH_INPUTS = "fresh inputs"
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
-MAX_EXTRA_S = 3.0
+MAX_EXTRA_S = 2.0
 
 
 @dataclass(frozen=True)

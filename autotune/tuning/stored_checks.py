@@ -89,9 +89,10 @@ class StoredChecks:
     def check(
         self, context: TuningContext, configs: Iterable[Config], until_s: float = math.inf
     ) -> dict[Config, Failure]:
-        """Run configurations on other data, often, with other schedules and under sanitizers.
+        """Run configurations on other data, often, with other schedules, and beside that under sanitizers.
 
-        Each check may take an equal share of the time that is left. What has begun is ended.
+        Sanitizers may take all the time that is left, because they run in processes of their own; each other
+        check may take an equal share of it. What has begun is ended.
 
         Args:
             context: The open run.
@@ -105,16 +106,26 @@ class StoredChecks:
         failures: dict[Config, Failure] = {}
         passed = dict.fromkeys(instances, Gaps())
         missed: dict[str, None] = {}
-        checks: list[_Check] = [often, with_other_schedules, on_other_data, under_sanitizers]
-        for number, check in enumerate(checks):
-            now_s = time.perf_counter()
-            deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
-            for config, found in check(context, {one: instances[one] for one in passed}, deadline).items():
-                if isinstance(found, Failure):
-                    failures[config] = found
+
+        def take(found: Mapping[Config, Failure | Unchecked]) -> None:
+            for config, one in found.items():
+                if config not in passed:  # it failed another check meanwhile
+                    continue
+                if isinstance(one, Failure):
+                    failures[config] = one
                     del passed[config]
                 else:
-                    passed[config] = Gaps(found.reason)
+                    passed[config] = Gaps(one.reason)
+
+        checks: list[_Check] = [often, with_other_schedules, on_other_data]
+        with ThreadPoolExecutor(1) as thread:
+            by_sanitizers = thread.submit(under_sanitizers, context, instances, Deadline(until_s, missed))
+            for number, check in enumerate(checks):
+                now_s = time.perf_counter()
+                deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
+                take(check(context, {one: instances[one] for one in passed}, deadline))
+            context.observer.stage(Stage("last round: under sanitizers"))
+            take(by_sanitizers.result())
         passed = {config: replace(gaps, late=tuple(missed)) for config, gaps in passed.items()}
         for gap, count in Counter(filter(None, map(str, passed.values()))).items():
             context.observer.warn(f"{gap} ({count_text(count, 'configuration')})")
@@ -264,7 +275,6 @@ def under_sanitizers(
     context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure | Unchecked]:
     """What sanitizers find, on the CPU and on the device at the same time."""
-    context.observer.stage(Stage("last round: under sanitizers"))
     with ThreadPoolExecutor(1) as thread:
         found_on_host = thread.submit(on_host, context, instances, deadline)
         found = sanitized(context, instances, deadline)
