@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Budget
 from autotune.errors import AutotuneError
+from autotune.searchers.base import evaluate
 from autotune.tuning.context import FULL_POLICY, open_context
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
@@ -40,7 +41,7 @@ def timed(backend: str, parsed: argparse.Namespace) -> list[tuple[str, float | N
             budget=Budget(trials=len(configs)), journal=Path(folder) / "journal.jsonl", binary_cache=False
         )
         with open_context(task, options, progress, FULL_POLICY) as context:
-            return [(str(trial.config), trial.time_ms) for trial in context.evaluator(configs)]
+            return [(str(trial.config), trial.time_ms) for trial in evaluate(context.evaluator, configs)]
 
 
 def in_fresh_process(backend: str) -> dict[str, float | None]:

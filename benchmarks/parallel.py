@@ -110,6 +110,7 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
     from autotune.core.trials import Budget
     from autotune.errors import BudgetSpent
     from autotune.searchers import make_searcher
+    from autotune.searchers.base import evaluate
     from autotune.tuning.context import FULL_POLICY, open_context
     from autotune.tuning.observer import Unobserved
     from autotune.tuning.options import Options
@@ -135,13 +136,13 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
         task = bind_target(Target(Path("wait.yaml")), found=(cluster.address, cluster.info))
         options = Options(budget=Budget(trials=warm + parsed.trials), binary_cache=False)
         with open_context(task, options, quarters, FULL_POLICY, cluster=cluster) as context:
-            context.evaluator(list(task.space)[:warm])  # every device process has started
+            evaluate(context.evaluator, list(task.space)[:warm])  # every device process has started
             began, theirs_s = time.perf_counter(), _cpu_s(others)
             with suppress(BudgetSpent):
                 make_searcher(parsed.engine).search(task.space, context.evaluator, seed=0)
             seconds = time.perf_counter() - began
             theirs_s = [after - before for after, before in zip(_cpu_s(others), theirs_s, strict=True)]
-            trials = list(context.evaluator.trials.values())[warm:]
+            trials = list(context.ledger.trials.values())[warm:]
     tell(parsed, trials, seconds, quarters.notes, theirs_s)
 
 

@@ -171,13 +171,13 @@ def search_own(
     best = served(task.spec.kernel, task.device, **problem.sizes)
     with open_context(task, options, progress, POLICY, processes) as context:
         explore(context, SurrogateSearch(), options, "", None)
-        best_few = [trial.config for trial in finalists(context.evaluator.trials.values())]
+        best_few = [trial.config for trial in finalists(context.ledger.trials.values())]
         context.evaluator.admit(best.config, charged=False)
         # nothing is kept, so races are not looked for
-        checks = StoredChecks(dict.fromkeys(context.evaluator.trials, Gaps()))
+        checks = StoredChecks(dict.fromkeys(context.ledger.trials, Gaps()))
         root = folder / "own"
         needed = tuple(dict.fromkeys([*best_few, best.config]))
-        seconds = context.evaluator.spent_s
+        seconds = context.ledger.spent_s
         limits = unlimited(seconds)
         searched = Searched(root, "own", options.seed, seconds, cpu_times(), limits, needed=needed)
         conclude(context, searched, checks)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from autotune.analysis.replay import Recorded, ReplayEvaluator, load
+from autotune.analysis.replay import Recorded, ReplayTrials, load
 from autotune.core.records import Config
 from autotune.core.trials import Trial
 from autotune.errors import BudgetSpent
@@ -45,7 +45,7 @@ STRATEGIES = (
 
 @dataclass
 class Speculation:
-    """An evaluator of recorded results that counts what guessing would have gained."""
+    """Recorded results that count what guessing would have gained."""
 
     recorded: Recorded
     budget: int
@@ -55,22 +55,28 @@ class Speculation:
     compiled: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.evaluator = ReplayEvaluator(self.recorded, self.budget)
+        self.trials = ReplayTrials(self.recorded, self.budget)
         self.best: Trial | None = None
 
-    def __call__(self, configs: Sequence[Config]) -> list[Trial]:
-        """Count, then answer."""
+    parallel = 1
+
+    def submit(self, configs: Sequence[Config]) -> None:
+        """Count, then begin."""
         found = {self.recorded.space.index(config) for config in configs} - {None}
-        new = [row for row in found if row is not None and row not in self.evaluator.rows]
+        new = [row for row in found if row is not None and row not in self.trials.rows]
         if len(new) == 1 and self.best is not None:
             self.alone += 1
             self.compiled |= self.guess(self.best.config)
             self.hits += new[0] in self.compiled
-        trials = self.evaluator(configs)
-        for trial in trials:
+        self.trials.submit(configs)
+
+    def collect(self) -> list[Trial]:
+        """The next trial."""
+        found = self.trials.collect()
+        for trial in found:
             if trial.time_ms is not None and (self.best is None or trial.time_ms < (self.best.time_ms or 0)):
                 self.best = trial
-        return trials
+        return found
 
     def guess(self, best: Config) -> set[int]:
         """The nearest neighbours of the best configuration that are neither tried nor compiled."""
@@ -79,7 +85,7 @@ class Speculation:
             here = parameter.values.index(best[parameter.name])
             for position, value in enumerate(parameter.values):
                 row = space.index({**best, parameter.name: value}) if position != here else None
-                if row is not None and row not in self.evaluator.rows and row not in self.compiled:
+                if row is not None and row not in self.trials.rows and row not in self.compiled:
                     found.append((abs(position - here), row))
         return {row for _, row in sorted(found)[: self.guesses]}
 
@@ -113,15 +119,15 @@ def run(
     recorded: Recorded, engine: str, strategy: str | None, seed: int, options: argparse.Namespace
 ) -> tuple[float, float, float]:
     """One search: alone, hits and wasted."""
-    evaluate = Speculation(recorded, options.budget, options.guesses)
+    found = Speculation(recorded, options.budget, options.guesses)
     with suppress(BudgetSpent):
-        make_searcher(engine, strategy).search(recorded.space, evaluate, seed=seed)
-    tried = evaluate.evaluator.rows
-    wasted = len(evaluate.compiled - tried.keys())
+        make_searcher(engine, strategy).search(recorded.space, found, seed=seed)
+    tried = found.trials.rows
+    wasted = len(found.compiled - tried.keys())
     return (
-        evaluate.alone / max(1, len(tried)),
-        evaluate.hits / max(1, evaluate.alone),
-        wasted / max(1, evaluate.hits),
+        found.alone / max(1, len(tried)),
+        found.hits / max(1, found.alone),
+        wasted / max(1, found.hits),
     )
 
 

@@ -37,6 +37,7 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Status, Trial
 from autotune.errors import CompileError, InputError, SetupError
 from autotune.evaluation.instance import work
+from autotune.searchers.base import evaluate
 from autotune.serving.ceilings import known_ceilings
 from autotune.space.lint import VARIANTS
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
@@ -122,7 +123,7 @@ def diagnose(
     Raises:
         SetupError: The configuration, the reference or the device fails.
     """
-    trial = context.evaluator([config])[0]
+    trial = evaluate(context.evaluator, [config])[0]
     if trial.status is not Status.OK:
         raise SetupError(f"{context.task.spec.path}: {config}: {trial.failure}")
     return _Examination(context, trial).diagnosis(origin, cache, with_transfers)

@@ -7,6 +7,7 @@ from the record. `replay_score` scores the runs.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -107,61 +108,44 @@ def _source_results(recorded: Recorded, evaluations: int) -> SourceResults:
     return SourceResults(device, results, traits_of_name(device))
 
 
-class ReplayEvaluator:
-    """An `evaluate` that answers from recorded results; each configuration costs budget once."""
+class ReplayTrials:
+    """Answers from recorded results; each configuration costs budget once.
 
-    def __init__(self, recorded: Recorded, budget: int) -> None:
+    With several devices, a trial ends as long after its submission as it took when it was recorded.
+    """
+
+    def __init__(self, recorded: Recorded, budget: int, parallel: int = 1) -> None:
+        self.parallel = parallel
         self.rows: dict[int, None] = {}  # in order of evaluation
         self.requests = 0
         self.own_s = 0.0  # wall time of this class, not the searcher's
-        self._recorded = recorded
-        self._budget = budget
-
-    def __call__(self, configs: Sequence[Config]) -> list[Trial]:
-        """One trial per configuration, in order; raises BudgetSpent when the budget is spent."""
-        began = time.perf_counter()
-        try:
-            return self._answer(configs)
-        finally:
-            self.own_s += time.perf_counter() - began
-
-    def _answer(self, configs: Sequence[Config]) -> list[Trial]:
-        self.requests += len(configs)
-        found = [self._recorded.space.index(config) for config in configs]
-        for row in found:
-            if row is None or row in self.rows:
-                continue
-            if len(self.rows) >= self._budget:
-                raise BudgetSpent
-            self.rows[row] = None
-        return [
-            self._recorded.trials[row]
-            if row is not None
-            else Trial(config, "", Status.PRUNED, "not recorded")
-            for config, row in zip(configs, found, strict=True)
-        ]
-
-
-class ParallelReplay(ReplayEvaluator):
-    """A stream of `parallel` devices: a trial ends as long after its submission as it took when recorded."""
-
-    def __init__(self, recorded: Recorded, budget: int, parallel: int) -> None:
-        super().__init__(recorded, budget)
-        self.parallel = parallel
+        self._recorded, self._budget = recorded, budget
+        self._begun: set[int] = set()
         self._now_s = 0.0
         self._under_way: list[tuple[float, int]] = []  # when each row ends, as a heap
-        self._begun: set[int] = set()
+        self._ended: deque[Trial] = deque()  # those that cost nothing
 
     def submit(self, configs: Sequence[Config]) -> None:
         """Begin to evaluate recorded configurations that are new, as far as the budget covers them."""
+        began_s = time.perf_counter()
         self.requests += len(configs)
-        for row in map(self._recorded.space.index, configs):
-            if row is not None and row not in self._begun and len(self._begun) < self._budget:
+        for config in configs:
+            row = self._recorded.space.index(config)
+            if row is None:
+                self._ended.append(Trial(config, "", Status.PRUNED, "not recorded"))
+            elif row in self.rows:
+                self._ended.append(self._recorded.trials[row])
+            elif row not in self._begun and len(self._begun) < self._budget:
+                # one device runs them one after the other: their number stands for the time
+                ends_s = len(self._begun) if self.parallel == 1 else self._now_s + self._recorded.costs_s[row]
                 self._begun.add(row)
-                heappush(self._under_way, (self._now_s + self._recorded.costs_s[row], row))
+                heappush(self._under_way, (ends_s, row))
+        self.own_s += time.perf_counter() - began_s
 
     def collect(self) -> list[Trial]:
         """The trial that ends next; raises BudgetSpent after the last one."""
+        if self._ended:
+            return [self._ended.popleft()]
         if not self._under_way:
             raise BudgetSpent
         self._now_s, row = heappop(self._under_way)
@@ -179,11 +163,9 @@ def replay(recorded: Recorded, searcher: Searcher, *, budget: int, seed: int, pa
         seed: That of the search.
         parallel: How many evaluations are under way at the same time.
     """
-    evaluate = ReplayEvaluator(recorded, budget)
-    if parallel > 1:
-        evaluate = ParallelReplay(recorded, budget, parallel)
+    trials = ReplayTrials(recorded, budget, parallel)
     began = time.perf_counter()
     with suppress(BudgetSpent):
-        searcher.search(recorded.space, evaluate, seed=seed)
-    thinking_s = time.perf_counter() - began - evaluate.own_s
-    return Run(seed, tuple(evaluate.rows), evaluate.requests, thinking_s)
+        searcher.search(recorded.space, trials, seed=seed)
+    thinking_s = time.perf_counter() - began - trials.own_s
+    return Run(seed, tuple(trials.rows), trials.requests, thinking_s)

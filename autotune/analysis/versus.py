@@ -18,6 +18,7 @@ from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
 from autotune.evaluation.baselines import ALL_CORES, NUMPY, Baselines, BaselineTime, baseline_times
 from autotune.evaluation.work_item import ProblemInstance
 from autotune.processes.child import Child
+from autotune.searchers.base import evaluate
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
 from autotune.tuning.journal_file import default_journal, journal_file
 from autotune.tuning.observer import Observer
@@ -119,7 +120,7 @@ def versus(
     pinned_ms = pageable_ms = None
     with _open(task, options, observer) as context:
         observer.started(task, len(ways), context.journal)
-        trials = context.evaluator([way.config for way in ways])
+        trials = evaluate(context.evaluator, [way.config for way in ways])
         problem = context.maker.make(task.spec.default).problem
         if task.device.kind == "gpu":
             pinned_ms = call_transfer_ms(context, problem, pinned=True)
@@ -250,4 +251,4 @@ def _landmarks_on_host(task: TuningTask, options: Options, observer: Observer) -
 
 
 def _timed(context: TuningContext, configs: Sequence[Config]) -> list[Trial]:
-    return [trial for trial in context.evaluator(configs) if trial.time_ms is not None]
+    return [trial for trial in evaluate(context.evaluator, configs) if trial.time_ms is not None]

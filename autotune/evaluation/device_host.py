@@ -27,7 +27,7 @@ from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.travelling_files import TravellingFiles
-from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
+from autotune.evaluation.work_item import Evaluated, Outcome, ProblemInstance, WorkItem
 from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.scratch_folder import scratch_folder
@@ -61,15 +61,6 @@ class HostSetting:
     def name(self) -> str:
         """The name of the plugin, and of the resource that a worker with a device has."""
         return f"autotune-{self.search}"
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """The outcome of a work item, the device that ran it, and how long that took."""
-
-    outcome: Outcome
-    device: str
-    cost_s: float
 
 
 class DeviceGone(SetupError):

@@ -1,228 +1,283 @@
-"""Turns configurations into trials: has them compiled, verified, timed and journaled; keeps the budget.
+"""Turns configurations into trials: has them compiled, verified, timed and journaled.
 
-A searcher passes configurations and receives trials. Only this module spends the budget.
+A searcher submits configurations and collects trials. Compilers work ahead of the devices: for one device
+configurations run in the order of submission, several take whatever is compiled.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
+from time import perf_counter
+from typing import Any
 
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
-from autotune.core.trials import Binary, Budget, Failure, Objective, Status, Trial
-from autotune.errors import BudgetSpent
-from autotune.evaluation.compile_ahead import CompileAhead, Compiling, Known, Ready
-from autotune.evaluation.compiler_pool import CompilerPool
+from autotune.core.trials import Binary, Failure, Objective, Status, Trial
+from autotune.errors import Blame, BudgetSpent, ExpressionError
+from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.evaluation.journal import Journal
-from autotune.evaluation.scoring import Scoring
-from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, Outcome, WorkItem
+from autotune.evaluation.ledger import Ledger, RunKey
+from autotune.evaluation.one_device import Devices
+from autotune.evaluation.work_item import Evaluated, MeasurementPolicy, Outcome, WorkItem
 from autotune.evaluation.worker import DeviceWorker
 from autotune.space.functions import function_name
 
 MIN_TIMEOUT_S = 10.0
 COMPILE_AHEAD = 4  # configurations per compiler process
-NO_ENERGY = "the device has no energy counter; search for time instead"
 BY_MACHINE = "the machine may be the cause: the next search tries again"
 TIMEOUT_FACTOR = 20  # a trial may take this many times as long as the default's
-
-RunKey = tuple[str, str]
-OnTrial = Callable[[Trial], None]
-_RUNNING = Stage("verifying and timing")
+LOST = Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", Blame.MACHINE))
+_PATIENCE_S = 5.0  # without an event, before devices are looked for
 _CHOOSING = Stage("choosing what to try next")
 
 
-@dataclass(frozen=True)
-class Running:
-    """A configuration that is verified and timed."""
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """A configuration on its way to a device.
 
-    ready: Compiling
+    Attributes:
+        compilation: Its binary or failure; done at once where the trial is known.
+        instance: None where there is none, which is why it failed.
+        known: The trial, if it needs no run.
+        is_journaled: Whether that was read from the journal.
+    """
+
+    compilation: Future[Compilation]
+    instance: KernelInstance | None
+    known: Trial | None = None
+    is_journaled: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Running:
+    """A configuration that a device verifies and times."""
+
+    begun: Begun
     instance: KernelInstance
     binary: Binary
+    item: WorkItem
 
     @property
     def key(self) -> RunKey:
         """Configurations with the same key run the same binary with the same launches and arguments."""
-        return _run_key(self.instance, _short(self.binary))
+        return _short(self.binary), self.instance.runs
 
 
 class Evaluator:
-    """The function that a searcher receives: `evaluate(configs) -> trials`."""
+    """What a searcher submits configurations to and collects trials from."""
 
     def __init__(
         self,
         maker: InstanceMaker,
         pool: CompilerPool,
+        devices: Devices,
         worker: DeviceWorker,
-        journal: Journal,
-        budget: Budget,
+        ledger: Ledger,
         *,
         policy: MeasurementPolicy,
+        objective: Objective,
         timeout_s: float,
-        on_trial: OnTrial,
         on_stage: OnStage = unobserved,
-        scoring: Scoring | None = None,
     ) -> None:
-        self._maker = maker
-        self._worker = worker
-        self._journal = journal
-        self._budget = budget
-        self._policy = policy
-        self._timeout_s = timeout_s
-        self._on_trial, self._on_stage = on_trial, on_stage
-        self._scoring = scoring or Scoring(maker.space, Objective.TIME)
-        # few under a time limit, which many would overrun
-        count = pool.workers * (1 if budget.seconds is not None else COMPILE_AHEAD)
-        self.compile_ahead = CompileAhead(maker, pool, journal, self._scoring, count, on_stage)
-        self._binaries: dict[RunKey, Trial] = {}
-        self._charged = 0
-        self._started = self._lap_began = time.perf_counter()
-        self._pending: Running | None = None  # what runs on the device
-        self._resumed_s = 0.0
-        self.trials: dict[Config, Trial] = {}
-        self.best: Trial | None = None
-        self._incumbent: Incumbent | None = None
-        self._batch = journal.batch  # runs per sample
-        self._finished: list[tuple[Trial, Trial | None]] = []  # not reported yet; its row, if it has none yet
-        self.resumed = 0
-        self.beside_budget = 0  # trials that cost no budget
-        self.time_was_over = False  # before the configurations or the other limit were used up
+        """Begin nothing yet.
 
-    @property
-    def devices(self) -> int:
-        """How many devices measure at the same time."""
-        return 1
-
-    @property
-    def spent_s(self) -> float:
-        """Wall time of this search, including the time that its resumed trials took."""
-        return time.perf_counter() - self._started + self._resumed_s
-
-    def __call__(self, configs: Sequence[Config]) -> list[Trial]:
-        """Return one trial per configuration, in order; raise BudgetSpent when the budget is used up."""
-        fresh, pruned = self._new(configs)
-        affordable = self._charge(fresh)
-        self._evaluate(affordable, self._budget.seconds)
-        if len(affordable) < len(fresh):
-            raise BudgetSpent
-        return [self.trials.get(config) or pruned[config] for config in configs]
-
-    @property
-    def may_begin_early(self) -> bool:
-        """Whether compilers may work while the device times something: not if they share its cores."""
-        return not self.compile_ahead.shares_cores
-
-    def begin_early(self, configs: Sequence[Config]) -> None:
-        """Begin to compile configurations that will be evaluated next, as far as the budget covers them."""
-        begun, limit = self.compile_ahead.begun, self._budget.trials
-        fresh = [config for config in self._new(configs)[0] if config not in begun]
-        left = None if limit is None else max(0, limit - self._charged - len(begun))
-        self.compile_ahead.begin_early(fresh[:left])
-
-    def run_early(self) -> None:
-        """Let the device run the first configuration that was begun early, if it is compiled.
-
-        The next call waits for it. It costs budget now, and has to be the first that is asked for.
+        Args:
+            maker: Makes the instances of configurations.
+            pool: Compiles them.
+            devices: Run them.
+            worker: One of the devices, for a space whose results a Python function verifies.
+            ledger: Has the budget and the trials.
+            policy: How configurations are timed.
+            objective: What the search minimises.
+            timeout_s: Time limit of a configuration; less once the first one has run.
+            on_stage: Is told what is being done.
         """
-        limit_s = self._budget.seconds
-        if limit_s is not None and self.spent_s >= limit_s:
-            return
-        try:
-            while self._pending is None and (ready := self.compile_ahead.take_compiled()) is not None:
-                self._charged += 1
-                self._submit(ready)
-        finally:  # some may have ended without a run
-            self._report()
+        self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
+        self._ledger, self._policy, self._objective = ledger, policy, objective
+        self._timeout_s, self._on_stage = timeout_s, on_stage
+        # few under a time limit, which many would overrun
+        self._ahead = pool.workers * (1 if ledger.limit_s is not None else COMPILE_AHEAD)
+        # compilers would disturb what a CPU times: a whole window is compiled, then run
+        self._shares_cores = devices.parallel == 1 and maker.space.device.kind == "cpu"
+        self._waiting: deque[Config] = deque()  # to be compiled
+        self._begun: dict[Future[Any], Begun] = {}  # being compiled, in the order of submission
+        self._compiled: deque[Begun] = deque()  # to be run
+        self._outgoing: list[Running] = []  # the next task
+        self._running: dict[Future[list[Evaluated]], list[Running]] = {}
+        # of lost tasks: one at a time is sent again, to see which of them costs its device
+        self._suspects: deque[Running] = deque()
+        self._suspect: Future[list[Evaluated]] | None = None
+        self._twins: dict[RunKey, list[Begun]] = {}  # of what runs: the same binary and launches
+        self._under_way: set[Config] = set()  # all of these
+        self._ended: deque[Trial] = deque()  # to be collected
+        self._events: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._landed_s = perf_counter()
 
-    def _new(self, configs: Sequence[Config]) -> tuple[list[Config], dict[Config, Trial]]:
-        """The valid configurations that have no trial and do not run, each once; trials of invalid ones."""
-        fresh: dict[Config, None] = {}
-        pruned: dict[Config, Trial] = {}
-        running = None if self._pending is None else self._pending.instance.config
-        for config in configs:
-            if config in self.trials or config == running:
+    @property
+    def parallel(self) -> int:
+        """How many configurations should be under way; 1: trials come one by one, in order."""
+        return self._devices.parallel
+
+    def submit(self, configs: Sequence[Config]) -> None:
+        """Begin to evaluate configurations, as far as the budget covers them.
+
+        One that was tried before or is invalid costs nothing: its trial can be collected at once.
+        """
+        for config in dict.fromkeys(configs):
+            if config in self._under_way:
                 continue
-            reasons = self._maker.space.why_invalid(config)
-            if reasons:
-                pruned[config] = Trial(config, "", Status.PRUNED, "; ".join(reasons))
-            else:
-                fresh[config] = None
-        return list(fresh), pruned
+            known = self._ledger.trials.get(config) or self._pruned(config)
+            if known is not None:
+                self._ended.append(known)
+            elif self._ledger.charge():
+                self._start(config)
+        self._compile()
 
-    def _charge(self, configs: Sequence[Config]) -> Sequence[Config]:
-        """Charge the budget, and return those that it covers."""
-        limit = self._budget.trials
-        affordable = configs[: None if limit is None else max(0, limit - self._charged)]
-        self._charged += len(affordable)
-        return affordable
+    def collect(self) -> list[Trial]:
+        """Wait for trials; raises BudgetSpent when no more come."""
+        while not self._ended:
+            if not self._under_way:
+                raise BudgetSpent
+            self._go_on(self._ledger.limit_s)
+        if not self._under_way:
+            self._on_stage(_CHOOSING)
+        count = 1 if self.parallel == 1 else len(self._ended)
+        return [self._ended.popleft() for _ in range(count)]
 
     def admit(self, config: Config, *, charged: bool) -> Trial:
         """Evaluate one valid configuration, even beyond the budget; it costs budget only if `charged`."""
-        if config not in self.trials:
-            self._charged += charged
-            self.beside_budget += not charged
-            self._evaluate([config], None)
-        return self.trials[config]
+        if config not in self._ledger.trials and config not in self._under_way:
+            self._ledger.admit(charged=charged)
+            self._start(config)
+        while config not in self._ledger.trials:
+            self._go_on(None)
+        self._ended.clear()
+        return self._ledger.trials[config]
 
-    def recall(self, trials: Iterable[Trial]) -> None:
-        """Take over trials of an earlier evaluator with the same journal, without looking them up again."""
-        for trial in trials:
-            self.trials[trial.config] = trial
-            self._resumed_s += trial.cost_s / self.devices
-            self._on_trial(trial)
+    def _pruned(self, config: Config) -> Trial | None:
+        """The trial of an invalid configuration; None for a valid one."""
+        reasons = self._maker.space.why_invalid(config)
+        return Trial(config, "", Status.PRUNED, "; ".join(reasons)) if reasons else None
 
-    def _evaluate(self, configs: Sequence[Config], limit_s: float | None) -> None:
-        """Run one at a time on the device while the next ones are compiled and the last ones journaled."""
+    def _start(self, config: Config) -> None:
+        self._waiting.append(config)
+        self._under_way.add(config)
+
+    def _go_on(self, limit_s: float | None) -> None:
+        """Keep compilers and devices busy, wait for an event, and record what has ended."""
         try:
-            for ready in self.compile_ahead.in_order(configs):
-                self._collect()
-                if limit_s is not None and self.spent_s >= limit_s:
-                    self.time_was_over = True
-                    raise BudgetSpent
-                self._submit(ready)
-                if self.compile_ahead.shares_cores:
-                    self._collect()
-                self._report()
-            self._collect()
-        finally:
-            self._report()
-        self._on_stage(_CHOOSING)
+            if self._is_over(limit_s):
+                self._stop()
+            self._compile()
+            self._send(limit_s)
+            if self._begun or self._running:
+                self._wait()
+            if not self._shares_cores:  # the device goes on while trials are journaled and a searcher chooses
+                self._send(limit_s)
+        finally:  # what has ended is written even after an error; a full disk then hides that error
+            self._ledger.report()
 
-    def _submit(self, ready: Ready) -> None:
-        """Send one configuration to the device, unless its trial is known without a run."""
-        if isinstance(ready, Known):
-            self._record(ready.trial, ready)
+    def _is_over(self, limit_s: float | None) -> bool:
+        return limit_s is not None and self._ledger.spent_s >= limit_s
+
+    def _stop(self) -> None:
+        """Let what runs end, drop what does not run yet, and raise BudgetSpent."""
+        self._ledger.time_was_over |= bool(self._waiting or self._begun or self._compiled or self._suspects)
+        for queue in (self._waiting, self._begun, self._compiled, self._suspects):
+            queue.clear()
+        while self._running:
+            self._wait()
+            self._ledger.report()
+        self._compiled.clear()
+        self._under_way.clear()
+        raise BudgetSpent
+
+    def _compile(self) -> None:
+        """Begin to compile what waits, a few configurations ahead of the devices."""
+        if self._shares_cores and (self._begun or self._compiled or self._running):
             return
-        instance, compiled = ready.instance, ready.compilation.result()
-        if isinstance(compiled, Failure):
-            self._record(self._trial(instance, None, Outcome(compiled), ""), ready)
-            return
-        earlier = self._binaries.get(_run_key(instance, _short(compiled)))
+        ahead = self._ahead + self._devices.slots * self._devices.task_items
+        while self._waiting and len(self._begun) + len(self._compiled) < ahead:
+            begun = self._begin(self._waiting.popleft())
+            self._begun[begun.compilation] = begun
+            begun.compilation.add_done_callback(self._events.put)
+
+    def _begin(self, config: Config) -> Begun:
+        """Look up the trial of a configuration, or begin to compile it."""
+        known: Future[Any] = Future()
+        known.set_result(None)
+        try:
+            instance = self._maker.make(config)
+        except ExpressionError as error:
+            trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
+            return Begun(known, None, trial, is_journaled=self._ledger.has_row(trial.key))
+        earlier = self._ledger.journaled(instance)
         if earlier is not None:
-            detail = f"same binary and launches as {earlier.config}"
-            outcome = Outcome(None, earlier.measurement)
-            self._record(self._trial(instance, compiled, outcome, detail), ready)
-            return
-        item = instance.work_item(compiled, self._policy, self._incumbent, self._batch)
-        self._run(Running(ready, instance, compiled), item)
+            return Begun(known, instance, earlier, is_journaled=True)
+        return Begun(self._pool.compile(instance), instance)
 
-    def _run(self, running: Running, item: WorkItem) -> None:
-        """Begin to verify and time a configuration, or record why that is not possible."""
-        failure = self._verified_here(running.instance, running.binary) or self._worker.begin_item(
-            item, self._item_timeout_s
-        )
-        if failure is not None:
-            self._land(running, Outcome(failure), self._lap_s())
+    def _send(self, limit_s: float | None) -> None:
+        """Give compiled configurations to devices that are free."""
+        if self._is_over(limit_s) or (self._shares_cores and self._begun):
             return
-        self._on_stage(_RUNNING)
-        self._pending = running
+        while self._compiled and len(self._running) < self._devices.slots and not self._may_wait:
+            self._send_task()
+        if self._suspects and self._suspect not in self._running:
+            self._suspect = self._run([self._suspects.popleft()])
 
     @property
-    def _item_timeout_s(self) -> float:
-        return self._timeout_s + self._policy.energy_limit_s
+    def _may_wait(self) -> bool:
+        """Whether all devices are busy and more is to come, so that the next task can grow."""
+        is_growing = bool(self._begun or self._waiting) and len(self._compiled) < self._devices.task_items
+        return is_growing and len(self._running) >= self._devices.count
+
+    def _send_task(self) -> None:
+        """Send what is compiled: as much as one task should have, but no more than a fair share."""
+        share = len(self._compiled) // (self._devices.slots - len(self._running))
+        count = max(1, min(share, self._devices.task_items))
+        while self._compiled and len(self._outgoing) < count:
+            self._prepare(self._compiled.popleft())
+        task, self._outgoing = self._outgoing, []
+        if task:
+            self._run(task)
+
+    def _run(self, task: list[Running]) -> Future[list[Evaluated]]:
+        limit_s = self._timeout_s + self._policy.energy_limit_s
+        future = self._devices.submit([running.item for running in task], limit_s)
+        self._running[future] = task
+        future.add_done_callback(self._events.put)
+        self._on_stage(self._devices.stage)
+        return future
+
+    def _prepare(self, begun: Begun) -> None:
+        """Put a configuration into the next task, unless its trial is known without a run."""
+        if begun.known is not None:
+            self._record(begun.known, begun)
+            return
+        instance, compiled = begun.instance, begun.compilation.result()
+        assert instance is not None
+        if isinstance(compiled, Failure):
+            self._record(self._trial(instance, None, Outcome(compiled), self._lap_s()), begun)
+            return
+        key = _short(compiled), instance.runs
+        if (same := self._ledger.same_run(key)) is not None:
+            trial = self._trial(instance, compiled, Outcome(None, same.measurement), self._lap_s())
+            detail = f"same binary and launches as {same.config}"
+            self._record(replace(trial, detail=detail), begun, compiled)
+        elif key in self._twins:
+            self._twins[key].append(begun)
+        elif (failure := self._verified_here(instance, compiled)) is not None:
+            trial = self._trial(instance, compiled, Outcome(failure), self._lap_s())
+            self._record(trial, begun, compiled)
+        else:
+            item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
+            self._twins[key] = []
+            self._outgoing.append(Running(begun, instance, compiled, item))
 
     def _verified_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
         """The failure that the caller's function `verify` reports; None if it passes, or without one."""
@@ -242,30 +297,58 @@ class Evaluator:
             return None
         return Failure(Status.WRONG_RESULT, f"{function_name(verify)} says that the result is wrong")
 
-    def _collect(self) -> None:
-        """Wait for the configuration on the device, if any, and record its trial."""
-        if self._pending is None:
+    def _wait(self) -> None:
+        """Wait for an event, and take all that have happened."""
+        if not self._running:
+            done = len(self._compiled) + sum(compilation.done() for compilation in self._begun)
+            self._on_stage(Stage("compiling", done, len(self._begun) + len(self._compiled)))
+        try:
+            events = [self._events.get(timeout=_PATIENCE_S)]
+        except Empty:
+            self._send_again(self._devices.unplaced())
             return
-        running, self._pending = self._pending, None
-        outcome = self._worker.finish_item()
-        self._land(running, outcome, self._lap_s())
+        while not self._events.empty():
+            events.append(self._events.get())
+        if self.parallel == 1:  # in order
+            while (first := next(iter(self._begun), None)) is not None and first.done():
+                self._compiled.append(self._begun.pop(first))
+        else:
+            self._compiled.extend(self._begun.pop(event) for event in events if event in self._begun)
+        for event in events:
+            if event in self._running:
+                self._take_outcomes(event)
+        self._send_again(self._devices.stranded())
 
-    def _land(self, running: Running, outcome: Outcome, cost_s: float, device: str = "") -> None:
+    def _take_outcomes(self, future: Future[list[Evaluated]]) -> None:
+        """Record what a task found; send what was lost again."""
+        outcomes = self._devices.result(future)
+        task = self._running.pop(future)
+        if outcomes is None and len(task) > 1:
+            self._suspects.extend(task)
+        elif outcomes is not None and not outcomes:
+            self._run(task)
+        else:
+            for running, evaluated in zip(task, outcomes or [Evaluated(LOST, "", 0.0)], strict=True):
+                self._land(running, evaluated)
+
+    def _send_again(self, futures: Sequence[Future[list[Evaluated]]]) -> None:
+        for future in futures:
+            self._run(self._running.pop(future))
+
+    def _land(self, running: Running, evaluated: Evaluated) -> None:
         """Record the trial of a configuration that ran."""
-        if self.best is None and outcome.failure is None:
+        outcome, cost_s = evaluated.outcome, evaluated.cost_s
+        if self._ledger.best is None and outcome.failure is None:
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
-        trial = self._trial(running.instance, running.binary, outcome, "", cost_s)
-        self._record(replace(trial, device=device), running.ready)
+        trial = self._trial(running.instance, running.binary, outcome, cost_s)
+        self._record(replace(trial, device=evaluated.device), running.begun, running.binary)
+        self._compiled.extendleft(self._twins.pop(running.key))
+        self._landed_s = perf_counter()
 
     def _trial(
-        self,
-        instance: KernelInstance,
-        binary: Binary | None,
-        outcome: Outcome,
-        detail: str,
-        cost_s: float | None = None,
+        self, instance: KernelInstance, binary: Binary | None, outcome: Outcome, cost_s: float
     ) -> Trial:
-        failure = outcome.failure
+        failure, detail = outcome.failure, ""
         if failure is not None:
             detail = f"{failure.detail}; {BY_MACHINE}" if failure.by_machine else failure.detail
         trial = Trial(
@@ -274,8 +357,8 @@ class Evaluator:
             status=failure.status if failure else Status.OK,
             detail=detail,
             measurement=None if failure else outcome.measurement,
-            cost_s=self._lap_s() if cost_s is None else cost_s,
-            objective=self._scoring.objective,
+            cost_s=cost_s,
+            objective=self._objective,
             by_machine=failure is not None and failure.by_machine,
         )
         if binary is None:
@@ -291,47 +374,21 @@ class Evaluator:
         )
 
     def _lap_s(self) -> float:
-        """Wall time since the last trial."""
-        began, self._lap_began = self._lap_began, time.perf_counter()
-        return self._lap_began - began
+        """Wall time since the last trial, for one that needs no run."""
+        began_s, self._landed_s = self._landed_s, perf_counter()
+        return self._landed_s - began_s
 
-    def _record(self, trial: Trial, ready: Ready) -> None:
-        is_journaled = isinstance(ready, Known) and ready.is_journaled
-        row = None if is_journaled else trial  # the journal keeps its time, whatever the score is
-        if row is None:
-            self.resumed += 1
-            self._resumed_s += trial.cost_s / self.devices
-        if ready.instance is not None and trial.status is Status.OK:
-            self._binaries.setdefault(_run_key(ready.instance, trial.binary_sha256), trial)
-        trial = self._scoring.scored(trial)
-        if trial.status is Status.OK and trial.score is None:
-            trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)
-        self.trials[trial.config] = trial
-        if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
-            self.best, self._incumbent = trial, _incumbent(ready, trial)
-        if trial.measurement is not None:
-            self._batch = max(self._batch or 1, trial.measurement.batch)
-        self._finished.append((trial, row))
-
-    def _report(self) -> None:
-        """Journal the trials that have finished and pass them on, while the device runs the next one."""
-        finished, self._finished = self._finished, []
-        if rows := [row for _, row in finished if row is not None]:
-            self._journal.append(*rows)
-        for trial, _ in finished:
-            self._on_trial(trial)
+    def _record(self, trial: Trial, begun: Begun, binary: Binary | None = None) -> None:
+        self._ledger.record(
+            trial,
+            begun.instance,
+            binary,
+            is_journaled=begun.is_journaled,
+            devices=self._devices.count,
+        )
+        self._under_way.discard(trial.config)
+        self._ended.append(self._ledger.trials[trial.config])
 
 
 def _short(binary: Binary) -> str:
     return binary.sha256[:16]
-
-
-def _run_key(instance: KernelInstance, binary_sha256: str) -> RunKey:
-    return binary_sha256, instance.runs
-
-
-def _incumbent(ready: Ready, trial: Trial) -> Incumbent:
-    assert ready.instance is not None and trial.measurement is not None
-    compiled = ready.compilation.result() if isinstance(ready, Compiling) else None
-    binary = compiled if isinstance(compiled, Binary) else None
-    return Incumbent(trial.measurement, binary, ready.instance.problem)

@@ -17,12 +17,12 @@ from typing import Any
 
 import distributed
 
-from autotune.core.trials import Failure, Status
-from autotune.errors import Blame, BrokenReference, NoMemory, SetupError
+from autotune.core.stages import Stage
+from autotune.core.trials import Failure
+from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.device_host import (
     DeviceGone,
     DeviceHost,
-    Evaluated,
     HostSetting,
     call_worker,
     claimed_device,
@@ -31,14 +31,22 @@ from autotune.evaluation.device_host import (
     take_files,
 )
 from autotune.evaluation.travelling_files import paths_of
-from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
+from autotune.evaluation.work_item import Evaluated, Outcome, ProblemInstance, WorkItem
 
+# Short work items are sent together, because a task costs this process some milliseconds, short or long.
+MIN_TASK_S = 0.2
+TASK_S_PER_DEVICE = 0.025  # with more devices, each has fewer and longer tasks
+MAX_ITEMS = 100
+MIN_UNDER_WAY = 8
+_SMOOTHING = 0.3
 QUEUED = 2  # tasks per device: one runs and one waits, so that no device waits for this process
 MAX_ALONE_S = 60.0  # without any device, before the search ends
 
 
 class Fleet:
     """The devices that the workers of a cluster have claimed, by name."""
+
+    stage = Stage("measuring on several devices")
 
     def __init__(
         self, client: distributed.Client, setting: HostSetting, on_lost: Callable[[str, str], None]
@@ -55,6 +63,7 @@ class Fleet:
         self._numbers = itertools.count()
         self.devices: dict[str, str] = {}  # and the Dask worker of each
         self._seen_s = time.monotonic()
+        self._cost_s = MIN_TASK_S  # of a work item, on average
         self._files = set(setting.files)  # that the workers have
         client.register_plugin(DeviceHost(setting), name=setting.name)
         self._find()
@@ -94,17 +103,35 @@ class Fleet:
     def unplaced(self) -> list[Future[list[Evaluated]]]:
         """Drop and return those that wait for a worker though there are some.
 
-        Dask gives waiting tasks to a worker that joins, and that is before it offers its device.
+        Dask gives waiting tasks to a worker that joins, and that is before it offers its device. Raises
+        SetupError if the scheduler is gone, or no device has been there for a while.
         """
+        self._check()
         if not self.devices:
             return []
         placed = set(itertools.chain.from_iterable(self._client.processing().values()))
         return self._drop(lambda task: not task.done() and task.key not in placed)
 
     @property
+    def count(self) -> int:
+        """How many devices there are, or were until a moment ago."""
+        return max(1, len(self.devices))
+
+    @property
+    def parallel(self) -> int:
+        """How many configurations under way keep devices and compilers busy."""
+        return max(MIN_UNDER_WAY, self.slots)
+
+    @property
     def slots(self) -> int:
         """How many tasks keep all devices busy."""
-        return QUEUED * max(1, len(self.devices))
+        return QUEUED * self.count
+
+    @property
+    def task_items(self) -> int:
+        """How many work items one task should have."""
+        task_s = max(MIN_TASK_S, TASK_S_PER_DEVICE * self.count)
+        return min(MAX_ITEMS, max(1, int(task_s / max(self._cost_s, 1e-3))))
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
         """Send work items to whichever device is free next, as one task; `result` takes the future.
@@ -146,10 +173,11 @@ class Fleet:
                 raise
             raise self._disconnected() from None
         self._seen_s = time.monotonic()
+        for evaluated in found:
+            self._cost_s += _SMOOTHING * (evaluated.cost_s - self._cost_s)
         return found
 
-    def check(self) -> None:
-        """Raise SetupError if the scheduler is gone, or no device has been there for a while."""
+    def _check(self) -> None:
         if self._client.status != "running":
             raise self._disconnected()
         self._find()
@@ -203,9 +231,6 @@ class Fleet:
 
     def _disconnected(self) -> SetupError:
         return SetupError("the Dask scheduler is gone; once it is back, the same command goes on")
-
-
-LOST = Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", Blame.MACHINE))
 
 
 class RemoteWorker:

@@ -298,3 +298,12 @@ class Outcome:
 
     failure: Failure | None = None
     measurement: Measurement | None = None
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The outcome of a work item, the device that ran it, and how long that took."""
+
+    outcome: Outcome
+    device: str
+    cost_s: float

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from autotune.core.records import DeviceInfo
 from autotune.hardware.names import Traits, traits_of
-from autotune.searchers.base import Evaluate, SourceResults
+from autotune.searchers.base import SourceResults, Trials, evaluate
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
@@ -45,14 +45,14 @@ class AdoptionSearch:
     def __init__(self, sources: Iterable[SourceResults] = ()) -> None:
         self._sources = tuple(sources)
 
-    def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
+    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
         """Propose one configuration at a time until BudgetSpent; without sources, search at random."""
         sources = [_Source(space, results) for results in self._sources]
         sources = [source for source in sources if len(source.fastest)]
         if sources:
-            _Run(space, evaluate, sources).search()
+            _Run(space, trials, sources).search()
         else:
-            RandomSearch().search(space, evaluate, seed=seed)
+            RandomSearch().search(space, trials, seed=seed)
 
 
 class _Source:
@@ -109,8 +109,8 @@ class _Difference:
 class _Run:
     """The state of one search."""
 
-    def __init__(self, space: Space, evaluate: Evaluate, sources: list[_Source]) -> None:
-        self._space, self._evaluate = space, evaluate
+    def __init__(self, space: Space, trials: Trials, sources: list[_Source]) -> None:
+        self._space, self._trials = space, trials
         encoding = Encoding(space)
         self._axes, self._positions = encoding.axes, encoding.positions(slice(None))
         sources = sorted(sources, key=lambda source: -source.weight)
@@ -134,7 +134,7 @@ class _Run:
             self._try(int(candidates[np.argmax(self._expected_improvement(candidates))]))
 
     def _try(self, row: int) -> None:
-        self._history.add([row], self._evaluate([self._space.config(row)]))
+        self._history.add([row], evaluate(self._trials, [self._space.config(row)]))
         self._left[row] = False
         covariance = self._difference.covariance(self._axes, self._positions, self._positions[row])
         self._covariances.append(covariance)

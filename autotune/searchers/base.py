@@ -1,23 +1,23 @@
 """The interface of searchers: what one does, what it is given, and results of other devices to start from.
 
-A searcher proposes configurations and reads trials. It knows no kernels, devices, journals or caches.
+A searcher submits configurations and collects trials. It knows no kernels, devices, journals or caches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from autotune.core.records import Config
 from autotune.core.trials import Trial
 from autotune.hardware.names import Traits
 from autotune.space import Space
 
-Evaluate = Callable[[Sequence[Config]], list[Trial]]
-"""Returns one trial per configuration, in order. A configuration outside the space is PRUNED; neither it nor
-a repeated one costs budget. Raises BudgetSpent: let it pass through."""
-
+BATCH = 1024  # rows that are submitted at once
 FASTER = 0.01  # share of the time by which something counts as faster
 _UNKNOWN = Traits()
 
@@ -37,12 +37,74 @@ class SourceResults:
     traits: Traits = _UNKNOWN
 
 
+class Trials(Protocol):
+    """Configurations go in, trials come out, whatever runs them: one device, several or a recording."""
+
+    @property
+    def parallel(self) -> int:
+        """How many configurations should be under way.
+
+        1: there is one device, and trials come one by one in the order of submission.
+        """
+        ...
+
+    def submit(self, configs: Sequence[Config]) -> None:
+        """Begin to evaluate configurations, as far as the budget covers them.
+
+        One outside the space is PRUNED; neither it nor one that was tried before costs budget.
+        """
+        ...
+
+    def collect(self) -> list[Trial]:
+        """Wait for trials that have ended since the last call, at least one.
+
+        Raises BudgetSpent when no more come: let it pass through.
+        """
+        ...
+
+
 class Searcher(Protocol):
     """Chooses which configurations to try."""
 
-    def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
-        """Propose until there is nothing left to propose, or `evaluate` raises BudgetSpent."""
+    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
+        """Propose until there is nothing left to propose, or `collect` raises BudgetSpent."""
         ...
+
+
+def evaluate(trials: Trials, configs: Sequence[Config]) -> list[Trial]:
+    """Submit configurations and wait for all of them; one trial for each, in order.
+
+    Raises BudgetSpent after the last one that the budget covers.
+    """
+    trials.submit(configs)
+    found: dict[Config, Trial] = {}
+    missing = set(configs)
+    while missing:
+        for trial in trials.collect():
+            found[trial.config] = trial
+            missing.discard(trial.config)
+    return [found[config] for config in configs]
+
+
+def collect_next(trials: Trials, count: int) -> list[Trial]:
+    """The next `count` trials of one device; with several devices, whatever ends first."""
+    found = trials.collect()
+    while trials.parallel == 1 and len(found) < count:
+        found += trials.collect()
+    return found
+
+
+def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], trials: Trials) -> None:
+    """Evaluate rows of the space in this order; BudgetSpent passes through."""
+    under_way = 0
+    for start in range(0, len(rows), BATCH):
+        batch = [space.config(int(row)) for row in rows[start : start + BATCH]]
+        trials.submit(batch)
+        under_way += len(batch)
+        while under_way > BATCH // 2:  # compilers and devices stay busy
+            under_way -= len(trials.collect())
+    while under_way:
+        under_way -= len(trials.collect())
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.core.records import Config
 from autotune.core.trials import Trial
-from autotune.searchers.base import Evaluate
+from autotune.searchers.base import BATCH, Trials, collect_next
 from autotune.searchers.random_search import RandomSearch
-from autotune.searchers.streams import BATCH, stream
 from autotune.space import Space
 
 MIN_MS = 1e-6  # keeps the logarithm finite
@@ -75,11 +74,11 @@ class OptunaSearch:
     def __init__(self, sampler: str) -> None:
         self._settings = _SAMPLERS[sampler]
 
-    def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
+    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
         """Propose every valid configuration once; BudgetSpent passes through."""
         settings = self._settings
         if len(space) <= max(settings.startup, 1):  # the startup would be the whole space
-            RandomSearch().search(space, evaluate, seed=seed)
+            RandomSearch().search(space, trials, seed=seed)
             return
         free = FreeRows(space.rows, np.random.default_rng(seed), ordered=settings.ordered)
         with quiet():
@@ -87,20 +86,19 @@ class OptunaSearch:
             study = optuna.create_study(sampler=sampler, directions=["minimize"] * settings.objectives)
         batch = settings.startup or settings.batch
         worst: list[float] | None = None
-        evaluations = stream(evaluate)
         asked: dict[Config, optuna.Trial] = {}  # under way
         while free.count or asked:
             fresh = {}
-            for _ in range(min(max(batch, evaluations.parallel) - len(asked), free.count)):
+            for _ in range(min(max(batch, trials.parallel) - len(asked), free.count)):
                 optuna_trial = study.ask(sampler.distributions)
                 fresh[space.config(sampler.row)] = optuna_trial
             asked |= fresh
-            evaluations.submit(list(fresh))
-            trials = evaluations.collect()
-            found = [_objective_values(trial, settings.objectives) for trial in trials]
+            trials.submit(list(fresh))
+            ended = collect_next(trials, len(asked))
+            found = [_objective_values(trial, settings.objectives) for trial in ended]
             known = [values for values in (worst, *found) if values is not None]
             worst = [max(column) for column in zip(*known, strict=True)] if known else None
-            for trial, values in zip(trials, found, strict=True):
+            for trial, values in zip(ended, found, strict=True):
                 _tell(study, asked.pop(trial.config), values, worst)
             batch = settings.batch
 

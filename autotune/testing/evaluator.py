@@ -1,5 +1,6 @@
 """An evaluator for tests of searchers: no kernel, no device, but the contract of the real one."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from autotune.core.records import Config
@@ -11,6 +12,8 @@ from autotune.space import Space
 class InProcessEvaluator:
     """Answers from a formula; as in a real search, repeats and invalid configurations cost nothing."""
 
+    parallel = 1
+
     def __init__(
         self, space: Space, outcome: Callable[[Config], float | Status], budget: int | None = None
     ) -> None:
@@ -20,17 +23,27 @@ class InProcessEvaluator:
         self.trials: dict[Config, Trial] = {}
         self.asked: list[Config] = []
         self.refusals = 0  # how often BudgetSpent was raised
+        self._ended: deque[Trial] = deque()
 
-    def __call__(self, configs: Sequence[Config]) -> list[Trial]:
+    def submit(self, configs: Sequence[Config]) -> None:
+        """Evaluate configurations, as far as the budget covers them."""
         self.asked += configs
         for config in configs:
-            if config in self.trials or config not in self.space:
+            if config not in self.space:
+                self._ended.append(Trial(config, "", Status.PRUNED))
                 continue
-            if self.budget is not None and len(self.trials) >= self.budget:
-                self.refusals += 1
-                raise BudgetSpent
-            self.trials[config] = _trial(config, self.outcome(config))
-        return [self.trials.get(config) or Trial(config, "", Status.PRUNED) for config in configs]
+            if config not in self.trials:
+                if self.budget is not None and len(self.trials) >= self.budget:
+                    continue
+                self.trials[config] = _trial(config, self.outcome(config))
+            self._ended.append(self.trials[config])
+
+    def collect(self) -> list[Trial]:
+        """The next trial; raises BudgetSpent after the last one."""
+        if not self._ended:
+            self.refusals += 1
+            raise BudgetSpent
+        return [self._ended.popleft()]
 
     @property
     def tried(self) -> list[Config]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import log2
 from pathlib import Path
@@ -182,8 +182,9 @@ class SearcherContract:
     def test_an_error_of_the_evaluator_passes_through(self, space: Space, searcher: Searcher) -> None:
         """It is not taken for one of the searcher's library."""
 
-        def broken(configs: Sequence[Config]) -> list[Trial]:
-            raise ValueError("the evaluator's own")
+        class Broken(InProcessEvaluator):
+            def collect(self) -> list[Trial]:
+                raise ValueError("the evaluator's own")
 
         with pytest.raises(ValueError, match="the evaluator's own"):
-            searcher.search(space, broken, seed=0)
+            searcher.search(space, Broken(space, outcome), seed=0)

@@ -43,7 +43,7 @@ def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | 
     while True:
         cached = _evaluate_cached(context, searched.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
-        known = {trial.config: trial for trial in earlier} | context.evaluator.trials
+        known = {trial.config: trial for trial in earlier} | context.ledger.trials
         trials, decision = last_round(context, searched, known, checks, until_s)
         result = _result(context, searched, trials, decision, cached)
         others = _other_times(context, searched, trials, decision)
@@ -85,7 +85,7 @@ def _result(
         decision: That of the last round.
         cached: What the cache folder serves for this problem so far.
     """
-    task, objective, evaluator = context.task, context.objective, context.evaluator
+    task, objective, ledger = context.task, context.objective, context.ledger
     winner, *ties = decision.stored
     instance = context.maker.make(winner.config)
     again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
@@ -105,10 +105,10 @@ def _result(
         default=decision.measurements[trials[task.spec.default].key],
         ties=tuple(trial.config for trial in ties),
         groups=compare(task.space, trials.values(), decision.measurements, objective),
-        trials=tuple(trials[config] for config in evaluator.trials),
-        resumed=evaluator.resumed,
-        beside_budget=evaluator.beside_budget,
-        time_was_over=evaluator.time_was_over,
+        trials=tuple(trials[config] for config in ledger.trials),
+        resumed=ledger.resumed,
+        beside_budget=ledger.beside_budget,
+        time_was_over=ledger.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
         lacked_time=is_alone
         and searched.limits.is_strict
@@ -118,14 +118,14 @@ def _result(
         was_served=was_served,
         objective=objective,
         objective_name=context.scoring.name,
-        metrics=tuple(context.scoring.metrics(trials[config]) for config in evaluator.trials),
+        metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
         sources=searched.sources,
         stopping_estimate=_stopping_estimate(context, winner, trials, is_alone),
         uncompared=instance.uncompared(context.worker.compared),
         compares=bool(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=searched.seconds,
-        seconds=evaluator.spent_s,
+        seconds=ledger.spent_s,
         cores_of_others=searched.began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
         checks=checks,
@@ -141,7 +141,7 @@ def _stopping_estimate(
     A search that is not alone is a part of a sweep, which has no use for estimates that take seconds.
     """
     floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
-    tried = context.evaluator.trials | {winner.config: winner}  # the winner may be of an earlier search
+    tried = context.ledger.trials | {winner.config: winner}  # the winner may be of an earlier search
     valid = len(context.task.space)
     if len(tried) == valid:
         return StoppingEstimate(valid, valid, 0.0, 0.0)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from autotune.core.trials import Binary, Failure, Objective
@@ -19,7 +18,9 @@ from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.identity import journal_header, journal_notes
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.journal import Journal
+from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.memory_check import enough_memory, memory_warning
+from autotune.evaluation.one_device import Devices, OneDevice
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance
@@ -51,6 +52,7 @@ class TuningContext:
     pool: CompilerPool
     worker: DeviceWorker
     journal: Journal
+    ledger: Ledger
     evaluator: Evaluator
     timeout_s: float
     policy: MeasurementPolicy
@@ -160,30 +162,31 @@ def open_context(
         pool = processes.pool  # compiles while the device is opened
         scoring = scoring_of(task, options)
         worker: DeviceWorker
-        make: Callable[..., Evaluator]
+        devices: Devices
         fleet = None
         if cluster is None:
-            worker, make = processes.worker(task, default), Evaluator
+            worker = processes.worker(task, default)
+            devices = OneDevice(worker)
+            opened.callback(devices.close)
         else:
-            from autotune.evaluation.parallel_evaluator import ParallelEvaluator
 
             def tell(device: str, reason: str) -> None:
                 observer.warn(f"{device} is left out: {reason}")
                 journal.append_lost(device, reason)
 
-            fleet = opened.enter_context(processes.fleet(task, default, cluster, tell))
-            worker, make = fleet.worker(next(iter(fleet.devices))), partial(ParallelEvaluator, fleet)
-        evaluator = make(
+            devices = fleet = opened.enter_context(processes.fleet(task, default, cluster, tell))
+            worker = fleet.worker(next(iter(fleet.devices)))
+        ledger = Ledger(journal, options.budget, scoring, observer.tried)
+        evaluator = Evaluator(
             maker,
             pool,
+            devices,
             worker,
-            journal,
-            options.budget,
+            ledger,
             policy=policy,
+            objective=scoring.objective,
             timeout_s=options.timeout_s,
-            on_trial=observer.tried,
             on_stage=observer.stage,
-            scoring=scoring,
         )
         yield TuningContext(
             task=task,
@@ -191,6 +194,7 @@ def open_context(
             pool=pool,
             worker=worker,
             journal=journal,
+            ledger=ledger,
             evaluator=evaluator,
             timeout_s=options.timeout_s,
             policy=policy,

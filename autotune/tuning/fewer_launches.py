@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from autotune.core.records import Config
 from autotune.errors import ExpressionError
 from autotune.hardware.names import traits_of
-from autotune.searchers.base import Evaluate, Searcher, SourceResults
+from autotune.searchers.base import Searcher, SourceResults, Trials, evaluate
 from autotune.space import Space
 
 MAX_CHANGES = 2  # of parameters
@@ -28,12 +28,12 @@ class FewerLaunchesFirst:
     known: Sequence[Config]
     make: Callable[[tuple[SourceResults, ...]], Searcher]
 
-    def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
+    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
         """Propose as a searcher does; BudgetSpent passes through."""
         configs = with_fewer_launches(space, self.known)
-        results = tuple((trial.config, trial.time_ms) for trial in evaluate(configs)) if configs else ()
+        results = tuple((trial.config, trial.time_ms) for trial in evaluate(trials, configs))
         here = SourceResults("fewer launches", results, traits_of(space.device))
-        self.make((here,) if results else ()).search(space, evaluate, seed=seed)
+        self.make((here,) if results else ()).search(space, trials, seed=seed)
 
 
 def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:

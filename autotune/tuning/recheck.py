@@ -13,6 +13,7 @@ from autotune import __version__
 from autotune.core.records import NOISY, Config, Entry, KernelRecord
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.evaluation.identity import workload_sha256
+from autotune.searchers.base import evaluate
 from autotune.serving.cache import read_record, record_path, store
 from autotune.tuning.cache_entry import record_of, source_path
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
@@ -58,7 +59,7 @@ def check(
         WriteError: The journal cannot be written.
     """
     with _opened(task, options, observer, len(configs)) as context:
-        trials = context.evaluator(configs)
+        trials = evaluate(context.evaluator, configs)
         found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
         return found | StoredChecks().check(context, [one for one in configs if found[one] is None])
 
@@ -88,7 +89,7 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
     named = dict.fromkeys((entry.config, *entry.ties, *runners_up, task.spec.default))
     configs = [config for config in named if config in task.space]
     with _opened(task, options, observer, len(configs)) as context:
-        trials = {trial.config: trial for trial in context.evaluator(configs)}
+        trials = {trial.config: trial for trial in evaluate(context.evaluator, configs)}
         failures = {one: failure for one, trial in trials.items() if (failure := trial.failure)}
         return _compared(context, entry, _decided(context, trials, failures), failures)
 

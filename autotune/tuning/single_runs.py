@@ -10,6 +10,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Failure, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.profiler import Profiler, find_profiler
+from autotune.searchers.base import evaluate
 from autotune.space import lint_source, require_seen
 from autotune.tuning.context import FULL_POLICY, open_context
 from autotune.tuning.journal_file import journal_file
@@ -52,7 +53,7 @@ def ladder(task: TuningTask, options: Options, observer: Observer, tuned: Config
     own = replace(options, journal=journal_file(task, options, "ladder.jsonl"))
     with open_context(task, own, observer, FULL_POLICY) as context:
         start(context, own, len(steps))
-        return list(map(Step, steps, context.evaluator(list(steps.values()))))
+        return list(map(Step, steps, evaluate(context.evaluator, list(steps.values()))))
 
 
 def run_once(task: TuningTask, options: Options, observer: Observer, config: Config) -> Trial:
@@ -68,7 +69,7 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
         observer.started(task, 1, context.journal)
         findings = lint_source(task.space, task.source.text)
         warn_of(observer, (one for one in findings if not one.is_about_checks))
-        return context.evaluator([config])[0]
+        return evaluate(context.evaluator, [config])[0]
 
 
 def profile_once(

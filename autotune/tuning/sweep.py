@@ -155,8 +155,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 note = f"sweep: {problem.label}, {len(done) + 1} of {len(tasks)}"
                 with open_context(task, share, observer, POLICY, processes) as context:
                     explore(context, searcher, share, note, cpu_times() if problem is order[0] else None)
-                    problem.searched = problem.tried = tuple(context.evaluator.trials.values())
-                    problem.resumed = context.evaluator.resumed
+                    problem.searched = problem.tried = tuple(context.ledger.trials.values())
+                    problem.resumed = context.ledger.resumed
                 pool.learn(task.space, problem.tried)
                 done.append(problem)
             between = map(SweepProblem, halfway_tasks[dtype])

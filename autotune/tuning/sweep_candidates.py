@@ -15,6 +15,7 @@ from autotune.core.trials import Budget, Failure, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.buffers import device_bytes
 from autotune.processes.machine_load import cpu_times
+from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import Row
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, TuningContext, open_context
@@ -155,7 +156,7 @@ class Candidates:
                 note = f"sweep: the best of nearby sizes at {where}"
                 best = [trial.config for trial in finalists(problem.tried, 1)]  # is timed beside the others
                 self._observer.started(problem.task, len(best) + len(new), context.journal, note)
-                problem.tried += tuple(context.evaluator([*best, *new])[len(best) :])
+                problem.tried += tuple(evaluate(context.evaluator, [*best, *new])[len(best) :])
         except (InputError, SetupError) as error:
             if not is_halfway:
                 raise
@@ -174,14 +175,14 @@ class Candidates:
         with self._context(task) as context:
             note = f"sweep: last round at {problem.label}, {number}"
             self._observer.started(task, len(tried), context.journal, note)
-            context.evaluator.recall(problem.tried)
+            context.ledger.recall(problem.tried)
             wrong = [one for one in self._failures if one in tried and one != task.spec.default]
-            for trial in context.evaluator(wrong):  # a race may not show at this size
+            for trial in evaluate(context.evaluator, wrong):  # a race may not show at this size
                 marked = mark_failed(context, trial, self._failures[trial.config])
-                context.evaluator.trials[trial.config] = marked
+                context.ledger.trials[trial.config] = marked
             # the trials had the inputs of the search
             seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS
-            spent_s, limit_s = context.evaluator.spent_s, self._limit_s
+            spent_s, limit_s = context.ledger.spent_s, self._limit_s
             limits = unlimited(spent_s) if limit_s is None else strict(limit_s, limit_s)
             limits = replace(limits, seeds=seeds)
             searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ from autotune.searchers import (
     strategy_names,
 )
 from autotune.searchers.base import Searcher, SourceResults
-from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.serving.cache import check_writable, objective_root, writable_root
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
@@ -91,13 +89,13 @@ def search(
     if warning := namesake(task, root):
         observer.warn(warning)
     with open_context(task, search_options(options), observer, policy, processes, cluster) as context:
-        context.evaluator.compile_ahead.begin_first([task.spec.default])  # while libraries are imported
+        context.evaluator.submit([task.spec.default])  # compiled while libraries are imported
         searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
         first = tuple(sources)  # more may come
         explore(context, searcher, options, f"started from {summary(first)}" if first else "", began)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
-        seconds = context.evaluator.spent_s
+        seconds = context.ledger.spent_s
         limits = last_round_limits(options, seconds)
         searched = Searched(root, label, options.seed, seconds, began, limits, tuple(sources))
         if context.fleet is None:
@@ -125,10 +123,6 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    if isinstance(searcher, ExhaustiveSearch):  # all is known before the first result
-        rows = (task.space.config(row) for row in range(len(task.space) if total is None else total))
-        others = (config for config in rows if config != task.spec.default)
-        context.evaluator.compile_ahead.begin_first(chain([task.spec.default], others))
     default = start(context, options, total, note, warns=began is not None)
     for doubt in doubts(default, task.device.kind, began) if began else ():
         context.observer.warn(doubt)

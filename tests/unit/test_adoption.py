@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.analysis.replay import load, prepare, replay, sources_for
+from autotune.analysis.replay import ReplayTrials, load, prepare, replay, sources_for
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
@@ -101,9 +101,7 @@ def test_it_goes_on_until_nothing_is_left_and_lets_the_end_of_the_budget_through
     target = recorded([time_ms(config) for config in CONFIGS])
     assert set(tried(target, (prior(),), 1000)) == set(CONFIGS)
 
-    def spent(configs):
-        raise BudgetSpent
-
+    spent = ReplayTrials(target, budget=0)
     with pytest.raises(BudgetSpent):
         make_searcher("adopt", sources=(prior(),)).search(target.space, spent, seed=0)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from autotune.core.records import Config
-from autotune.core.trials import Status, Trial
 from autotune.hardware.architectures import architecture
 from autotune.searchers.random_search import RandomSearch
 from autotune.space import bind, load_space, problem_of
+from autotune.testing import InProcessEvaluator
 from autotune.tuning.fewer_launches import MAX_CHANGES, FewerLaunchesFirst, with_fewer_launches
 
 SPEC = load_space(Path(__file__).parents[2] / "spaces" / "reduce.yaml")
@@ -49,18 +49,19 @@ def test_nothing_has_fewer_launches_than_one():
 def test_the_search_that_follows_learns_from_them():
     space, tried, sources = space_of(1024), [], []
 
-    def evaluate(configs):
-        tried.extend(configs)
-        if len(tried) > 5:
-            raise StopIteration
-        return [Trial(config, "", Status.OK) for config in configs]
+    class Few(InProcessEvaluator):
+        def submit(self, configs):
+            tried.extend(configs)
+            super().submit(configs)
+            if len(tried) > 5:
+                raise StopIteration
 
     def make(found):
         sources.extend(found)
         return RandomSearch()
 
     with pytest.raises(StopIteration):
-        FewerLaunchesFirst([KNOWN], make).search(space, evaluate, seed=1)
+        FewerLaunchesFirst([KNOWN], make).search(space, Few(space, lambda config: 1.0), seed=1)
     found = with_fewer_launches(space, [KNOWN])
     assert tried[: len(found)] == found and len(tried) > 5
     assert [[config for config, _ in one.results] for one in sources] == [found]

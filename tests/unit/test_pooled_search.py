@@ -44,18 +44,6 @@ def best_ms(space):
     return min(time_ms for time_ms in times if isinstance(time_ms, float))
 
 
-class WithCompilers(InProcessEvaluator):
-    """Has compilers that work ahead, so that most of what is under way is not known yet."""
-
-    may_begin_early = True
-
-    def begin_early(self, configs):
-        assert not self.trials.keys() & {*configs}
-
-    def run_early(self):
-        pass
-
-
 class SeveralDevices(InProcessEvaluator):
     """Evaluates what was submitted, one at a time."""
 
@@ -69,7 +57,8 @@ class SeveralDevices(InProcessEvaluator):
         self.waiting += configs
 
     def collect(self):
-        return self([self.waiting.pop(0)])
+        super().submit([self.waiting.pop(0)])
+        return super().collect()
 
 
 def searched(pool, space, budget, seed=0, first=(), kind=InProcessEvaluator):
@@ -82,12 +71,12 @@ def searched(pool, space, budget, seed=0, first=(), kind=InProcessEvaluator):
     return trials
 
 
-def with_others_and_alone(spaces, budget, seed, kind):
+def with_others_and_alone(spaces, budget, seed):
     """Search the largest problem: once with the trials of the two others, and once without."""
     pool = Pool(spaces)
     for space in spaces[:2]:
-        searched(pool, space, 60, seed, kind=kind)
-    return [searched(one, spaces[2], budget, seed, kind=kind) for one in (pool, Pool(spaces))]
+        searched(pool, space, 60, seed)
+    return [searched(one, spaces[2], budget, seed) for one in (pool, Pool(spaces))]
 
 
 def test_problems_share_the_axes_in_which_they_differ(spaces):
@@ -119,22 +108,20 @@ def test_the_best_of_the_nearest_problems_are_tried_first(spaces):
     assert tried[0] == spaces[2].spec.default and fastest <= {*tried}
 
 
-@pytest.mark.parametrize("kind", [InProcessEvaluator, WithCompilers])
-def test_trials_of_other_sizes_tell_of_the_next(spaces, kind):
+def test_trials_of_other_sizes_tell_of_the_next(spaces):
     """Its best has more threads than what was best elsewhere, but as many blocks."""
     away = []
     for seed in range(3):
-        both = with_others_and_alone(spaces, 12, seed, kind)
+        both = with_others_and_alone(spaces, 12, seed)
         away.append([min(one.time_ms for one in some if one.time_ms) for some in both])
     with_others, alone = np.mean(away, axis=0) / best_ms(spaces[2])
     assert with_others < 1.03 < alone
 
 
-@pytest.mark.parametrize("kind", [InProcessEvaluator, WithCompilers])
-def test_what_failed_at_other_sizes_is_not_tried_soon(spaces, kind):
+def test_what_failed_at_other_sizes_is_not_tried_soon(spaces):
     failed = []
     for seed in range(8):
-        both = with_others_and_alone(spaces, 9, seed, kind)
+        both = with_others_and_alone(spaces, 9, seed)
         failed.append([sum(one.status is not Status.OK for one in some) for some in both])
     with_others, alone = np.sum(failed, axis=0)
     assert 2 * with_others < alone

@@ -7,7 +7,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from autotune.analysis.replay import ReplayEvaluator, Run, load, prepare, replay, sources_for
+from autotune.analysis.replay import ReplayTrials, Run, load, prepare, replay, sources_for
 from autotune.analysis.replay_score import CHECKPOINTS, efficiency
 from autotune.cli import main
 from autotune.core.records import Config
@@ -16,6 +16,7 @@ from autotune.errors import BudgetSpent, InputError
 from autotune.interop import Costs, RecordedResult, Recording, journals
 from autotune.interop.recording import domains
 from autotune.searchers import make_searcher
+from autotune.searchers.base import evaluate
 from benchmarks.search_efficiency import random_expectation
 from tests.recorded_files import CACHE, FOLDER, T4, needs_whole
 
@@ -59,7 +60,7 @@ def test_what_lies_between_recorded_configurations_is_not_valid():
     holes = prepare(recording([1.0, 2.0, *[None] * 8, 3.0]))
     outside = {"A": 1, "B": 5, "C": "fixed"}
     assert holes.space.why_invalid(outside) == ("not a recorded configuration",)
-    (trial,) = ReplayEvaluator(holes, 1)([Config(outside)])
+    (trial,) = evaluate(ReplayTrials(holes, 1), [Config(outside)])
     assert trial.status is Status.PRUNED
 
 
@@ -69,16 +70,15 @@ def test_of_a_configuration_recorded_twice_the_later_one_counts():
     assert list(prepare(both).times_ms) == [3.0, 2.0]
 
 
-def test_the_evaluator_charges_what_is_new_and_stops_at_the_budget(recorded):
-    evaluate, configs = ReplayEvaluator(recorded, 3), list(recorded.space)
-    assert [trial.config for trial in evaluate([configs[5], configs[5], configs[2]])] == [configs[5]] * 2 + [
-        configs[2]
-    ]
-    evaluate([configs[2], Config({"A": 1})])
+def test_what_is_new_costs_budget_until_that_is_spent(recorded):
+    trials, configs = ReplayTrials(recorded, 3), list(recorded.space)
+    asked = [configs[5], configs[5], configs[2]]
+    assert [trial.config for trial in evaluate(trials, asked)] == asked
+    evaluate(trials, [configs[2], Config({"A": 1})])
     with pytest.raises(BudgetSpent):
-        evaluate([configs[2], configs[9], configs[7]])
-    assert list(evaluate.rows) == [5, 2, 9]
-    assert evaluate([configs[9]])[0].config == configs[9]
+        evaluate(trials, [configs[2], configs[9], configs[7]])
+    assert list(trials.rows) == [5, 2, 9]
+    assert evaluate(trials, [configs[9]])[0].config == configs[9]
 
 
 def test_a_replay_is_repeatable_and_keeps_to_the_budget(recorded):

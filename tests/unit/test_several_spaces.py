@@ -7,8 +7,8 @@ import pytest
 from autotune.devices import listing
 from autotune.devices.listing import Listing
 from autotune.evaluation.journal import read_trials
+from autotune.searchers.base import evaluate_rows
 from autotune.searchers.random_search import RandomSearch
-from autotune.searchers.streams import evaluate_rows
 
 
 def two_spaces(folder):
@@ -80,10 +80,10 @@ def test_a_space_ends_when_its_engine_finds_nothing_more_to_try(folder, monkeypa
     two_spaces(folder)
     parts = []
 
-    def search(self, space, evaluate, *, seed):
+    def search(self, space, trials, *, seed):
         parts.append(space.spec.kernel)
         assert len(parts) <= 4
-        evaluate_rows(space, range(4), evaluate)
+        evaluate_rows(space, range(4), trials)
 
     monkeypatch.setattr(RandomSearch, "search", search)
     spaces = ("double.yaml", "other.yaml")

@@ -12,8 +12,7 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from autotune.core.records import Config
-from autotune.searchers.base import Evaluate
-from autotune.searchers.streams import in_parts, stream
+from autotune.searchers.base import Trials
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.failure_model import FailureModel
@@ -26,7 +25,7 @@ from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_pr
 from autotune.space import Space
 
 # Configurations are under way at once: one for so many trials of other problems, which tell so much that a
-# few more hardly change the model. The most are three parts of three (`PARTS` of streams.py).
+# few more hardly change the model. The most are three parts of three (`PARTS` of run.py).
 TRIALS_PER_PROPOSAL, MAX_PROPOSALS = 6, 9
 FIRST_OF, FIRST_EACH = 2, 2  # nearest problems, and the best of each, which are tried first
 NEAREST = 5  # problems that a model learns from
@@ -46,7 +45,7 @@ class PooledSearch:
         self._pool, self._first = pool, first
         self._stop_when_unlikely = stop_when_unlikely
 
-    def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
+    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
         """Propose every configuration, the most promising first; BudgetSpent passes through.
 
         With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.
@@ -54,10 +53,9 @@ class PooledSearch:
         with one_blas_thread():
             rng = np.random.default_rng(seed)
             models = _PooledModels(self._pool, space, rng)
-            # an estimate of what is left to gain needs all trials
-            trials = stream(evaluate) if self._stop_when_unlikely else in_parts(evaluate)
+            ahead = not self._stop_when_unlikely  # an estimate of what is left to gain needs all trials
             # costs do not count: what was compiled for another problem is cheap to try, but not better
-            run = Run(models.encoding, trials, rng, has_costs=False)
+            run = Run(models.encoding, trials, rng, has_costs=False, works_ahead=ahead)
             first = list(dict.fromkeys([*_rows(space, self._first), *models.first])) or run.design(1)
             proposals = self._pool.count_others(space) // TRIALS_PER_PROPOSAL
             least = max(1, min(MAX_PROPOSALS, proposals))

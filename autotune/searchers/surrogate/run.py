@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
+from math import ceil
 
 import numpy as np
 
 from autotune.core.records import Config
-from autotune.searchers.streams import Stream
+from autotune.searchers.base import Trials, collect_next
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.initial_design import maximin_order
@@ -16,6 +17,7 @@ from autotune.searchers.surrogate.model import Model
 from autotune.searchers.surrogate.stopping import UNLIKELY, improvement
 
 MAX_BATCH = 8  # once the history is twice as long
+PARTS = 3  # of what is under way: two compile while one runs, because compiling takes longer
 MIN_TIMED = 2  # timed trials that a model needs
 GROWTH = 1.25  # fit a new model when the history has grown by this factor
 MODELS_TO_STOP = 2  # in a row that must find an improvement unlikely
@@ -29,11 +31,27 @@ class Run:
     """The state of one search."""
 
     def __init__(
-        self, encoding: Encoding, trials: Stream, rng: np.random.Generator, *, has_costs: bool = True
+        self,
+        encoding: Encoding,
+        trials: Trials,
+        rng: np.random.Generator,
+        *,
+        has_costs: bool = True,
+        works_ahead: bool = False,
     ) -> None:
-        """Begin without trials; without costs, what a trial takes does not count."""
+        """Begin without trials.
+
+        Args:
+            encoding: Of the space.
+            trials: Where configurations are tried.
+            rng: Draws what is random.
+            has_costs: Whether it counts how long a trial takes.
+            works_ahead: Whether a part of what is under way runs while the rest compiles. On a CPU all run
+                before the next ones compile, since compilers would disturb the timing.
+        """
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
-        self._stream = trials
+        self._trials = trials
+        self._parts = PARTS if works_ahead and self._space.device.kind != "cpu" else 1
         self._pending: dict[Config, int] = {}  # rows under way
         self._history = History(has_costs=has_costs)
 
@@ -90,7 +108,7 @@ class Run:
 
         One device tries half as many as were tried so far, but at least `least`, and else at most MAX_BATCH.
         """
-        parallel = self._stream.parallel
+        parallel = self._trials.parallel
         most = parallel if parallel > 1 else max(least, min(MAX_BATCH, len(self._history) // 2))
         return max(0, most - len(self._pending))
 
@@ -98,6 +116,8 @@ class Run:
         """Begin to try some rows, and wait for trials."""
         configs = [self._space.config(row) for row in rows]
         self._pending |= zip(configs, rows, strict=True)
-        self._stream.submit(configs)
-        trials = self._stream.collect()
+        self._trials.submit(configs)
+        if not self._pending:
+            return
+        trials = collect_next(self._trials, ceil(len(self._pending) / self._parts))
         self._history.add([self._pending.pop(trial.config) for trial in trials], trials)

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from autotune.searchers.base import Evaluate, SourceResults
+from autotune.searchers.base import SourceResults, Trials
 from autotune.searchers.random_search import RandomSearch
-from autotune.searchers.streams import in_parts, stream
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.fitting import Hyperparameters, fit_model
@@ -44,18 +43,18 @@ class SurrogateSearch:
         """
         self._sources = sources
         self._stop_when_unlikely = stop_when_unlikely
-        self._stream = in_parts if works_ahead and not stop_when_unlikely else stream
+        self._works_ahead = works_ahead and not stop_when_unlikely
 
-    def search(self, space: Space, evaluate: Evaluate, *, seed: int) -> None:
+    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
         """Propose every configuration once, the most promising first; BudgetSpent passes through."""
         if len(space) <= DESIGN:
-            RandomSearch().search(space, evaluate, seed=seed)
+            RandomSearch().search(space, trials, seed=seed)
             return
         with one_blas_thread():
             rng = np.random.default_rng(seed)
             encoding = Encoding(space)
             models = _TransferModels(encoding, self._sources, rng)
-            run = Run(encoding, self._stream(evaluate), rng)
+            run = Run(encoding, trials, rng, works_ahead=self._works_ahead)
             known, bests = models.known_rows(), models.transfer.bests_without_model
             first = list(dict.fromkeys([*known, *bests] if known else [*bests, *run.design(DESIGN)]))
             run.search(first, models.fit, least=1, stop_when_unlikely=self._stop_when_unlikely)

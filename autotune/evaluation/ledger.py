@@ -1,0 +1,143 @@
+"""The trials of one search: what they cost of its budget, which is the best, and which are in the journal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from autotune.core.records import Config
+from autotune.core.trials import Binary, Budget, Status, Trial
+from autotune.evaluation.instance import KernelInstance
+from autotune.evaluation.journal import Journal
+from autotune.evaluation.scoring import Scoring
+from autotune.evaluation.work_item import Incumbent
+
+NO_ENERGY = "the device has no energy counter; search for time instead"
+
+RunKey = tuple[str, str]
+OnTrial = Callable[[Trial], None]
+
+
+class Ledger:
+    """Keeps the trials of a search and spends its budget."""
+
+    def __init__(self, journal: Journal, budget: Budget, scoring: Scoring, on_trial: OnTrial) -> None:
+        """Begin without trials.
+
+        Args:
+            journal: Has trials of earlier searches, and gets those of this one.
+            budget: Of the search.
+            scoring: What is minimised.
+            on_trial: Is told every trial.
+        """
+        self._journal, self._budget, self._scoring = journal, budget, scoring
+        self._on_trial = on_trial
+        self._charged = 0
+        self._started_s, self._resumed_s = time.perf_counter(), 0.0
+        self._runs: dict[RunKey, Trial] = {}
+        self._unreported: list[tuple[Trial, Trial | None]] = []  # each with its row, if it has none yet
+        self.trials: dict[Config, Trial] = {}
+        self.best: Trial | None = None
+        self.incumbent: Incumbent | None = None
+        self.batch = journal.batch  # runs per sample
+        self.resumed = 0
+        self.beside_budget = 0  # trials that cost no budget
+        self.time_was_over = False  # before the configurations or the other limit were used up
+
+    @property
+    def limit_s(self) -> float | None:
+        """The budget's wall time."""
+        return self._budget.seconds
+
+    @property
+    def spent_s(self) -> float:
+        """Wall time of this search, including the time that its resumed trials took."""
+        return time.perf_counter() - self._started_s + self._resumed_s
+
+    def charge(self) -> bool:
+        """Charge the budget with one trial, if it covers one more."""
+        limit = self._budget.trials
+        is_covered = limit is None or self._charged < limit
+        self._charged += is_covered
+        return is_covered
+
+    def admit(self, *, charged: bool) -> None:
+        """Charge one trial even beyond the budget, or count it beside the budget."""
+        self._charged += charged
+        self.beside_budget += not charged
+
+    def journaled(self, instance: KernelInstance) -> Trial | None:
+        """The journal's trial of a configuration, if it has all that its score needs.
+
+        A failure that the machine may have caused is none.
+        """
+        found = self._journal.trials.get(instance.key)
+        if found is None or not self._is_answer(found):
+            return None
+        return replace(found, config=instance.config, objective=self._scoring.objective)
+
+    def _is_answer(self, trial: Trial) -> bool:
+        if trial.status is not Status.OK:
+            return not trial.by_machine
+        measured = trial.measurement
+        return measured is not None and not (self._scoring.needs_energy and measured.energy_j is None)
+
+    def has_row(self, key: str) -> bool:
+        """Whether the journal has a trial with this key."""
+        return key in self._journal.trials
+
+    def same_run(self, key: RunKey) -> Trial | None:
+        """A trial that ran the same binary with the same launches and arguments."""
+        return self._runs.get(key)
+
+    def recall(self, trials: Iterable[Trial]) -> None:
+        """Take over trials of an earlier ledger with the same journal, without looking them up again."""
+        for trial in trials:
+            self.trials[trial.config] = trial
+            self._resumed_s += trial.cost_s
+            self._on_trial(trial)
+
+    def record(
+        self,
+        trial: Trial,
+        instance: KernelInstance | None,
+        binary: Binary | None = None,
+        *,
+        is_journaled: bool = False,
+        devices: int = 1,
+    ) -> None:
+        """Add a trial; `report` journals it.
+
+        Args:
+            trial: Without its score.
+            instance: The configuration's; None where there is none.
+            binary: The configuration's; None where it was not compiled.
+            is_journaled: Whether the trial was read from the journal.
+            devices: How many measured at the same time.
+        """
+        row = None if is_journaled else trial  # the journal keeps its time, whatever the score is
+        if is_journaled:
+            self.resumed += 1
+            self._resumed_s += trial.cost_s / devices
+        if instance is not None and trial.status is Status.OK:
+            self._runs.setdefault((trial.binary_sha256, instance.runs), trial)
+        trial = self._scoring.scored(trial)
+        if trial.status is Status.OK and trial.score is None:
+            trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)
+        self.trials[trial.config] = trial
+        if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
+            assert instance is not None and trial.measurement is not None
+            self.best = trial
+            self.incumbent = Incumbent(trial.measurement, binary, instance.problem)
+        if trial.measurement is not None:
+            self.batch = max(self.batch or 1, trial.measurement.batch)
+        self._unreported.append((trial, row))
+
+    def report(self) -> None:
+        """Journal the trials since the last report, and pass them on."""
+        trials, self._unreported = self._unreported, []
+        if rows := [row for _, row in trials if row is not None]:
+            self._journal.append(*rows)
+        for trial, _ in trials:
+            self._on_trial(trial)

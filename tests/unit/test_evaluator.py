@@ -1,0 +1,182 @@
+"""What is submitted to an evaluator: what the budget covers, and in which order trials come."""
+
+import time
+from concurrent.futures import Future
+
+import pytest
+
+from autotune.cli.progress import SearchProgress
+from autotune.core.records import Config
+from autotune.core.stages import Stage
+from autotune.core.trials import Budget, Objective, Status
+from autotune.errors import BudgetSpent
+from autotune.evaluation.evaluator import Evaluator
+from autotune.evaluation.ledger import Ledger
+from autotune.evaluation.scoring import Scoring
+from autotune.evaluation.work_item import Evaluated, Outcome
+from autotune.searchers.base import collect_next, evaluate
+from autotune.tuning.context import open_context
+from autotune.tuning.options import Options
+from autotune.tuning.task import Target, bind_target
+from tests.conftest import KERNEL, wait_until
+
+
+@pytest.fixture
+def task(folder, monkeypatch):
+    monkeypatch.chdir(folder.path)
+    return bind_target(Target(folder.space, "fake"))
+
+
+@pytest.fixture
+def configs(task):
+    return [task.space.config(row) for row in range(5)]
+
+
+def journaled(context):
+    return [trial.config for trial in context.journal.trials.values()]
+
+
+def test_only_what_the_budget_covers_is_tried_and_what_is_known_costs_nothing(task, configs):
+    with open_context(task, Options(budget=Budget(trials=4)), SearchProgress()) as context:
+        (tried,) = evaluate(context.evaluator, configs[:1])
+        outside = Config({**configs[0], "A": 12345})
+        found = evaluate(context.evaluator, [configs[0], outside, *configs[1:4], configs[1]])
+        assert found[0] is tried and found[1].status is Status.PRUNED and found[2] is found[5]
+        assert [trial.config for trial in found[2:5]] == configs[1:4] == journaled(context)[1:]
+        assert all(trial.status is Status.OK for trial in found[2:])
+        with pytest.raises(BudgetSpent):
+            evaluate(context.evaluator, configs[3:])
+        assert [*context.ledger.trials] == configs[:4]
+
+
+def test_one_device_gives_trials_one_by_one_in_the_order_of_submission(task, configs):
+    with open_context(task, Options(), SearchProgress()) as context:
+        context.evaluator.submit(configs[:3])
+        first = context.evaluator.collect()
+        context.evaluator.submit([configs[4], configs[3]])  # while the others are under way
+        later = [context.evaluator.collect() for _ in range(2)]
+        rest = collect_next(context.evaluator, 2)
+        order = [*configs[:3], configs[4], configs[3]]
+        assert [[trial.config for trial in found] for found in (first, *later, rest)] == [
+            *([config] for config in order[:3]),
+            order[3:],
+        ]
+        assert journaled(context) == order
+        with pytest.raises(BudgetSpent):
+            context.evaluator.collect()
+
+
+def test_what_was_submitted_before_the_search_is_charged_once(task, configs):
+    with open_context(task, Options(budget=Budget(trials=2)), SearchProgress()) as context:
+        context.evaluator.submit([task.spec.default])  # compiled, while libraries are imported
+        assert context.evaluator.admit(task.spec.default, charged=True).status is Status.OK
+        other = next(config for config in configs if config != task.spec.default)
+        assert evaluate(context.evaluator, [other])[0].status is Status.OK
+        assert context.evaluator.admit(configs[-1], charged=False).status is Status.OK
+        assert context.ledger.beside_budget == 1
+
+
+def test_the_device_runs_what_is_compiled_while_the_searcher_chooses(task, configs):
+    with open_context(task, Options(), SearchProgress()) as context:
+        runs = []
+        begin = context.worker.begin_item
+        context.worker.begin_item = lambda item, timeout_s: runs.append(item) or begin(item, timeout_s)
+        context.evaluator.submit(configs[:2])
+        context.evaluator.collect()
+        wait_until(lambda: len(runs) == 2 or context.evaluator._go_on(None))
+
+
+def test_what_ends_without_a_run_is_told_and_journaled(folder, monkeypatch):
+    monkeypatch.chdir(folder.path)
+    folder.write(KERNEL + "def compiling():\n    assert A == 1\n")
+    told = []
+
+    class Told(SearchProgress):
+        def tried(self, trial):
+            told.append((trial.config, trial.status))
+
+    first, other = Config({"A": 1, "B": 0}), Config({"A": 2, "B": 0})
+    with open_context(bind_target(Target(folder.space, "fake")), Options(), Told()) as context:
+        evaluate(context.evaluator, [first, other])
+        assert told == [(first, Status.OK), (other, Status.COMPILE_ERROR)]
+        assert journaled(context) == [first, other]
+
+
+def test_nothing_runs_when_the_time_is_over(task, configs):
+    with open_context(task, Options(budget=Budget(seconds=1e-3)), SearchProgress()) as context:
+        context.evaluator.submit(configs[:2])
+        time.sleep(0.01)
+        with pytest.raises(BudgetSpent):
+            context.evaluator.collect()
+        assert not context.ledger.trials and context.ledger.time_was_over
+
+
+class AtOnce:
+    """Compilers that are done when they are asked, so that tasks are the same in every run."""
+
+    def __init__(self, pool):
+        self.pool, self.workers = pool, pool.workers
+
+    def compile(self, instance):
+        compilation = self.pool.compile(instance)
+        compilation.result()
+        return compilation
+
+
+class LossyDevices:
+    """Two devices; each task with the `deadly` binary costs the one that runs it."""
+
+    stage = Stage("measuring")
+    count, parallel, slots, task_items = 2, 8, 2, 100
+
+    def __init__(self, worker, deadly):
+        self.worker, self.deadly = worker, deadly
+        self.tasks = []  # the binaries of each
+        self.under_way = {}
+        self.lost = set()
+        self.most_sent_again = 0  # at the same time
+
+    def submit(self, items, timeout_s):
+        task = [item.binary.sha256 for item in items]
+        future = Future()
+        future.set_result(None if self.deadly in task else [self.run(item, timeout_s) for item in items])
+        self.tasks.append(task)
+        self.under_way[future] = task
+        again = [binaries for binaries in self.under_way.values() if self.lost & set(binaries)]
+        self.most_sent_again = max(self.most_sent_again, len(again))
+        return future
+
+    def run(self, item, timeout_s):
+        failure = self.worker.begin_item(item, timeout_s)
+        return Evaluated(self.worker.finish_item() if failure is None else Outcome(failure), "fake:0", 0.0)
+
+    def result(self, future):
+        task = self.under_way.pop(future)
+        self.lost |= set(task) if future.result() is None else set()
+        return future.result()
+
+    def stranded(self):
+        return []
+
+
+def test_items_of_a_lost_task_are_sent_again_one_at_a_time_and_only_the_one_to_blame_is_lost(task):
+    configs = [task.space.config(row) for row in range(len(task.space))]
+    with open_context(task, Options(), SearchProgress()) as context:
+        deadly = context.pool.compile(context.maker.make(configs[-2])).result().sha256
+        devices = LossyDevices(context.worker, deadly)
+        scoring, budget = Scoring(task.space, Objective.TIME), Budget(trials=len(configs))
+        ledger = Ledger(context.journal, budget, scoring, lambda trial: None)
+        evaluator = Evaluator(
+            *(context.maker, AtOnce(context.pool), devices, context.worker, ledger),
+            policy=context.policy,
+            objective=Objective.TIME,
+            timeout_s=context.timeout_s,
+        )
+        trials = evaluate(evaluator, configs)
+    failed = [trial for trial in trials if trial.status is not Status.OK]
+    assert [trial.config for trial in failed] == [configs[-2]]
+    assert failed[0].detail.startswith("the workers that ran it were lost")
+    (first, *_) = (number for number, binaries in enumerate(devices.tasks) if deadly in binaries)
+    lost = devices.tasks[first]
+    assert len(lost) > 1 and devices.tasks[first + 1 :] == [[binary] for binary in lost]
+    assert devices.most_sent_again == 1
