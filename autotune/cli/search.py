@@ -231,24 +231,25 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     with opt.progress(parsed) as progress:
         _warn_of_open_scheduler(parsed.cluster, progress)
         with open_each_model(parsed.cluster, parsed.device, progress.stage) as clusters:
-            results, failures = search_each_model(opt.target(parsed), options, progress, clusters, show)
+            found = search_each_model(opt.target(parsed), options, progress, clusters, show)
     if parsed.json:
-        emit([result_json(result) for result in results])
-    elif results:
+        emit([result_json(result) for result in found.results])
+    elif found.results:
         from autotune.analysis.compare import compare, select
         from autotune.serving.device_records import device_records
 
-        task = results[0].task
-        found = device_records(task.spec.kernel, results[0].cache_root)
-        selected = select(found, task.space.problem.sizes, task.space.problem.dtype)
+        task = found.results[0].task
+        records = device_records(task.spec.kernel, found.results[0].cache_root)
+        selected = select(records, task.space.problem.sizes, task.space.problem.dtype)
         print_comparison(compare(task.spec.kernel, selected))
-    _require_none(failures, f"of {len(clusters)} models failed")
+    _require_none(found.failures, f"of {len(clusters)} models failed")
 
 
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     """Search several spaces in turns; raises SetupError at the end if some of them failed."""
     from autotune.cli.search_summary import result_json, result_line
-    from autotune.tuning.several_spaces import search_spaces
+    from autotune.tuning.plan import carry_out
+    from autotune.tuning.several_spaces import plan_of_spaces
 
     def show(result: Result) -> None:
         if not parsed.json:
@@ -260,10 +261,11 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
         opt.progress(parsed) as progress,
         _opened_cluster(parsed, progress) if _has_cluster(parsed) else nullcontext() as cluster,
     ):
-        results, failures = search_spaces(targets, options, progress, show, cluster)
+        plan = plan_of_spaces(targets, options, progress.stage, cluster)
+        found = carry_out(plan, progress, show)
     if parsed.json:
-        emit([result_json(result) for result in results])
-    _require_none(failures, f"of {len(targets)} spaces failed")
+        emit([result_json(result) for result in found.results])
+    _require_none(found.failures, f"of {len(targets)} spaces failed")
 
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
@@ -286,17 +288,19 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
 def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:
     """Search all requests for this device; raises SetupError at the end if some of them failed."""
     from autotune.cli.search_summary import result_json, result_text
-    from autotune.tuning.tune_misses import missed_targets, tune_misses
+    from autotune.tuning.plan import carry_out
+    from autotune.tuning.tune_misses import missed_targets, plan_of_misses
 
     with opt.progress(parsed) as progress:
         progress.stage(Stage("finding devices"))
         targets = missed_targets(parsed.cache, parsed.device, parsed.space)
-        results, failures = tune_misses(targets, options, progress)
+        found = carry_out(plan_of_misses(targets, options, progress.stage), progress, lambda result: None)
     if parsed.json:
-        emit([result_json(result) for result in results])
+        emit([result_json(result) for result in found.results])
     else:
-        emit(wrapped("\n\n".join(map(result_text, results))) or "no request for this device was tuned")
-    _require_none(failures, f"of {len(targets)} requests failed and stay")
+        texts = "\n\n".join(map(result_text, found.results))
+        emit(wrapped(texts) or "no request for this device was tuned")
+    _require_none(found.failures, f"of {len(targets)} requests failed and stay")
 
 
 def _require_none(failures: Sequence[str], what: str) -> None:

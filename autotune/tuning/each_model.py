@@ -19,6 +19,7 @@ from autotune.searchers.base import SourceResults
 from autotune.tuning.cluster import Cluster
 from autotune.tuning.observer import Observer, Unobserved
 from autotune.tuning.options import Options
+from autotune.tuning.plan import Outcome
 from autotune.tuning.result import Result
 from autotune.tuning.shared_processes import compiler_processes
 from autotune.tuning.source_results import source_name
@@ -32,8 +33,8 @@ def search_each_model(
     observer: Observer,
     clusters: Sequence[Cluster],
     on_result: Callable[[Result], None],
-) -> tuple[list[Result], list[str]]:
-    """Search for all models; returns the results, and why searches for others failed.
+) -> Outcome:
+    """Search for all models at once.
 
     Args:
         target: What to tune.
@@ -70,7 +71,7 @@ def search_each_model(
         threads.shutdown(wait=False)  # interrupted, they end once the cluster is closed
     if unexpected is not None:
         raise unexpected
-    return [found[ended] for ended in searches if ended in found], failures
+    return Outcome(tuple(found[ended] for ended in searches if ended in found), tuple(failures))
 
 
 def _share(options: Options, task: TuningTask, searches: int) -> Options:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from autotune.core.stages import OnStage
 from autotune.core.trials import Budget
 from autotune.errors import AutotuneError, InputError
-from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.plan import Plan, Step
 from autotune.tuning.result import Result
 from autotune.tuning.task import Target, TuningTask, bind_target, locate
-from autotune.tuning.tuner import search
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.tuning.cluster import Cluster
@@ -24,29 +25,23 @@ FIRST_TRIALS = 50
 MIN_GAIN = 0.001  # expected share of the best time, below which a space is done
 
 
-def search_spaces(
-    targets: Sequence[Target],
-    options: Options,
-    observer: Observer,
-    on_result: Callable[[Result], None],
-    cluster: Cluster | None = None,
-) -> tuple[list[Result], list[str]]:
-    """Search all targets in parts; returns the last result of each, and why others failed.
+def plan_of_spaces(
+    targets: Sequence[Target], options: Options, on_stage: OnStage, cluster: Cluster | None = None
+) -> Plan:
+    """A plan that searches all targets in parts.
 
     A part takes up the trials of earlier ones from the space's journal, and so does the same command when it
-    is started again. The search ends when every space has used up its budget, promises no more, or has had a
+    is started again. The plan ends when every space has used up its budget, promises no more, or has had a
     part without a new trial, which the next would only repeat.
 
     Args:
         targets: What to tune, each of another kernel.
         options: How to search: trials are those of each space, seconds those of all together.
-        observer: Receives the events of all parts.
-        on_result: Called after each part.
+        on_stage: Is told what is being done.
         cluster: The devices that all parts are searched with; None uses the targets' device.
 
     Raises:
-        InputError: There is a journal, a space file is not there, or two spaces are of the same kernel;
-            nothing was written.
+        InputError: There is a journal, a space file is not there, or two spaces are of the same kernel.
     """
     if options.journal is not None:
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")
@@ -57,7 +52,7 @@ def search_spaces(
     tasks: dict[int, TuningTask] = {}
     for number, target in enumerate(targets):
         try:
-            tasks[number] = bind_target(target, observer.stage, found)
+            tasks[number] = bind_target(target, on_stage, found)
         except AutotuneError as error:
             failures.append(f"{target.space.stem}: {error}")
     kernels = [task.spec.kernel for task in tasks.values()]
@@ -74,19 +69,17 @@ def search_spaces(
         if promises[number] <= 0:
             break
         earlier = results.get(number)
-        try:
-            results[number] = search(
-                tasks[number], _part(options, earlier, left_s), observer, cluster=cluster
-            )
-            on_result(results[number])
-        except AutotuneError as error:
-            failures.append(f"{tasks.pop(number).spec.kernel}: {error}")
+        part = _part(options, earlier, left_s)
+        bind = partial(tasks.__getitem__, number)
+        answer = yield Step(number, tasks[number].spec.kernel, bind, part, cluster)
+        if isinstance(answer, AutotuneError):
+            del tasks[number]
             continue
-        if earlier is not None and len(results[number].trials) <= len(earlier.trials):
+        results[number] = answer
+        if earlier is not None and len(answer.trials) <= len(earlier.trials):
             del tasks[number]
     late = (task.spec.kernel for number, task in tasks.items() if number not in results)
-    failures += (f"{kernel}: no time was left; give a longer --time" for kernel in late)
-    return [results[number] for number in sorted(results)], failures
+    return [*failures, *(f"{kernel}: no time was left; give a longer --time" for kernel in late)]
 
 
 def promise(result: Result | None, task: TuningTask, max_trials: int | None) -> float:

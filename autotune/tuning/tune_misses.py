@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from autotune.compilers.kernel_source import packaged
+from autotune.core.stages import OnStage
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.serving.cache import writable_root
 from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
 from autotune.space import load_space
-from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.plan import Plan, Step
 from autotune.tuning.result import Result
 from autotune.tuning.task import Target, bind_target, locate
-from autotune.tuning.tuner import search
 
 
 def missed_targets(
@@ -39,24 +40,23 @@ def missed_targets(
     ]
 
 
-def tune_misses(
-    targets: Sequence[tuple[CacheMiss, Target]], options: Options, observer: Observer
-) -> tuple[list[Result], list[str]]:
-    """Search each target and delete its miss once the result is stored; returns results and failures."""
-    results, failures = [], []
-    for miss, target in targets:
+def plan_of_misses(targets: Sequence[tuple[CacheMiss, Target]], options: Options, on_stage: OnStage) -> Plan:
+    """A plan that searches each target and deletes its miss once the result is stored."""
+    failures = []
+    for number, (miss, target) in enumerate(targets):
         if not target.space.is_file():
             failures.append(
                 f"{miss.kernel}: spaces/{miss.kernel}.yaml: no such file; name its space, wherever it is: "
                 f"autotune search {miss.kernel}.yaml --wanted"
             )
             continue
-        try:
-            results.append(search(bind_target(target, observer.stage), options, observer))
-            forget_miss(writable_root(options.cache), miss)
-        except AutotuneError as error:
-            failures.append(f"{miss.kernel}: {error}")
-    return results, failures
+        found = yield Step(number, miss.kernel, partial(bind_target, target, on_stage), options)
+        if isinstance(found, Result):
+            try:
+                forget_miss(writable_root(options.cache), miss)
+            except AutotuneError as error:
+                failures.append(f"{miss.kernel}: {error}")
+    return failures
 
 
 def _space_file(miss: CacheMiss) -> Path:

@@ -1,0 +1,77 @@
+"""Plans: the searches of one command, each chosen with the results of those before it; one loop runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from autotune.errors import AutotuneError
+from autotune.tuning.observer import Observer
+from autotune.tuning.options import Options
+from autotune.tuning.result import Result
+from autotune.tuning.task import TuningTask
+from autotune.tuning.tuner import search
+
+if TYPE_CHECKING:  # needs the extra `cluster`
+    from autotune.tuning.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class Step:
+    """One search of a plan.
+
+    Attributes:
+        number: Of what is searched; the last result with a number counts.
+        name: Of the same, for the message of a failure.
+        bind: Makes the task.
+        options: How to search.
+        cluster: The devices; None uses the task's.
+    """
+
+    number: int
+    name: str
+    bind: Callable[[], TuningTask]
+    options: Options
+    cluster: Cluster | None = None
+
+
+Plan = Generator[Step, Result | AutotuneError, Sequence[str]]
+"""Yields steps, is sent the result of each or why it failed, and returns why others were never begun."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a plan found, and why some of it failed."""
+
+    results: tuple[Result, ...]
+    failures: tuple[str, ...]
+
+
+def carry_out(plan: Plan, observer: Observer, on_result: Callable[[Result], None]) -> Outcome:
+    """Search what a plan names, one step after the other; a failure does not end it.
+
+    Args:
+        plan: The plan.
+        observer: Receives the events of all searches.
+        on_result: Is told every result at once.
+
+    Raises:
+        InputError: The plan as a whole is wrong; nothing was written.
+    """
+    results: dict[int, Result] = {}
+    failures: list[str] = []
+    found: Result | AutotuneError | None = None
+    while True:
+        try:
+            step = next(plan) if found is None else plan.send(found)
+        except StopIteration as end:
+            return Outcome(tuple(results[number] for number in sorted(results)), (*failures, *end.value))
+        try:
+            found = search(step.bind(), step.options, observer, cluster=step.cluster)
+        except AutotuneError as error:
+            failures.append(f"{step.name}: {error}")
+            found = error
+        else:
+            results[step.number] = found
+            on_result(found)
