@@ -28,6 +28,8 @@ __all__ = [
     "opencl_devices",
     "read_trials",
     "tune",
+    "tune_all",
+    "tune_sweep",
 ]
 
 TYPE_CHECKING = False  # importing typing would take longer than the rest of this file
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from autotune.api.report import Report
     from autotune.api.result import read_trials
     from autotune.api.space import Space
-    from autotune.api.tune import tune
+    from autotune.api.tune import tune, tune_all, tune_sweep
     from autotune.compilers.kernel_source import include_dir
     from autotune.core.records import Argument, Config, DeviceInfo, Launch, Match, Tier
     from autotune.devices.opencl_platforms import opencl_devices
@@ -49,7 +51,7 @@ _MODULES = {
     "api.report": ("Report",),
     "api.result": ("read_trials",),
     "api.space": ("Space",),
-    "api.tune": ("tune",),
+    "api.tune": ("tune", "tune_all", "tune_sweep"),
     "serving.best": ("Best",),
     "errors": ("AutotuneError", "CacheError", "InputError", "NoConfig"),
     "runtime.call_maker": ("StaleWarning",),

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from autotune.compilers.kernel_source import SourceText, read_source, source_of_text
+from autotune.core.records import DeviceInfo
+from autotune.devices import Address
 from autotune.errors import InputError
 from autotune.space import SpaceSpec, load_space
 from autotune.space.functions import Functions, Values
@@ -112,6 +114,7 @@ class Space:
         sizes: Mapping[str, int] | None = None,
         dtype: str | None = None,
         data: str | None = None,
+        found: tuple[Address, DeviceInfo] | None = None,
     ) -> TuningTask:
         """Enumerate the valid configurations on a device; raises InputError.
 
@@ -120,11 +123,11 @@ class Space:
             sizes: Sizes that replace those of the space.
             dtype: Element type; None takes the first.
             data: Name of the inputs' content; None takes the first.
+            found: The device, if it was found already.
         """
         target = Target(self.spec.path, device, dict(sizes or {}), dtype, data)
-        task = bind_task(
-            self.spec, self._source or read_source(self.spec.source, self.spec.include_dirs), target
-        )
+        source = self._source or read_source(self.spec.source, self.spec.include_dirs)
+        task = bind_task(self.spec, source, target, found=found)
         if not self._finds_default or task.spec.default in task.space:
             return task
         return with_default(task, 0)

@@ -1,27 +1,39 @@
-"""`tune`: the search of the command line as a function."""
+"""`tune`, `tune_sweep` and `tune_all`: what `autotune search` does, as functions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autotune.api.progress import CallbackProgress, NotebookProgress, OnTrial, is_notebook
 from autotune.api.result import Result
 from autotune.api.space import Space
 from autotune.core.text import hint
 from autotune.core.trials import Budget
-from autotune.errors import InputError
+from autotune.errors import InputError, SetupError
 from autotune.evaluation.scoring import OwnObjective
 from autotune.searchers import engine_names, strategy_names
-from autotune.tuning.options import DEFAULT_BUDGET, Options, read_objective
+from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
+from autotune.tuning.plan import carry_out
+from autotune.tuning.several_spaces import plan_of_spaces
+from autotune.tuning.sweep import Sweep, bind_sweep, sweep
+from autotune.tuning.task import Target
 from autotune.tuning.tuner import search
+
+if TYPE_CHECKING:
+    from autotune.tuning.cluster import Cluster
 
 
 def tune(
     space: Space | str | Path,
     *,
     device: str | None = None,
+    devices: str | None = None,
+    cluster: str | None = None,
     budget: int | Budget = DEFAULT_BUDGET,
     strategy: str | None = None,
     seed: int = 0,
@@ -44,6 +56,8 @@ def tune(
     Args:
         space: A space, or the path of its file.
         device: As `--device`: `opencl:0`, a backend, a name; None takes the first GPU, else the CPU.
+        devices: Several devices of this machine to search with, as `--devices`.
+        cluster: A cluster to search with, as `--cluster`.
         budget: Configurations to try, or a `Budget` with a limit in seconds.
         strategy: An engine, a strategy of Kernel Tuner or a sampler of Optuna; None: as the command line.
         seed: Seed of the search.
@@ -64,31 +78,143 @@ def tune(
     """
     _require("space", space, isinstance(space, Space | str | Path), "a Space, or the path of a space file")
     _require("device", device, isinstance(device, str | None), 'a text such as "opencl:0" or "cuda:0"')
-    is_budget = isinstance(budget, Budget) or _is_whole(budget, 1)
-    _require("budget", budget, is_budget, "a whole number of at least 1")
-    _require("seed", seed, _is_whole(seed, 0), "a whole number of at least 0")
     is_objective = isinstance(objective, str | None) or callable(objective)
     _require("objective", objective, is_objective, "a text or a function")
     _require("callback", callback, callback is None or callable(callback), "a function of a trial")
     _require("sizes", sizes, isinstance(sizes, Mapping | None), 'a dictionary such as {"n": 1000}')
     known = space if isinstance(space, Space) else Space.load(space)
-    engine, named = engine_of(strategy)
     named_objective, own = read_objective(objective)
-    options = Options(
+    options = replace(
+        _options(budget, strategy, seed, cache, fresh=fresh),
+        objective=named_objective,
+        own=own,
+        journal=None if journal is None else Path(journal),
+        keep=keep,
+    )
+    with _progress(callback) as progress, _several(devices, cluster, device, progress) as opened:
+        found = None if opened is None else (opened.address, opened.info)
+        task = known.bind(device, sizes, dtype, data, found)
+        return Result(search(task, options, progress, cluster=opened))
+
+
+def tune_sweep(
+    space: str | Path,
+    sizes: Mapping[str, Iterable[int]],
+    *,
+    device: str | None = None,
+    dtypes: Sequence[str] = (),
+    variants: int = MAX_VARIANTS,
+    budget: int | Budget = DEFAULT_BUDGET,
+    strategy: str | None = None,
+    seed: int = 0,
+    callback: OnTrial | None = None,
+    cache: str | Path | None = None,
+    fresh: bool = False,
+) -> Sweep:
+    """Tune a range of sizes, and choose a few variants that serve all between: `autotune search --sweep`.
+
+    Args:
+        space: The path of a space file.
+        sizes: All values of each size; one value for a size that does not vary.
+        device: As for `tune`.
+        dtypes: Element types; none takes the first that is declared.
+        variants: The most variants of an element type.
+        budget: Of the first size; each other one gets a part.
+        strategy: As for `tune`.
+        seed: As for `tune`.
+        callback: As for `tune`.
+        cache: As for `tune`.
+        fresh: As for `tune`.
+
+    Returns:
+        A result for each size, and a table of variants for each element type.
+
+    Raises:
+        InputError: Something that was given is wrong; nothing was written.
+        SetupError: The default configuration fails.
+    """
+    ranges = {name: list(values) for name, values in sizes.items()}
+    options = _options(budget, strategy, seed, cache, fresh=fresh)
+    with _progress(callback) as progress:
+        tasks = bind_sweep(Target(Path(space), device), ranges, dtypes, progress)
+        return sweep(tasks, options, progress, variants)
+
+
+def tune_all(
+    spaces: Sequence[str | Path],
+    *,
+    device: str | None = None,
+    devices: str | None = None,
+    cluster: str | None = None,
+    budget: int | Budget = DEFAULT_BUDGET,
+    strategy: str | None = None,
+    seed: int = 0,
+    callback: OnTrial | None = None,
+    cache: str | Path | None = None,
+    fresh: bool = False,
+) -> list[Result]:
+    """Search several spaces in turns, always the one with the most to gain: `autotune search A.yaml B.yaml`.
+
+    Args:
+        spaces: Paths of space files.
+        device: As for `tune`.
+        devices: As for `tune`.
+        cluster: As for `tune`.
+        budget: Trials are those of each space, seconds those of all together.
+        strategy: As for `tune`.
+        seed: As for `tune`.
+        callback: As for `tune`.
+        cache: As for `tune`.
+        fresh: As for `tune`.
+
+    Raises:
+        InputError: Something that was given is wrong; nothing was written.
+        SetupError: Some spaces failed; the results of the others are stored.
+    """
+    options = _options(budget, strategy, seed, cache, fresh=fresh)
+    targets = [Target(Path(space), device) for space in spaces]
+    with _progress(callback) as progress, _several(devices, cluster, device, progress) as opened:
+        plan = plan_of_spaces(targets, options, progress.stage, opened)
+        found = carry_out(plan, progress, lambda result: None)
+    if found.failures:
+        raise SetupError(f"{len(found.failures)} of {len(spaces)} spaces failed: {'; '.join(found.failures)}")
+    return [Result(one) for one in found.results]
+
+
+def _progress(callback: OnTrial | None) -> CallbackProgress:
+    return NotebookProgress(callback) if is_notebook() else CallbackProgress(callback)
+
+
+@contextmanager
+def _several(
+    devices: str | None, cluster: str | None, device: str | None, progress: CallbackProgress
+) -> Iterator[Cluster | None]:
+    """The devices to search with, if there are several."""
+    if devices is None and cluster is None:
+        yield None
+        return
+    from autotune.tuning.cluster import open_several  # needs the extra `cluster`
+
+    with open_several(devices, cluster, device, progress) as opened:
+        yield opened
+
+
+def _options(
+    budget: int | Budget, strategy: str | None, seed: int, cache: str | Path | None, *, fresh: bool
+) -> Options:
+    """The options that all functions of this module have; raises InputError for wrong ones."""
+    is_budget = isinstance(budget, Budget) or _is_whole(budget, 1)
+    _require("budget", budget, is_budget, "a whole number of at least 1")
+    _require("seed", seed, _is_whole(seed, 0), "a whole number of at least 0")
+    engine, named = engine_of(strategy)
+    return Options(
         engine=engine,
         strategy=named,
         budget=budget if isinstance(budget, Budget) else Budget(trials=int(budget)),
         seed=int(seed),
-        objective=named_objective,
-        own=own,
         cache=None if cache is None else Path(cache),
-        journal=None if journal is None else Path(journal),
         fresh=fresh,
-        keep=keep,
     )
-    task = known.bind(device, sizes, dtype, data)
-    with NotebookProgress(callback) if is_notebook() else CallbackProgress(callback) as progress:
-        return Result(search(task, options, progress))
 
 
 def _require(name: str, value: object, fits: bool, expected: str) -> None:

@@ -199,29 +199,16 @@ def _with_cluster(parsed: argparse.Namespace, options: Options) -> Result:
 
 def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster]:
     """The devices that `--cluster` or `--devices` names."""
-    from autotune.tuning.cluster import local_devices, open_cluster, open_devices
+    from autotune.tuning.cluster import open_several
 
-    if parsed.cluster:
-        _warn_of_open_scheduler(parsed.cluster, progress)
-        return open_cluster(parsed.cluster, parsed.device, progress.stage)
-    progress.stage(Stage("finding devices"))
-    return open_devices(local_devices(parsed.devices))
-
-
-def _warn_of_open_scheduler(address: str, progress: Observer) -> None:
-    """Dask itself asks nobody who connects for a name."""
-    if "://" in address and not address.startswith(("tls://", "wss://")):
-        progress.warn(
-            f"--cluster {address}: anyone who reaches this scheduler or its workers can run code on them; "
-            "use tls://, or a network of your own"
-        )
+    return open_several(parsed.devices, parsed.cluster, parsed.device, progress)
 
 
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     """Search for every model of a cluster, and compare them; raises SetupError at the end if some failed."""
     from autotune.cli.compare import print_comparison
     from autotune.cli.search_summary import result_json, result_text
-    from autotune.tuning.cluster import open_each_model
+    from autotune.tuning.cluster import open_each_model, warn_of_open_scheduler
     from autotune.tuning.each_model import search_each_model
 
     def show(result: Result) -> None:
@@ -229,7 +216,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
             emit(wrapped(result_text(result)) + "\n")
 
     with opt.progress(parsed) as progress:
-        _warn_of_open_scheduler(parsed.cluster, progress)
+        warn_of_open_scheduler(parsed.cluster, progress)
         with open_each_model(parsed.cluster, parsed.device, progress.stage) as clusters:
             found = search_each_model(opt.target(parsed), options, progress, clusters, show)
     if parsed.json:

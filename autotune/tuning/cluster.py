@@ -22,6 +22,7 @@ from autotune.evaluation.instance import environment
 from autotune.processes.child import Child, kill_all
 from autotune.processes.fork_server import preload
 from autotune.processes.scratch_folder import scratch_folder
+from autotune.tuning.observer import Observer
 
 try:
     import dask
@@ -185,6 +186,37 @@ def _be_worker(scheduler: str, security: distributed.Security) -> None:
 
     with _dask_settings():
         asyncio.run(run())
+
+
+@contextmanager
+def open_several(
+    devices: str | None, cluster: str | None, device: str | None, observer: Observer
+) -> Iterator[Cluster]:
+    """Open the devices of this machine that `--devices` names, or those of a cluster, as `--cluster` does.
+
+    Args:
+        devices: As `--devices`; None takes the cluster.
+        cluster: As `--cluster`.
+        device: As `--device`, to choose among those of a cluster.
+        observer: Is told what is being done, and warned of a scheduler that is open to others.
+    """
+    if cluster is None:
+        observer.stage(Stage("finding devices"))
+        with open_devices(local_devices(devices or ALL)) as opened:
+            yield opened
+    else:
+        warn_of_open_scheduler(cluster, observer)
+        with open_cluster(cluster, device, observer.stage) as opened:
+            yield opened
+
+
+def warn_of_open_scheduler(address: str, observer: Observer) -> None:
+    """Dask itself asks nobody who connects for a name."""
+    if "://" in address and not address.startswith(("tls://", "wss://")):
+        observer.warn(
+            f"--cluster {address}: anyone who reaches this scheduler or its workers can run code on them; "
+            "use tls://, or a network of your own"
+        )
 
 
 @contextmanager

@@ -10,12 +10,15 @@ from html import unescape
 import numpy as np
 import pytest
 
-from autotune import InputError, Report, Space, best_config, read_trials, tune
+from autotune import InputError, Report, Space, best_config, read_trials, tune, tune_all, tune_sweep
+from autotune.devices import listing
+from autotune.devices.listing import Listing
 from autotune.errors import JournalError, MissingExtra, SetupError, SpaceError
 from tests.conftest import KERNEL, LIMIT_S
 from tests.unit.test_report_page import data_of
 
 SETTINGS = {"device": "fake", "budget": 8, "seed": 3}
+ARGUMENTS = ("--device", "fake", "--budget", "8", "--seed", "3")
 THREE_LINES = """\
 from autotune import Space, tune
 result = tune(Space.load("double.yaml"), device="fake", budget=8, seed=3)
@@ -77,6 +80,49 @@ def test_tune_tries_and_finds_what_the_command_line_does(here, tmp_path_factory)
     assert dict(result.best) == found["config"] and result.time_ms == found["time_ms"]
     assert [dict(trial.config) for trial in told] == configs == [dict(one.config) for one in result.trials]
     assert best_config("double", "fake-gpu", n=1000, cache=here.path / "cache").config == result.best
+
+
+def test_a_sweep_is_what_the_command_line_does(here):
+    found = tune_sweep("double.yaml", {"n": [16, 64, 256]}, **SETTINGS)
+    done = here.run(
+        *[
+            "search",
+            "double.yaml",
+            "--sweep",
+            "n=16:256:x4",
+            "--device",
+            "fake",
+            "--budget",
+            "6",
+            "--seed",
+            "3",
+            "--json",
+        ]
+    )
+    assert [one["time_ms"] for one in json.loads(done.stdout)["results"]] == [
+        one.final.median_ms for one in found.results
+    ]
+    assert [one.sizes for one in found.tables] == [({"n": 16}, {"n": 64}, {"n": 256})]
+    with pytest.raises(InputError, match="--sweep: expected at most"):
+        tune_sweep("double.yaml", {"n": range(1, 100)}, device="fake")
+
+
+def test_several_spaces_are_searched_and_those_that_fail_are_named(here):
+    text = here.space.read_text()
+    (here.path / "other.yaml").write_text(text.replace("kernel: double", "kernel: other"))
+    both = tune_all(["double.yaml", "other.yaml"], **SETTINGS)
+    assert [one.found.task.spec.kernel for one in both] == ["double", "other"]
+    with pytest.raises(SetupError, match="1 of 2 spaces failed: broken: "):
+        (here.path / "broken.yaml").write_text("schema: 1")
+        tune_all(["double.yaml", "broken.yaml"], **SETTINGS)
+
+
+def test_several_devices_are_one_argument(here, monkeypatch):
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
+    monkeypatch.setattr(listing, "Listing", Listing)  # not as listed before
+    found = tune("double.yaml", devices="fake:0,fake:1", budget=8)
+    assert {trial.device.partition("/")[2] for trial in found.trials if trial.device} == {"fake:0", "fake:1"}
 
 
 def test_a_space_of_dictionaries_and_functions(here, capsys):
