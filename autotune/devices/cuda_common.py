@@ -9,7 +9,7 @@ from weakref import WeakSet
 import numpy as np
 
 from autotune.core.records import DeviceInfo, Launch, Value
-from autotune.devices.base import Arguments, Buffer, Bytes, PipelinedRun, Program
+from autotune.devices.base import Arguments, Buffer, Bytes, Program
 from autotune.devices.clocks import Clocks
 from autotune.devices.cuda_arrays import CudaArrays
 from autotune.devices.cuda_graph import DriverGraph
@@ -64,29 +64,6 @@ class CudaDeviceBase(CudaArrays):
             return self.stop_clock()
         except (self.driver_error, DriverError) as error:
             raise classified(error) from None
-
-    def run_pipelined(self, program: Program, runs: Sequence[PipelinedRun]) -> float:
-        """Queue everything, each run on its stream; time it between two events of the device's stream."""
-        streams = SideStreams(self.stream)
-        try:
-            self.start_clock()
-            try:
-                for one in runs:
-                    stream = streams.of(one.stream)
-                    for buffer, data in one.inputs:
-                        self.queue_write(buffer, data, stream)
-                    for step in one.launches:
-                        KernelLaunch(program, step, one.arguments, stream)()
-                    for buffer, data in one.results:
-                        self.queue_read(buffer, data, stream)
-            finally:  # copies that are queued use the host's memory, also if a launch after them is refused
-                streams.join()
-                time_ms = self.stop_clock()
-            return time_ms
-        except (self.driver_error, DriverError) as error:
-            raise classified(error) from None
-        finally:
-            streams.close()
 
     def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
         """Copy within global memory, in the order of the stream."""

@@ -118,7 +118,7 @@ def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[cty
 
 
 class SideStreams:
-    """The streams of work that may overlap, beside a device's own; they fork from it and join it."""
+    """The streams of launches that may overlap, beside a device's own; they fork from it and join it."""
 
     def __init__(self, main: int) -> None:
         self._main = ctypes.c_void_p(main)
@@ -147,7 +147,7 @@ class SideStreams:
         self._forked.clear()
 
     def close(self) -> None:
-        """Free streams and events: neither a graph nor queued work needs them any more."""
+        """Free streams and events, which a graph does not need once it is made."""
         self._open.close()
 
     def _order(self, earlier: ctypes.c_void_p, later: ctypes.c_void_p) -> None:
