@@ -40,7 +40,7 @@ WHAT_HELPS = {
     Bound.DIVERGENCE: "let all threads of a warp take the same path",
     Bound.LATENCY: "have more in flight: wider loads, more work per thread, unrolled loops, more warps",
     Bound.LAUNCH: "fewer launches with more work in each, or a graph of them",
-    Bound.TRANSFER: "fewer or pinned copies, or copies in pieces that overlap: `autotune versus --pieces`",
+    Bound.TRANSFER: "fewer or pinned copies, or copies in pieces that overlap with the kernel",
     Bound.MEMORY: "move fewer bytes",
     Bound.COMPUTE: "fewer operations",
 }

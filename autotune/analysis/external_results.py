@@ -13,7 +13,7 @@ from autotune.core.records import Entry, KernelRecord, ProblemKey, Provenance, S
 from autotune.core.text import problem_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
-from autotune.interop import Recording, read_recordings
+from autotune.interop import Recording, read_recording
 from autotune.serving.device_records import DeviceRecord
 from autotune.space.recorded import unknown_device
 
@@ -35,7 +35,7 @@ def read_external(kernel: str, paths: Iterable[Path]) -> list[External]:
     Raises:
         InputError: A file cannot be read, or holds another kernel or no time.
     """
-    found = [External(path, recording) for path in paths for recording in read_recordings(path)]
+    found = [External(path, read_recording(path)) for path in paths]
     for path, recording in found:
         if recording.kernel != kernel:
             advice = (

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.errors import SetupError
-from autotune.evaluation.overlap import pieces_ms
 from autotune.evaluation.probing import transfer_ms
 from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.tuning.context import TuningContext
@@ -34,20 +32,3 @@ def call_transfer_ms(context: TuningContext, problem: ProblemInstance, *, pinned
         raise SetupError(f"transfers: {found}")
     to_device_ms, back_ms = found
     return (to_device_ms * given_bytes + back_ms * back_bytes) / timed_bytes
-
-
-def call_in_pieces_ms(context: TuningContext, config: Config, count: int) -> float:
-    """The time of `count` calls with pinned copies that overlap; raises SetupError."""
-    instance = context.maker.make(config)
-    binary = context.pool.compile(instance).result()
-    given, back = ([one.name for one in arrays] for arrays in transferred(context, instance.problem))
-    found: float | Failure = (
-        binary
-        if isinstance(binary, Failure)
-        else context.worker.run(
-            *(pieces_ms, binary, instance.problem, count, given, back), timeout_s=context.timeout_s
-        )
-    )
-    if isinstance(found, Failure):
-        raise SetupError(f"a call in {count} pieces: {found}")
-    return found

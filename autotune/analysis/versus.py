@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from autotune.analysis.transfers import call_in_pieces_ms, call_transfer_ms
+from autotune.analysis.transfers import call_transfer_ms
 from autotune.core.records import Config, Sizes, Tier
 from autotune.core.trials import Trial
 from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
@@ -53,16 +53,6 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """Whole calls of the tuned kernel with pinned copies: at once, and in pieces whose copies overlap."""
-
-    size: str  # that is divided
-    count: int
-    whole_ms: float
-    pieces_ms: float
-
-
-@dataclass(frozen=True)
 class Versus:
     """All contenders for one problem, and what copies cost a call; None where they were not timed."""
 
@@ -70,7 +60,6 @@ class Versus:
     contenders: tuple[Contender, ...]
     pinned_ms: float | None
     pageable_ms: float | None
-    pieces: Pieces | None = None
 
     @property
     def tuned_ms(self) -> float | None:
@@ -98,7 +87,6 @@ def versus(
     observer: Observer,
     cpu: str | None,
     naive: str | None,
-    pieces: tuple[str, int] | None,
 ) -> Versus:
     """Time all contenders for one problem.
 
@@ -108,14 +96,12 @@ def versus(
         observer: Receives the events of the runs.
         cpu: The host as an OpenCL device; None leaves it out.
         naive: The landmark to take as naive; None takes the first.
-        pieces: The size to divide, and by what, for a call in pieces; None times none.
 
     Raises:
-        InputError: There is no such landmark, or the size cannot be divided so.
+        InputError: There is no such landmark.
         SetupError: The reference or the device cannot be used.
     """
     task = bind_target(target, observer.stage)
-    divided = None if pieces is None else _in_pieces(target, task, options, observer, *pieces)
     ways = list(_ways_on_device(task, options, naive))
     pinned_ms = pageable_ms = None
     with _open(task, options, observer) as context:
@@ -133,7 +119,7 @@ def versus(
     if cpu is not None and task.device.kind == "gpu":
         on_host = replace(target, device=cpu, sizes=task.space.problem.sizes, dtype=task.space.problem.dtype)
         found.append(on_all_cores(on_host, options, observer))
-    return Versus(dict(task.space.problem.sizes), tuple(found), pinned_ms, pageable_ms, divided)
+    return Versus(dict(task.space.problem.sizes), tuple(found), pinned_ms, pageable_ms)
 
 
 def _baselines(task: TuningTask, problem: ProblemInstance) -> list[Contender]:
@@ -153,24 +139,6 @@ def _baseline(found: BaselineTime) -> Contender:
         return Contender(found.name, found.time_ms, found.detail or detail, on_device=True)
     detail = "all threads of its libraries" if found.name == ALL_CORES else "one thread"
     return Contender(found.name, found.time_ms, found.detail or detail, on_device=False)
-
-
-def _in_pieces(
-    target: Target, whole: TuningTask, options: Options, observer: Observer, size: str, count: int
-) -> Pieces:
-    """Time a whole call and one in pieces; raises InputError where the size cannot be divided so."""
-    sizes = whole.space.problem.sizes
-    if size not in sizes or sizes[size] % count:
-        has = " ".join(f"{name}={value}" for name, value in sizes.items())
-        raise InputError(
-            f"--pieces {size}={count}: expected a size and a divisor of it; the problem has {has}"
-        )
-    piece = bind_target(replace(target, sizes={**sizes, size: sizes[size] // count}), observer.stage)
-    times = []
-    for task, calls in ((whole, 1), (piece, count)):
-        with _open(task, options, observer) as context:
-            times.append(call_in_pieces_ms(context, _served(task, options).config, calls))
-    return Pieces(size, count, *times)
 
 
 def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:

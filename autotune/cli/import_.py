@@ -1,4 +1,4 @@
-"""Import results and spaces of other tools: T4 results, Kernel Tuner caches, T1 spaces."""
+"""Import results of other tools: T4 results and Kernel Tuner caches."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from autotune.cli.output import emit
 from autotune.core.text import count_text
 from autotune.errors import InputError
 
-if TYPE_CHECKING:  # these load numpy
+if TYPE_CHECKING:  # it loads numpy
     from autotune.interop import Recording
-    from autotune.space import SpaceSpec
 
 EXAMPLE = "autotune import A100_T4.json.gz --kernel convolution --device 'NVIDIA A100'"
 NEXT_STEPS = (
@@ -31,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         nargs="+",
         type=Path,
-        help="T4 results, a cache or stored results of Kernel Tuner, or a T1 input; may be gzipped",
+        help="T4 results, a cache of Kernel Tuner or a journal; may be gzipped",
     )
     parser.add_argument("--kernel", metavar="NAME", help="name of the kernel (default: as in the file)")
     parser.add_argument("--device", metavar="NAME", help="name of the device (default: as in the file)")
@@ -46,26 +45,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Record imported results as journals and print imported spaces."""
-    from autotune.interop import journals, read_recordings, read_t1
+    """Record imported results as journals."""
+    from autotune.interop import journals, read_recording
 
-    spaces = {path: read_t1(path) for path in parsed.files}
-    found = [
-        recording for path, space in spaces.items() if space is None for recording in read_recordings(path)
-    ]
-    if parsed.journal and len(found) > 1:
-        raise InputError("--journal FILE takes the results of one device and problem; leave it out")
+    if parsed.journal and len(parsed.files) > 1:
+        raise InputError("--journal FILE takes the results of one file; leave it out")
+    found = [read_recording(path) for path in parsed.files]
     done = []
     for recording in found:
         named = replace(
             recording, kernel=parsed.kernel or recording.kernel, device=parsed.device or recording.device
         )
         done.append((named, journals.store(named, parsed.journal, fresh=parsed.fresh)))
-    for space in filter(None, spaces.values()):
-        emit(space_text(space))
-    if parsed.json and done:
+    if parsed.json:
         emit([imported_json(*one) for one in done])
-    elif done:
+    else:
         emit("\n".join((*(imported_text(*one) for one in done), NEXT_STEPS)))
 
 
@@ -92,19 +86,3 @@ def imported_json(recording: Recording, journal: Path) -> dict[str, Any]:
         "best": {"config": dict(best.config), "time_ms": best.time_ms} if best else None,
         "journal": str(journal),
     }
-
-
-def space_text(spec: SpaceSpec) -> str:
-    """Write as YAML what a T1 input has of a space file: parameters, constraints and default."""
-    import yaml
-
-    sections = {
-        "schema": 1,
-        "kernel": spec.kernel,
-        "parameters": {parameter.name: list(parameter.values) for parameter in spec.parameters},
-        "constraints": [constraint.text for constraint in spec.constraints],
-        "default": dict(spec.default),
-    }
-    if not spec.constraints:
-        del sections["constraints"]
-    return yaml.safe_dump(sections, sort_keys=False, default_flow_style=None, width=110).rstrip()

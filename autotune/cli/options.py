@@ -94,14 +94,6 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
     return found
 
 
-def pieces(text: str | None) -> tuple[str, int] | None:
-    """Parse `--pieces rows=8`; raises InputError for anything else."""
-    match = re.fullmatch(r"(\w+)=([0-9]{1,6})", text or "")
-    if text and (match is None or int(match[2]) < 2):
-        raise InputError(f"--pieces {text}: expected NAME=COUNT with a count of at least 2, such as rows=8")
-    return (match[1], int(match[2])) if match else None
-
-
 def ranges(texts: Sequence[str], fixed: Collection[str] = ()) -> dict[str, list[int]]:
     """Parse `--sweep n=2**10:2**30:x4`; raises InputError for anything else.
 

@@ -38,7 +38,7 @@ COMMANDS = {
     "report": "write one HTML file with charts of searches",
     "explore": "show the searches of a folder in a browser, live",
     "replay": "replay a search on recorded results and score it",
-    "import": "import results and spaces of other tools",
+    "import": "import results of other tools",
     "export": "export results for other tools or as a C header",
 }
 # What people type, and what it is called here.

@@ -17,12 +17,12 @@ from rich.table import Table
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import cell, console, ratio_cell, table
-from autotune.core.text import ratio_text, table_sizes, volume_text
+from autotune.core.text import table_sizes, volume_text
 from autotune.core.trials import Budget
 from autotune.report.figures import Line, over_size, save
 
 if TYPE_CHECKING:
-    from autotune.analysis.versus import Contender, Pieces, Versus
+    from autotune.analysis.versus import Contender, Versus
 
 EXAMPLE = "autotune versus reduce --sweep n=2**12:2**28:x16"
 
@@ -40,11 +40,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="opencl:0",
         help="the host's processor as a device, or none (default %(default)s)",
     )
-    parser.add_argument(
-        "--pieces",
-        metavar="NAME=COUNT",
-        help="also time whole calls in pieces along this size, whose copies overlap, such as rows=8",
-    )
     opt.add_run(parser)
     opt.add_cache(parser, "where to look for tuned results")
     opt.add_plot(parser, "also draw the times over size")
@@ -61,12 +56,10 @@ def run(parsed: argparse.Namespace) -> None:
         {**target.sizes, **dict(zip(swept, sizes, strict=True))} for sizes in product(*swept.values())
     ]
     cpu = None if parsed.cpu == "none" else parsed.cpu
-    pieces = opt.pieces(parsed.pieces)
     options = opt.run_options(parsed, budget=Budget())
     with opt.progress(parsed) as progress:
         found = [
-            versus(replace(target, sizes=sizes), options, progress, cpu, parsed.naive, pieces)
-            for sizes in problems
+            versus(replace(target, sizes=sizes), options, progress, cpu, parsed.naive) for sizes in problems
         ]
     if parsed.json:
         emit([{**asdict(one), "pays": one.pays} for one in found])
@@ -75,8 +68,6 @@ def run(parsed: argparse.Namespace) -> None:
         for one in found:
             out.print(f"{parsed.space} {table_sizes(one.sizes)}")
             out.print(versus_table(one))
-            if one.pieces is not None:
-                out.print(_pieces_text(one.pieces))
         out.print(_where_it_pays(found))
     if parsed.plot is not None:
         title = f"{parsed.space}: times with what else does the work"
@@ -109,14 +100,6 @@ def versus_table(one: Versus) -> Table:
         "settings",
     )
     return table(columns, rows)
-
-
-def _pieces_text(one: Pieces) -> str:
-    ratio = ratio_text(one.whole_ms / one.pieces_ms)
-    return (
-        f"tuned, a whole call with pinned copies: {one.whole_ms:.4g} ms; in {one.count} pieces along "
-        f"{one.size}, overlapped where the device can: {one.pieces_ms:.4g} ms ({ratio})"
-    )
 
 
 def _with(contender: Contender, copies_ms: float | None) -> float | None:

@@ -198,7 +198,6 @@ def _repeated(
         block=_extent("block", step.block, values),
         shared_bytes=at_least(0, parse(step.shared_bytes), values),
         arguments=step.arguments,
-        stream=at_least(0, parse(step.stream or "0"), values),
         cooperative=bool(parse(step.cooperative or "False")(values)),
         cluster=_extent("cluster", step.cluster, values),
         programmatic=bool(parse(step.programmatic or "False")(values)),

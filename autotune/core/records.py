@@ -198,7 +198,6 @@ class LaunchSpec:
     when: str = "True"
     repeat: str = ""
     swap: tuple[str, ...] = ()
-    stream: str = ""
     cooperative: str = ""
     cluster: tuple[str, ...] = ()
     programmatic: str = ""
@@ -209,9 +208,8 @@ class LaunchSpec:
 class Launch:
     """One kernel launch: `grid` in blocks, `block` in threads.
 
-    Launches of different streams may overlap; one of stream 0 waits for all before it, and all after it wait
-    for it. The blocks of a `cooperative` launch are all resident at once; those of a `cluster` share a group
-    of multiprocessors. A `programmatic` launch may begin before the one before it has ended.
+    The blocks of a `cooperative` launch are all resident at once; those of a `cluster` share a group of
+    multiprocessors. A `programmatic` launch may begin before the one before it has ended.
     """
 
     entry: str
@@ -219,7 +217,6 @@ class Launch:
     block: Grid
     shared_bytes: int
     arguments: tuple[str, ...]
-    stream: int = 0
     cooperative: bool = False
     cluster: Grid = (1, 1, 1)
     programmatic: bool = False
@@ -232,7 +229,7 @@ class Launch:
     @property
     def attributes(self) -> dict[str, int | bool | Grid]:
         """What only CUDA can do, by name; empty for a plain launch."""
-        plain = {"stream": 0, "cooperative": False, "cluster": (1, 1, 1), "programmatic": False}
+        plain = {"cooperative": False, "cluster": (1, 1, 1), "programmatic": False}
         given = {name: getattr(self, name) for name in plain}
         return {name: value for name, value in given.items() if value != plain[name]}
 

@@ -6,7 +6,6 @@ those of the compiler pool, the device in the device process.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -40,43 +39,11 @@ class LocalMemory:
 Arguments = Mapping[str, Buffer | np.generic | LocalMemory]  # of a launch, by name
 
 
-@dataclass(frozen=True)
-class PipelinedRun:
-    """Copies to the device, launches, and copies to the host, one after the other on one stream.
-
-    Attributes:
-        launches: The steps to run, all on this run's stream.
-        arguments: The arguments of the launches, by name.
-        inputs: Pairs of a buffer and the host memory that is copied to it before the launches.
-        results: Pairs of a buffer and the host memory that it is copied to after the launches.
-        stream: The number of the stream, from 1; runs on different streams may overlap.
-    """
-
-    launches: Sequence[Launch]
-    arguments: Arguments
-    inputs: Sequence[tuple[Buffer, Bytes]]
-    results: Sequence[tuple[Buffer, Bytes]]
-    stream: int
-
-
 class BasicDeviceMixin:
-    """What a device does that has one queue, no variables and no sensors, and compares on the host."""
+    """What a device does that has no variables and no sensors, and compares on the host."""
 
     read: Callable[..., Bytes]
-    write: Callable[[Buffer, Bytes], None]
-    run: Callable[..., float]
     clocks = Clocks()  # the backend cannot change them
-
-    def run_pipelined(self, program: Program, runs: Sequence[PipelinedRun]) -> float:
-        """Take turns: there is one queue."""
-        began = time.perf_counter()
-        for one in runs:
-            for buffer, data in one.inputs:
-                self.write(buffer, data)
-            self.run(program, one.launches, one.arguments)
-            for buffer, data in one.results:
-                self.read(buffer, data.size, data)
-        return (time.perf_counter() - began) * 1e3
 
     def gather(self, buffer: Buffer, indices: Indices, item_bytes: int) -> Bytes:
         """Copy the array to the host up to the last of the elements."""
@@ -194,17 +161,6 @@ class Device(Protocol):
         time `is_second`, the same launches go before, so that caches are warm and the device is busy.
 
         Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.
-        """
-        ...
-
-    def run_pipelined(self, program: Program, runs: Sequence[PipelinedRun]) -> float:
-        """Run launches with their copies from and to the host; return the time of all in ms.
-
-        Copies overlap with other streams' work where the host's memory is pinned and the device can.
-
-        Args:
-            program: A loaded binary, for all runs.
-            runs: What to queue, in this order.
         """
         ...
 

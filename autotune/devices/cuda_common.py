@@ -9,12 +9,12 @@ from weakref import WeakSet
 import numpy as np
 
 from autotune.core.records import DeviceInfo, Launch, Value
-from autotune.devices.base import Arguments, Buffer, Bytes, PipelinedRun, Program
+from autotune.devices.base import Arguments, Buffer, Bytes, Program
 from autotune.devices.clocks import Clocks
 from autotune.devices.cuda_arrays import CudaArrays
 from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import DriverError, classified
-from autotune.devices.cuda_module import KernelLaunch, Module, SideStreams
+from autotune.devices.cuda_module import KernelLaunch, Module
 from autotune.devices.nvml import NvmlMonitor
 from autotune.errors import LaunchError
 
@@ -48,8 +48,7 @@ class CudaDeviceBase(CudaArrays):
     ) -> float:
         """Time the launches between two events; all are queued before the GPU reaches them."""
         try:
-            overlaps = any(step.stream for step in launches)  # only a graph runs these
-            if overlaps or (len(launches) * repeats > 1 if graph is None else graph):
+            if len(launches) * repeats > 1 if graph is None else graph:
                 queue: list[Callable[[], object]] = [
                     self._graph(program, launches, arguments, repeats).launch
                 ]
@@ -64,29 +63,6 @@ class CudaDeviceBase(CudaArrays):
             return self.stop_clock()
         except (self.driver_error, DriverError) as error:
             raise classified(error) from None
-
-    def run_pipelined(self, program: Program, runs: Sequence[PipelinedRun]) -> float:
-        """Queue everything, each run on its stream; time it between two events of the device's stream."""
-        streams = SideStreams(self.stream)
-        try:
-            self.start_clock()
-            try:
-                for one in runs:
-                    stream = streams.of(one.stream)
-                    for buffer, data in one.inputs:
-                        self.queue_write(buffer, data, stream)
-                    for step in one.launches:
-                        KernelLaunch(program, step, one.arguments, stream)()
-                    for buffer, data in one.results:
-                        self.queue_read(buffer, data, stream)
-            finally:  # copies that are queued use the host's memory, also if a launch after them is refused
-                streams.join()
-                time_ms = self.stop_clock()
-            return time_ms
-        except (self.driver_error, DriverError) as error:
-            raise classified(error) from None
-        finally:
-            streams.close()
 
     def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
         """Copy within global memory, in the order of the stream."""
@@ -142,22 +118,13 @@ class CudaDeviceBase(CudaArrays):
     def _captured(
         self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
     ) -> DriverGraph:
-        streams = SideStreams(self.stream)
-        prepared: dict[int, KernelLaunch] = {}  # by the number of the step, which decides its stream
+        steps = [KernelLaunch(program, step, arguments, self.stream) for step in launches]
 
         def enqueue() -> None:
-            for _ in range(repeats):
-                for number, step in enumerate(launches):
-                    stream = streams.of(step.stream)
-                    if number not in prepared:
-                        prepared[number] = KernelLaunch(program, step, arguments, stream)
-                    prepared[number]()
-                streams.join()
+            for launch in steps * repeats:
+                launch()
 
-        try:
-            return DriverGraph(self.stream, enqueue)
-        finally:
-            streams.close()
+        return DriverGraph(self.stream, enqueue)
 
     def _measure_flush(self) -> float:
         """The time in which one block reads 1 MiB after a flush, divided by the time with a warm cache.

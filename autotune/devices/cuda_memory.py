@@ -83,14 +83,6 @@ class CudaMemory:
             self._wait()
         return data
 
-    def queue_write(self, buffer: Buffer, data: Bytes, stream: int) -> None:
-        """Copy to the GPU in the order of a stream; the host's memory has to stay as it is until then."""
-        self._queue(_TO_GPU, int(buffer), data.ctypes.data, data.size, stream)
-
-    def queue_read(self, buffer: Buffer, into: Bytes, stream: int) -> None:
-        """Copy to the host in the order of a stream."""
-        self._queue(_TO_HOST, into.ctypes.data, int(buffer), into.size, stream)
-
     @contextmanager
     def pinned(self, data: Bytes) -> Iterator[None]:
         """Register the memory with the driver, so that copies need no second buffer."""
@@ -114,10 +106,10 @@ class CudaMemory:
         """Set every byte."""
         self._queue("cuMemsetD8Async", int(buffer), ctypes.c_ubyte(byte), size_bytes)
 
-    def _queue(self, name: str, to: int, what: Any, size_bytes: int, stream: int = 0) -> None:
-        """Queue on the device's stream or on another one."""
+    def _queue(self, name: str, to: int, what: Any, size_bytes: int) -> None:
+        """Queue on the device's stream."""
         what = ctypes.c_uint64(what) if isinstance(what, int) else what
-        queue = ctypes.c_void_p(stream or self.stream)
+        queue = ctypes.c_void_p(self.stream)
         try:
             call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), queue)
         except DriverError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Hashable
-from contextlib import ExitStack
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from autotune.devices.cuda_graph import DriverGraph
 from autotune.devices.cuda_memory import DriverError, Memory, call, zeros
 from autotune.errors import LaunchError
 from autotune.hardware.cuda_driver import driver
-from autotune.hardware.cuda_launch import NON_BLOCKING, Permissions, launch_config
-
-_WITHOUT_TIME = 2  # flag of events
+from autotune.hardware.cuda_launch import Permissions, launch_config
 
 
 class Module:
@@ -115,44 +112,3 @@ def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[cty
         return ctypes.c_uint64(int(value))
     content = value.tobytes()
     return ctypes.create_string_buffer(content, len(content))
-
-
-class SideStreams:
-    """The streams of work that may overlap, beside a device's own; they fork from it and join it."""
-
-    def __init__(self, main: int) -> None:
-        self._main = ctypes.c_void_p(main)
-        self._streams: dict[int, ctypes.c_void_p] = {}
-        self._forked: set[int] = set()
-        self._open = ExitStack()
-
-    def of(self, number: int) -> int:
-        """The stream for the next launch of this number; 0 waits for all others."""
-        if number == 0:
-            self.join()
-            return self._main.value or 0
-        if number not in self._streams:
-            stream = self._streams[number] = ctypes.c_void_p()
-            call("cuStreamCreate", ctypes.byref(stream), NON_BLOCKING)
-            self._open.callback(driver().cuStreamDestroy_v2, stream)
-        if number not in self._forked:
-            self._order(self._main, self._streams[number])
-            self._forked.add(number)
-        return self._streams[number].value or 0
-
-    def join(self) -> None:
-        """Let the main stream wait for all others."""
-        for number in sorted(self._forked):
-            self._order(self._streams[number], self._main)
-        self._forked.clear()
-
-    def close(self) -> None:
-        """Free streams and events: neither a graph nor queued work needs them any more."""
-        self._open.close()
-
-    def _order(self, earlier: ctypes.c_void_p, later: ctypes.c_void_p) -> None:
-        event = ctypes.c_void_p()
-        call("cuEventCreate", ctypes.byref(event), _WITHOUT_TIME)
-        self._open.callback(driver().cuEventDestroy_v2, event)
-        call("cuEventRecord", event, earlier)
-        call("cuStreamWaitEvent", later, event, 0)

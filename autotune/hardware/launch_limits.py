@@ -63,8 +63,6 @@ def amounts(step: LaunchSpec, device: DeviceInfo | None, registers: int | None =
         yield Amount(f"blocks in {axis} of a cluster", operand(text), 1)
     if step.cluster:
         yield Amount("blocks of a cluster", _product(step.cluster), 1, str(MAX_CLUSTER))
-    if step.stream:
-        yield Amount("number of the stream", operand(step.stream), 0)
     if step.repeat:
         yield Amount("repetitions", operand(step.repeat), 0, str(MAX_REPEAT))
 
@@ -75,7 +73,7 @@ def conditions(step: LaunchSpec, device: DeviceInfo | None) -> Iterator[str]:
         yield f"{operand(blocks)} % {operand(cluster)} == 0"
     yield from (f"{operand(cluster)} == 1" for cluster in step.cluster[len(step.grid) :])
     if device is not None and device.backend == "opencl":
-        for_cuda = (step.stream, step.cooperative, step.programmatic)
+        for_cuda = (step.cooperative, step.programmatic)
         yield from (f"not {operand(text)}" for text in for_cuda if text)
         yield from (f"{operand(text)} == 1" for text in step.cluster)
 

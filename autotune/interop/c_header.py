@@ -1,15 +1,17 @@
-"""Export of a kernel's tuned results as a C and C++ header.
+"""Export of a kernel's tuned results as a C and C++ header: a table, resolved here, and its look-up.
 
-Constraints, derived names and launch limits are evaluated here for each device and configuration;
-`c_condition` translates what depends on sizes to C.
+A row has a configuration for some sizes, as `best_config` answers for them. For other sizes the nearest row
+counts whose configuration may run there: `c_condition` writes in C what that depends on.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log2
+from itertools import product
+from math import log2, prod
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -17,19 +19,22 @@ from typing import NamedTuple
 from autotune import __version__
 from autotune.core.escapes import c_string
 from autotune.core.launch_plan import macro_name
-from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes, Tier, Value, VariantTable
-from autotune.errors import InputError
+from autotune.core.records import Config, DeviceInfo, KernelRecord, Sizes, Tier, Value, VariantTable
+from autotune.errors import ExpressionError, InputError
 from autotune.hardware.names import Traits, traits_of
-from autotune.interop.c_condition import ALWAYS, NEVER, condition, same_launches
+from autotune.interop.c_condition import ALWAYS, NEVER, condition
+from autotune.serving.best import Best
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.cache_reader import CacheReader
-from autotune.serving.device_records import DeviceRecord, latest, no_results, walk
-from autotune.serving.interpolation import known_registers, rows_of
+from autotune.serving.device_records import DeviceRecord, first_of_each, latest, no_results, walk
+from autotune.serving.foreign_matching import TargetDevice, match_default, match_other_devices
+from autotune.serving.interpolation import match_variants
 from autotune.serving.matching import Query
-from autotune.serving.portability import KnownDevice, best_place, nearest, ranked, scopes
 from autotune.serving.validity import KernelOnDevice
 
 TEMPLATE = Path(__file__).with_suffix(".h")
+_MOST_BETWEEN = 1000  # sizes of a sweep with those between them: each takes a millisecond
+_OWN_SIZES = -1  # the condition of a row that serves its own sizes only
 # Keywords of C or C++ that are not also keywords of Python, which no space may use.
 _KEYWORDS = """
     alignas alignof asm auto bool case catch char compl const constexpr default delete do double enum explicit
@@ -45,91 +50,81 @@ class _Target(NamedTuple):
     slug: str
     device: DeviceInfo | None
     traits: Traits
-    records: tuple[KernelRecord, ...] = ()
+    records: tuple[DeviceRecord, ...] = ()
 
 
-class _Choice(NamedTuple):
-    """A configuration, the number of the device it was tuned on, and its registers per thread."""
+class _Answer(NamedTuple):
+    """A configuration for some sizes, its registers per thread, and the device that it was tuned on."""
 
-    config: Config
-    source: int
-    registers: int | None
-
-
-class _Candidate(NamedTuple):
-    """A configuration that may run under a condition in C.
-
-    `cost` is that of a variant, and counts for sizes for which the condition `alike` holds.
-    """
-
-    choice: _Choice
-    condition: str
-    cost: float = 0.0
-    alike: str = ALWAYS
-
-
-class _Point(NamedTuple):
-    """Sizes, and the configurations to try for them in this order."""
-
+    kernel: KernelOnDevice
     sizes: Sizes
-    rows: list[_Candidate]
+    config: Config
+    tier: Tier
+    source: str | None = None
+    registers: int | None = None
 
 
 def header(kernel: str, cache: Folder | None = None, data: str | None = None) -> str:
     """The text of a kernel's header, for the inputs that are named `data`.
 
-    It answers as `best_config` does, except for a device without valid results of its own at sizes that no
-    device was tuned for: there it gives the answer for the nearest tuned sizes, if that may run.
+    At the sizes of its rows it answers as `best_config` does. Rows that serve no other sizes are warned of.
 
-    Raises InputError if there are no results, if their parameters or sizes differ, if they are for several
-    inputs of which none is named, and if a constraint on sizes cannot be expressed in C.
+    Raises InputError if there are no results, if their parameters or sizes differ, or if they are for several
+    inputs of which none is named.
     """
-    tuned = _tuned_targets(kernel, cache, data)
-    records = [record for target in tuned for record in target.records]
-    newest = latest(target.records[0] for target in tuned)
-    sizes = _common_sizes(kernel, records, newest)
+    roots = read_roots(cache)
+    query = Query(kernel, None, None, Tier.DEFAULT, None, data)
+    known = walk(CacheReader(query.select_data), roots, kernel)
+    if not known:
+        raise InputError(no_results(kernel, roots))
+    firsts = first_of_each(known)
+    newest = latest(one.record for one in firsts)
+    sizes = _common_sizes(kernel, [one.record for one in known], newest)
+    tuned = _tuned_targets(known)
     targets = [*tuned, *_other_targets(tuned)]
     domains: dict[str, dict[Value, None]] = {parameter.name: {} for parameter in newest.parameters}
-    for record in [newest, *records]:
-        for parameter in record.parameters:
+    for one in known:
+        for parameter in one.record.parameters:
             domains[parameter.name].update(dict.fromkeys(parameter.values))
-    answers, tables = _Answers(newest, tuned, sizes), _Tables(sizes, domains)
+    answers = _Answers(firsts, newest, sizes)
+    table = _Table(sizes, domains, [target.slug for target in tuned])
     for number, target in enumerate(targets):
         for dtype_number, dtype in enumerate(newest.dtypes):
-            for tier, points in answers.runs(number, target, dtype):
-                tables.add(f"{number}, {dtype_number}, AUTOTUNE_{tier.name}", points)
+            for group, found in enumerate(answers.groups(target, dtype)):
+                table.add(f"{number}, {dtype_number}, {group}", found)
+    if table.refused:
+        warnings.warn(
+            f"{kernel}: some results serve their own sizes only, because {' and '.join(table.refused)}",
+            stacklevel=2,
+        )
     name = f"autotune_{kernel}"
-    cases = (f"    case {case}: return ({text}) && flag;" for text, case in tables.conditions.items() if case)
     words = {
         "kernel": kernel,
         "version": __version__,
         "name": name,
         "guard": name.upper(),
         "declarations": "\n".join(_declarations(name, targets, newest.dtypes, domains)),
-        "tables": "\n".join(tables.lines(name)),
+        "tables": "\n".join(table.lines(name)),
         "count": len(sizes),
         "parameters": ", ".join(f"long long size_{size}" for size in sizes),
         "sizes": ", ".join(f"size_{size}" for size in sizes),
         "unused": " ".join(f"(void)size_{size};" for size in sizes),
         "logs": ", ".join(f"AUTOTUNE_LOG2((double)size_{size})" for size in sizes),
         "positive": " && ".join(f"size_{size} > 0" for size in sizes),
-        "equal": " && ".join(f"point->sizes[{n}] == size_{size}" for n, size in enumerate(sizes)),
-        "conditions": "\n".join(cases),
+        "conditions": "\n".join(
+            f"    case {number}: return {text};" for text, number in table.conditions.items() if number
+        ),
     }
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(words)
 
 
-def _tuned_targets(kernel: str, cache: Folder | None, data: str | None) -> list[_Target]:
+def _tuned_targets(known: Iterable[DeviceRecord]) -> list[_Target]:
     """The devices with results, each with its records in the order of the caches."""
-    roots = read_roots(cache)
     found: dict[str, list[DeviceRecord]] = {}
-    query = Query(kernel, None, None, Tier.DEFAULT, None, data)
-    for device_record in walk(CacheReader(query.select_data), roots, kernel):
-        found.setdefault(device_record.folder, []).append(device_record)
-    if not found:
-        raise InputError(no_results(kernel, roots))
+    for one in known:
+        found.setdefault(one.folder, []).append(one)
     return [
-        _Target(folder, items[0].device, traits_of(items[0].device), tuple(item.record for item in items))
+        _Target(folder, items[0].device, traits_of(items[0].device), tuple(items))
         for folder, items in found.items()
     ]
 
@@ -213,135 +208,126 @@ def _c_value(value: Value, values: Iterable[Value]) -> str:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What `best_config` tries for each device, in its order."""
+    """What `best_config` answers, as far as a table can hold it.
 
+    Attributes:
+        firsts: The devices with results, each once.
+        newest: The newest record of these.
+        names: Of sizes.
+    """
+
+    firsts: Sequence[DeviceRecord]
     newest: KernelRecord
-    tuned: Sequence[_Target]
-    sizes: Sequence[str]
-    orders: dict[tuple[object, ...], list[_Choice]] = field(default_factory=dict)  # known already
+    names: Sequence[str]
 
-    def runs(self, number: int, target: _Target, dtype: str) -> Iterator[tuple[Tier, list[_Point]]]:
-        """The points of each tier: the device's own results, those of others, and the default.
+    def groups(self, target: _Target, dtype: str) -> Iterator[Iterator[_Answer]]:
+        """The answers for a device: its own results, cache by cache, those of others, and the default.
 
-        Args:
-            number: That of the device.
-            target: The device.
-            dtype: The element type.
+        A group counts where nothing of those before it may run.
         """
-        for record in target.records:
-            yield from self._own_runs(number, KernelOnDevice(record, target.device, dtype))
-        record = target.records[0] if target.records else self.newest
-        if dtype not in record.dtypes:
-            return
-        yield from self._foreign_runs(target, dtype)
-        default, anywhere = _Choice(record.default, -1, None), dict.fromkeys(self.sizes, 1)
-        yield Tier.DEFAULT, [self._point(KernelOnDevice(record, target.device, dtype), anywhere, [default])]
+        for one in target.records:
+            yield self._own(one, KernelOnDevice(one.record, target.device, dtype))
+        record = target.records[0].record if target.records else self.newest
+        if dtype in record.dtypes:
+            yield self._others(target, dtype)
+            kernel = KernelOnDevice(record, target.device, dtype)
+            anywhere = dict.fromkeys(self.names, 1)
+            yield iter([_Answer(kernel, anywhere, record.default, Tier.DEFAULT)])
 
-    def _own_runs(self, number: int, kernel: KernelOnDevice) -> Iterator[tuple[Tier, list[_Point]]]:
-        """The results of the device itself: between the sizes of a sweep, and exact ones."""
-        own = [entry for entry in kernel.record.entries if entry.dtype == kernel.dtype]
-        for table in kernel.record.variants:
-            if table.dtype == kernel.dtype:
-                swept = [e for e in own if e.sizes in table.sizes and e.data == table.data]
-                yield Tier.INTERPOLATED, self._variants(number, kernel, table, swept)
-        choices = ((entry, _Choice(entry.config, number, entry.registers)) for entry in own)
-        yield Tier.EXACT, [self._point(kernel, entry.sizes, [choice]) for entry, choice in choices]
+    def _own(self, one: DeviceRecord, kernel: KernelOnDevice) -> Iterator[_Answer]:
+        entries = [entry for entry in one.record.entries if entry.dtype == kernel.dtype]
+        for entry in entries:
+            yield _Answer(kernel, entry.sizes, entry.config, Tier.EXACT, one.folder, entry.registers)
+        for table in one.record.variants:
+            for sizes in _sizes_between(table) if table.dtype == kernel.dtype else ():
+                query = Query(one.record.kernel, one.folder, kernel.dtype, Tier.DEFAULT, sizes)
+                yield from _answered(match_variants(one.folder, kernel, entries, query), sizes)
 
-    def _foreign_runs(self, target: _Target, dtype: str) -> Iterator[tuple[Tier, list[_Point]]]:
-        """The results of all devices, at every size that one of them has."""
-        kernel = KernelOnDevice(self.newest, target.device, dtype)
-        known = []
-        for tuned in self.tuned:
-            entries = tuple(entry for entry in tuned.records[0].entries if entry.dtype == dtype)
-            if entries:
-                known.append(KnownDevice(tuned.slug, tuned.traits, entries))
-        every_size = {tuple(sorted(e.sizes.items())): e.sizes for device in known for e in device.entries}
-        for tier, scope in scopes(target.traits, known):
-            orders = ((sizes, self._order(dtype, scope, sizes)) for sizes in every_size.values())
-            yield tier, [self._point(kernel, sizes, order) for sizes, order in orders]
+    def _others(self, target: _Target, dtype: str) -> Iterator[_Answer]:
+        """Answers from all devices, or the default, at every size that one of them has."""
+        entries = [entry for one in self.firsts for entry in one.record.entries if entry.dtype == dtype]
+        place = TargetDevice(target.slug, target.device, target.traits)
+        own = target.records[0] if target.records else None
+        for sizes in {tuple(sorted(entry.sizes.items())): entry.sizes for entry in entries}.values():
+            query = Query(self.newest.kernel, target.slug, dtype, Tier.DEFAULT, sizes)
+            found = match_other_devices(self.firsts, place, query)
+            if isinstance(found, tuple):
+                found = match_default(self.firsts, own, place, query)
+            yield from _answered(None if isinstance(found, tuple) else found, sizes)
 
-    def _point(self, kernel: KernelOnDevice, sizes: Sizes, choices: Iterable[_Choice]) -> _Point:
-        """Sizes with the configurations to try, up to the first that may always run."""
-        rows: list[_Candidate] = []
-        for choice in choices:
-            text = condition(kernel, choice.config, choice.registers, self.sizes)
-            if text is not None:
-                rows.append(_Candidate(choice, text))
-            if text == ALWAYS:
-                break
-        return _Point(sizes, rows)
 
-    def _variants(
-        self, number: int, kernel: KernelOnDevice, table: VariantTable, swept: Sequence[Entry]
-    ) -> list[_Point]:
-        """The sizes at which a sweep timed its variants, each with all of them and what they cost there."""
-        timed = [config for config in table.configs if any(config in e.relative_times for e in swept)]
-        conditions = [
-            condition(kernel, config, known_registers(config, swept), self.sizes) for config in timed
-        ]
-        points = []
-        for row in rows_of(table, swept) if timed else ():
-            rows = [
-                _Candidate(
-                    _Choice(config, number, None),
-                    NEVER if text is None else text,
-                    row.cost(config),
-                    same_launches(kernel, config, row.sizes) if row.counts(config, kernel) else NEVER,
-                )
-                for config, text in zip(timed, conditions, strict=True)
-            ]
-            points.append(_Point(row.sizes, rows))
-        return points
+def _answered(best: Best | None, sizes: Sizes) -> Iterator[_Answer]:
+    if best is not None:
+        registers = best.entry.registers_of(best.config) if best.entry else None
+        yield _Answer(best.kernel, sizes, best.config, best.match.tier, best.source_device, registers)
 
-    def _order(self, dtype: str, scope: Sequence[KnownDevice], sizes: Sizes) -> list[_Choice]:
-        """The configurations in the order in which a tier tries them, each with the device it is best on."""
-        key = (dtype, *sizes.items(), *(device.folder for device in scope))
-        if key not in self.orders:
-            slugs = [target.slug for target in self.tuned]
-            entries = [nearest(device.entries, sizes) for device in scope]
-            self.orders[key] = order = []
-            times = [entry.relative_times for entry in entries]
-            for config in ranked(times):
-                place = best_place(times, config)
-                source = slugs.index(scope[place].folder)
-                order.append(_Choice(config, source, entries[place].registers_of(config)))
-        return self.orders[key]
+
+def _sizes_between(table: VariantTable) -> Iterator[Sizes]:
+    """Sizes between those of a sweep: all of one, two or three binary digits, if a single size varies.
+
+    If several vary, only the powers of two, and none if there are too many of them.
+    """
+    axes = {name: {sizes[name] for sizes in table.sizes} for name in table.sizes[0]}
+    leading = (4, 5, 6, 7) if sum(len(axis) > 1 for axis in axes.values()) == 1 else (4,)
+    for name, axis in axes.items():
+        low, high = min(axis), max(axis)
+        between = {(digits << power) // 4 for power in range(high.bit_length()) for digits in leading}
+        axes[name] = axis | {size for size in between if low < size < high}
+    if prod(map(len, axes.values())) > _MOST_BETWEEN:
+        return
+    for sizes in product(*map(sorted, axes.values())):
+        found = dict(zip(axes, sizes, strict=True))
+        if found not in table.sizes:
+            yield found
 
 
 @dataclass
-class _Tables:
-    """The rows of the C tables: runs have points, points have rows, and rows a configuration each."""
+class _Table:
+    """The rows of the C tables, and the conditions on sizes, by number."""
 
     sizes: Sequence[str]
     domains: Mapping[str, Iterable[Value]]
+    slugs: Sequence[str]  # of the devices with results
     configs: dict[Config, int] = field(default_factory=dict)
     conditions: dict[str, int] = field(default_factory=lambda: {ALWAYS: 0})
-    tables: dict[str, list[str]] = field(
-        default_factory=lambda: {"config": [], "row": [], "point": [], "run": []}
-    )
+    refused: dict[str, None] = field(default_factory=dict)  # what is not plain arithmetic
+    rows: list[str] = field(default_factory=list)
 
-    def add(self, run: str, points: Sequence[_Point]) -> None:
-        """Add the points of a run, which is none without any."""
-        if points:
-            self.tables["run"].append(f"{run}, {len(self.tables['point'])}, {len(points)}")
-        for point in points:
-            logs = ", ".join(repr(log2(point.sizes[name])) for name in self.sizes)
-            exact = ", ".join(f"{point.sizes[name]}LL" for name in self.sizes)
-            first = len(self.tables["row"])
-            self.tables["point"].append(f"{{{logs}}}, {{{exact}}}, {first}, {len(point.rows)}")
-            self.tables["row"] += [self._row(*row) for row in point.rows]
+    def add(self, group: str, answers: Iterable[_Answer]) -> None:
+        """Add the rows of a group's answers, but for those that may not run at any sizes."""
+        known: dict[tuple[int, Config, int | None], int | None] = {}
+        for one in answers:
+            key = (id(one.kernel.record), one.config, one.registers)
+            if key not in known:
+                known[key] = self._condition(one)
+            number = known[key]
+            if number is None or (number == _OWN_SIZES and not one.kernel.is_valid(one.config, one.sizes)):
+                continue
+            config = self.configs.setdefault(one.config, len(self.configs))
+            source = -1 if one.source is None else self.slugs.index(one.source)
+            logs = ", ".join(repr(log2(one.sizes[name])) for name in self.sizes)
+            exact = ", ".join(f"{one.sizes[name]}LL" for name in self.sizes)
+            row = f"{group}, AUTOTUNE_{one.tier.name}, {config}, {source}, {number}"
+            self.rows.append(f"{row}, {{{logs}}}, {{{exact}}}")
 
-    def _row(self, choice: _Choice, text: str, cost: float, alike: str) -> str:
-        if choice.config not in self.configs:
-            self.configs[choice.config] = len(self.configs)
-            values = (_c_value(choice.config[name], domain) for name, domain in self.domains.items())
-            self.tables["config"].append(", ".join(values))
-        cases = [self.conditions.setdefault(one, len(self.conditions)) for one in (text, alike)]
-        return f"{self.configs[choice.config]}, {choice.source}, {cases[0]}, {cost!r}, {cases[1]}"
+    def _condition(self, one: _Answer) -> int | None:
+        """The number of an answer's condition; None if it may not run at any sizes."""
+        if one.kernel.check(one.config, None, one.registers).violations:
+            return None
+        try:
+            text = condition(one.kernel, one.config, one.registers, self.sizes)
+        except ExpressionError as error:
+            self.refused[str(error)] = None
+            return _OWN_SIZES
+        return None if text == NEVER else self.conditions.setdefault(text, len(self.conditions))
 
     def lines(self, name: str) -> Iterator[str]:
         """The tables in C, which has no empty arrays: a table without rows gets a row of zeros."""
-        for table, rows in self.tables.items():
+        configs = [
+            ", ".join(_c_value(config[name], domain) for name, domain in self.domains.items())
+            for config in self.configs
+        ]
+        for table, rows in (("config", configs), ("row", self.rows)):
             yield f"enum {{ {name}_{table.upper()}S = {len(rows)} }};"
             yield f"AUTOTUNE_TABLE {name}_{table} {name}_{table}s[] = {{"
             yield from (f"    {{{row}}}," for row in rows or ["0"])

@@ -27,7 +27,7 @@ from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import ParseJournal, parse_journal
 from autotune.hardware.names import slug
-from autotune.interop import read_recordings
+from autotune.interop import Recording, read_recording
 from autotune.interop.files import read_text
 from autotune.interop.journals import is_journal
 from autotune.interop.recording import trial_of
@@ -120,7 +120,7 @@ def gather_sources(
     reader = _Reader(cache, space, runs, parse)
     searches: list[Search] = []
     for source in sources:
-        searches += reader.of_file(source) if isinstance(source, Path) else reader.of_kernel(source)
+        searches += [reader.of_file(source)] if isinstance(source, Path) else reader.of_kernel(source)
     files = [source for source in sources if isinstance(source, Path)]
     comparison, why_not = _comparison(searches, files, cache, with_cache=len(files) < len(sources))
     return Gathered(tuple(searches), comparison, why_not)
@@ -135,17 +135,16 @@ class _Reader:
     runs: Path | None
     parse: ParseJournal
 
-    def of_file(self, path: Path) -> Iterable[Search]:
-        """The search of a journal, or those of other recorded results."""
+    def of_file(self, path: Path) -> Search:
+        """The search of a journal, or that of other recorded results."""
         text = read_text(path)
         if not is_journal(text):
-            yield from self._of_recordings(path)
-            return
+            return self._completed(_of_recording(read_recording(path), path))
         header, trials, finals = self.parse(text, path)
         if not trials:
             raise InputError(f"{path}: holds no trial")
         dtype = header.get("dtype")
-        yield self._completed(
+        return self._completed(
             Search(
                 kernel=str(header.get("kernel", path.stem)),
                 device_name=str(header.get("device", "unknown device")),
@@ -161,21 +160,6 @@ class _Reader:
             )
         )
 
-    def _of_recordings(self, path: Path) -> Iterable[Search]:
-        for recording in read_recordings(path):
-            found = Search(
-                kernel=recording.kernel,
-                device_name=recording.device,
-                sizes=recording.sizes or {},
-                dtype=recording.dtype,
-                data="",
-                source=str(path),
-                trials=tuple(trial_of(one, Rule.IMPORTED) for one in recording.results),
-                finals={},
-                is_imported=True,
-            )
-            yield self._completed(found)
-
     def of_kernel(self, kernel: str) -> list[Search]:
         """The newest journal of a kernel, which has failures and order, and what the cache has beside it.
 
@@ -185,7 +169,7 @@ class _Reader:
         found: list[Search] = []
         if self.runs is not None:
             with suppress(InputError):  # there is none, or it holds no trial yet
-                found = list(self.of_file(find_journal(kernel, self.runs)))
+                found = [self.of_file(find_journal(kernel, self.runs))]
         with suppress(NoConfig) if found else nullcontext():
             known = device_records(kernel, self.cache)
             if len(read_roots(self.cache)) > 1:
@@ -283,6 +267,20 @@ class _Reader:
                 if {parameter.name for parameter in spec.parameters} == names:
                     return spec
         return None
+
+
+def _of_recording(recording: Recording, path: Path) -> Search:
+    return Search(
+        kernel=recording.kernel,
+        device_name=recording.device,
+        sizes=recording.sizes or {},
+        dtype=recording.dtype,
+        data="",
+        source=str(path),
+        trials=tuple(trial_of(one, Rule.IMPORTED) for one in recording.results),
+        finals={},
+        is_imported=True,
+    )
 
 
 def _latest(trials: Iterable[Trial], finals: Mapping[str, Measurement]) -> tuple[Trial, ...]:

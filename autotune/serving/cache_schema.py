@@ -267,7 +267,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         **dict.fromkeys(("grid", "block", "cluster"), _extents),
         "arguments": values.list_of(values.name),
         **dict.fromkeys(("shared_bytes", "when"), values.text),
-        **dict.fromkeys(("repeat", "stream", "cooperative", "programmatic"), values.text),
+        **dict.fromkeys(("repeat", "cooperative", "programmatic"), values.text),
         **dict.fromkeys(("swap", "constants"), values.list_of(values.name)),
     },
     Provenance: {

@@ -130,7 +130,7 @@ def _refused(
 @lru_cache(maxsize=256)
 def _names(step: LaunchSpec) -> frozenset[str]:
     """Every name that the plan of a launch reads."""
-    flags = (step.shared_bytes, step.when, step.repeat, step.stream, step.cooperative, step.programmatic)
+    flags = (step.shared_bytes, step.when, step.repeat, step.cooperative, step.programmatic)
     texts = (*step.grid, *step.block, *step.cluster, *flags)
     return frozenset(step.constants).union(*(parse(text).names for text in texts if text))
 

@@ -13,7 +13,7 @@ from autotune.core.triton_source import TritonParameter
 from autotune.space.yaml_document import Element
 
 # one expression each
-_ATTRIBUTES = ("shared_bytes", "when", "repeat", "stream", "cooperative", "programmatic")
+_ATTRIBUTES = ("shared_bytes", "when", "repeat", "cooperative", "programmatic")
 _EXAMPLES = {  # of required keys
     "entry": "my_kernel",
     "grid": '["ceil_div(n, BLOCK_SIZE)"]',
@@ -53,7 +53,7 @@ def _triton_launch(
     kernels: Mapping[str, Sequence[TritonParameter]],
 ) -> LaunchSpec:
     """A launch of a Triton kernel, whose compiler decides the block and the shared memory."""
-    entries = element.record(("entry", "grid", "arguments"), ("when", "swap", "repeat", "stream"))
+    entries = element.record(("entry", "grid", "arguments"), ("when", "swap", "repeat"))
     passed = _passed(entries, arguments)
     entry = entries["entry"].choice(kernels)
     taken = [one.name for one in kernels[entry] if not one.is_constant]

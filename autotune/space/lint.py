@@ -139,7 +139,7 @@ def _expressions(spec: SpaceSpec) -> list[str]:
     for options in spec.compiler_options.values():
         expressions += options.values()
     for step in spec.launch:
-        optional = (step.repeat, step.stream, step.cooperative, step.programmatic)
+        optional = (step.repeat, step.cooperative, step.programmatic)
         expressions += (*step.grid, *step.block, step.shared_bytes, step.when, *step.cluster)
         expressions += (*filter(None, optional), *step.constants)
     for argument in spec.arguments:

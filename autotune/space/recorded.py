@@ -13,7 +13,7 @@ from autotune.errors import InputError
 from autotune.hardware.names import traits_of_name
 from autotune.space.enumeration import Rows
 from autotune.space.space import Space
-from autotune.space.spec import Constraint, SpaceSpec
+from autotune.space.spec import SpaceSpec
 
 _NO_PATH = Path("recorded")  # in place of files: a recorded space has none
 
@@ -52,9 +52,8 @@ def bare_spec(
     parameters: Sequence[Parameter],
     default: Config,
     sizes: Sizes,
-    constraints: Sequence[str] = (),
 ) -> SpaceSpec:
-    """A SpaceSpec with parameters and constraints only: nothing to compile or launch."""
+    """A SpaceSpec with parameters only: nothing to compile or launch."""
     return SpaceSpec(
         path=_NO_PATH,
         sha256="",
@@ -66,7 +65,7 @@ def bare_spec(
         verify_sizes=(),
         dtypes=("float32",),
         parameters=tuple(parameters),
-        constraints=tuple(Constraint(text, line) for line, text in enumerate(constraints, 1)),
+        constraints=(),
         derived={},
         default=default,
         landmarks=(),

@@ -11,7 +11,7 @@ import pytest
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.devices.array_compare import ArrayComparison, Tolerance
-from autotune.devices.base import Backend, Device, PipelinedRun
+from autotune.devices.base import Backend, Device
 from autotune.errors import CompileError, LaunchError, OutOfMemory
 
 
@@ -195,21 +195,6 @@ class DeviceContract:
         with pytest.raises(LaunchError, match=message):
             device.run(program, [refused], arguments)
         assert device.run(program, [launch()], arguments) >= 0
-
-    def test_copies_before_a_launch_that_is_refused_have_ended(self, device: Device, binary: Binary) -> None:
-        x = np.arange(2**20, dtype=np.int32)
-        host = np.concatenate([x, np.zeros_like(x)]).view(np.uint8)
-        given, back = np.split(host, 2)
-        source, target = device.allocate(x.nbytes), device.allocate(x.nbytes)
-        arguments = {"x": source, "y": target, "n": np.int32(x.size)}
-        runs = [
-            PipelinedRun([launch()], arguments, [(source, given)], [(target, back)], 1),
-            PipelinedRun([launch(block=1_000_000)], arguments, [], [], 2),
-        ]
-        with device.pinned(host):
-            with pytest.raises(LaunchError):
-                device.run_pipelined(device.load(binary), runs)
-            assert np.array_equal(back.view(np.int32), 2 * x)
 
     def test_the_cache_can_be_flushed_twice(self, device: Device) -> None:
         if device.info.cache_bytes > 2**28:

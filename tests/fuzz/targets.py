@@ -36,37 +36,6 @@ from tests.recorded_files import CACHE, T4
 
 MAX_S = 5.0
 GOLDEN = Path(__file__).parents[1] / "golden"
-T1 = {
-    "ConfigurationSpace": {
-        "TuningParameters": [
-            {"Name": "A", "Type": "int", "Values": "[1, 2, 4]"},
-            {"Name": "B", "Type": "float", "Values": "[0.5 * i for i in range(1, 5)]"},
-            {"Name": "C", "Type": "string", "Values": "['x', 'y']"},
-        ],
-        "Conditions": [{"Expression": "A <= 2 || !(B > 1)", "Parameters": ["A", "B"]}],
-    },
-    "KernelSpecification": {"KernelName": "convolve"},
-}
-STORED = {
-    "version_number": "1.0",
-    "tunable_parameters": ["A", "B"],
-    "kernel_name": "double",
-    "objective": "time",
-    "data": [
-        {
-            "device_name": "NVIDIA_H200",
-            "problem_size": "64x64",
-            "time": 1.5,
-            "tunable_parameters": {"A": 1, "B": "x"},
-        },
-        {
-            "device_name": "NVIDIA_H200",
-            "problem_size": "64x64",
-            "time": 2.5,
-            "tunable_parameters": {"A": 2, "B": "y"},
-        },
-    ],
-}
 _JOURNAL = [json.loads(line) for line in (GOLDEN / "identity-1/double.jsonl").read_text().splitlines()]
 
 
@@ -77,7 +46,7 @@ def _shortened(path: Path, key: str) -> dict:
     return data
 
 
-_FOREIGN = (_shortened(T4, "results"), _shortened(CACHE, "cache"), T1, STORED)
+_FOREIGN = (_shortened(T4, "results"), _shortened(CACHE, "cache"))
 _RECORD = json.loads(record_text(record(entry(64), entry(1024, BLOCK=128))))
 _DEVICE = json.loads(device_text(DEVICE))
 

@@ -131,7 +131,7 @@ from autotune.errors import LaunchError
 
 module = Module(Binary(b"cubin", "", "", 0.0), 3)
 plain = Launch("scale", (1, 2, 3), (4, 5, 6), 70, ("x", "n", "by"))
-special = Launch("scale", (32, 1, 1), (8, 1, 1), 0, ("x", "n", "by"), 0, True, (16, 1, 1), True)
+special = Launch("scale", (32, 1, 1), (8, 1, 1), 0, ("x", "n", "by"), True, (16, 1, 1), True)
 for step in (plain, special):
     KernelLaunch(module, step, {"x": 0xABC0000000, "n": np.int16(-7), "by": np.float64(2.5)}, 9)()
 print(module.variable("v"))

@@ -17,7 +17,6 @@ from autotune.evaluation.device_process import (
     verify_once,
 )
 from autotune.evaluation.device_samples import energy, sample
-from autotune.evaluation.overlap import pieces_ms
 from autotune.evaluation.work_item import (
     Array,
     Incumbent,
@@ -180,13 +179,6 @@ def test_a_launch_that_the_device_refuses_is_a_failure_of_whatever_was_to_run(op
     ]
     assert [failure.status for failure in failures] == [Status.LAUNCH_ERROR] * 4
     assert len({failure.detail for failure in failures}) == 1
-
-
-def test_calls_in_pieces_that_no_memory_holds_are_a_failure(open_state):
-    state = open_state(4 * device_bytes(problem()), problem())
-    assert pieces_ms(state, BINARY, problem(), 2, ["x"], ["y"]) > 0
-    failure = pieces_ms(state, BINARY, problem(), 10**12, ["x"], ["y"])
-    assert failure.status is Status.LAUNCH_ERROR and "memory than the host has" in failure.detail
 
 
 def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves_doubt(open_state):

@@ -1,4 +1,4 @@
-"""`import` and `export`, T1 spaces, and Optuna studies."""
+"""`import` and `export`, and Optuna studies."""
 
 import gzip
 import json
@@ -10,125 +10,8 @@ from pathlib import Path
 import pytest
 
 from autotune.cli import main
-from autotune.errors import InputError
-from autotune.interop import kernel_tuner, optuna_study, read_recording, read_t1
-from autotune.space import bind, load_space, problem_of
+from autotune.interop import kernel_tuner, optuna_study, read_recording
 from tests.recorded_files import CACHE, T4
-from tests.space_example import GPU, write_space
-
-T1 = {
-    "General": {"FormatVersion": 1},
-    "ConfigurationSpace": {
-        "TuningParameters": [
-            {"Name": "block_size_x", "Type": "int", "Values": "[16 * i for i in range(1, 5)] + [128]"},
-            {"Name": "tile", "Type": "uint", "Values": "list(range(1, 4))"},
-            {"Name": "scale", "Type": "float", "Values": "[1, 0.5]"},
-            {"Name": "use_shmem", "Type": "bool", "Values": "[true, false]"},
-            {"Name": "layout", "Type": "string", "Values": "['row', 'column']"},
-        ],
-        "Conditions": [
-            {
-                "Parameters": ["block_size_x", "tile"],
-                "Expression": "32 <= block_size_x * tile && block_size_x*tile <= 128",
-            },
-            {"Parameters": ["use_shmem", "layout"], "Expression": "!use_shmem || layout != 'column'"},
-        ],
-    },
-    "KernelSpecification": {"KernelName": "convolve", "Language": "CUDA"},
-}
-
-
-def write(folder, data):
-    path = folder / "input.json"
-    path.write_text(json.dumps(data))
-    return path
-
-
-def with_condition(text):
-    section = T1["ConfigurationSpace"] | {"Conditions": [{"Parameters": [], "Expression": text}]}
-    return T1 | {"ConfigurationSpace": section}
-
-
-def with_values(kind, text):
-    parameter = {"Name": "P", "Type": kind, "Values": text}
-    return T1 | {"ConfigurationSpace": {"TuningParameters": [parameter]}}
-
-
-def test_a_t1_space_is_enumerated_like_any_other(tmp_path):
-    spec = read_t1(write(tmp_path, T1))
-    space = bind(spec, GPU, problem_of(spec, GPU))
-    expected = {
-        (x, t, s, u, w)
-        for x in (16, 32, 48, 64, 128)
-        for t in (1, 2, 3)
-        for s in (1.0, 0.5)
-        for u in (True, False)
-        for w in ("row", "column")
-        if 32 <= x * t <= 128 and (not u or w != "column")
-    }
-    assert {tuple(config.values()) for config in space} == expected and len(space) == len(expected)
-    assert spec.kernel == "convolve"
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("[1,2,4]", (1, 2, 4)),
-        ("(8, 8, 16)", (8, 16)),
-        ("range(0, 10, 5)", (0, 5)),
-        ("[2**i for i in range(3)]", (1, 2, 4)),
-        ("[i for i in [3, 5]]", (3, 5)),
-    ],
-)
-def test_lists_of_values_are_translated(tmp_path, text, values):
-    assert read_t1(write(tmp_path, with_values("int", text))).parameters[0].values == values
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (with_condition("ProblemSize[0] > 4"), "condition 'ProblemSize[0] > 4' cannot be translated"),
-        (
-            with_condition("tile < tiles"),
-            "condition 'tile < tiles' cannot be translated: unknown name 'tiles'",
-        ),
-        (with_condition("tile = 3"), "condition 'tile = 3' cannot be translated"),
-        (with_condition("open('x')"), "condition \"open('x')\" cannot be translated"),
-        (
-            with_values("int", "ProblemSize"),
-            "parameter P: Values 'ProblemSize' cannot be translated; expected",
-        ),
-        (with_values("int", "range(10**9)"), "parameter P: Values 'range(10**9)' cannot be translated"),
-        (with_values("int", "__import__('os').getcwd()"), "parameter P: Values"),
-        (with_values("int", "[0.5]"), "parameter P: Values '[0.5]': expected values of type int"),
-        (with_values("int", "[]"), "parameter P: Values '[]': expected values of type int"),
-        (with_values("vector", "[1]"), "TuningParameters.P.Type: expected one of int, uint"),
-        (T1 | {"ConfigurationSpace": {}}, "TuningParameters: expected a list"),
-    ],
-)
-def test_what_cannot_be_translated_is_refused_by_name(tmp_path, data, message):
-    path = write(tmp_path, data)
-    with pytest.raises(InputError) as error:
-        read_t1(path)
-    assert str(error.value).startswith(f"{path}: ") and message in str(error.value)
-
-
-def test_importing_a_t1_input_prints_the_sections_of_a_space_file(tmp_path, capsys):
-    assert main(["import", str(write(tmp_path, T1))]) == 0
-    rest = """\
-source: reduce.cu
-reference: reduce.py
-sizes: {default: {n: 1024}}
-arguments:
-  - {name: x, dtype: int32, shape: [n], role: out}
-launch:
-  - {entry: convolve, grid: [1], block: [block_size_x], arguments: [x]}
-"""
-    spec = load_space(write_space(tmp_path, capsys.readouterr().out + rest))
-    default = {"block_size_x": 16, "tile": 1, "scale": 1.0, "use_shmem": True, "layout": "row"}
-    assert spec.kernel == "convolve" and spec.default == default
-    assert [len(parameter.values) for parameter in spec.parameters] == [5, 3, 2, 2, 2]
-    assert len(spec.constraints) == 2
 
 
 def test_the_commands_of_the_page_work(tmp_path, monkeypatch, capsys):
@@ -139,7 +22,6 @@ def test_the_commands_of_the_page_work(tmp_path, monkeypatch, capsys):
         (tmp_path / name).write_bytes(gzip.compress(T4.read_bytes()))
     (tmp_path / "cache.json").write_bytes(CACHE.read_bytes())
     (tmp_path / "cache").symlink_to(root / "cache")
-    write(tmp_path, T1)
     page = (root / "docs/interop.md").read_text()
     commands = [
         shlex.split(line.replace("runs/FILE", "runs/convolution"), comments=True)
@@ -147,10 +29,9 @@ def test_the_commands_of_the_page_work(tmp_path, monkeypatch, capsys):
         for line in block.splitlines()
     ]
     tried = [command for command in commands if command[1] != "adopt"]  # it needs a device and the kernel
-    assert len(tried) >= 9
+    assert len(tried) >= 8
     for command in tried:
-        printed = command.index(">") if ">" in command else len(command)
-        assert main(command[1:printed]) == 0, (command, capsys.readouterr().err)
+        assert main(command[1:]) == 0, (command, capsys.readouterr().err)
 
 
 def test_imported_results_are_a_journal_that_show_and_replay_read(tmp_path, monkeypatch, capsys):
@@ -255,58 +136,6 @@ def test_a_storage_that_cannot_be_written_is_one_line(target, capsys):
 def test_results_that_are_not_there_are_one_line(capsys):
     assert main(["export", "reduce", "--format", "t4", "-o", "x.json"]) == 2
     assert "reduce: no such file; --format t4 takes recorded results" in capsys.readouterr().err
-
-
-def stored(folder, **changes):
-    """What Kernel Tuner's own function writes for two devices and two sizes."""
-    from kernel_tuner.integration import store_results
-
-    path = folder / "stored.json"
-    domains = {"A": [1, 2], "B": ["x", "y"]}
-    for device, size, scale in (
-        ("NVIDIA H200", 64, 1.0),
-        ("NVIDIA H200", (64, 8), 2.0),
-        ("AMD W6600", 64, 3.0),
-    ):
-        results = [{"A": a, "B": b, "time": scale * (1 + a / 1000)} for a in (1, 2) for b in "xy"]
-        store_results(str(path), "k", "", domains, size, results, {"device_name": device})
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    return path
-
-
-@pytest.mark.filterwarnings("ignore:The metaschema specified:DeprecationWarning")
-def test_stored_results_become_a_journal_for_each_device_and_size(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    path = stored(tmp_path)
-    assert main(["import", str(path), "--kernel", "mine"]) == 0
-    assert capsys.readouterr().out.count("mine on ") == 3
-    journal = read_recording(
-        tmp_path / "runs/mine.nvidia-h200.problem_size_x64-problem_size_y8.imported.jsonl"
-    )
-    assert (journal.kernel, journal.device) == ("mine", "NVIDIA H200")
-    assert [result.time_ms for result in journal.results] == [2.002, 2.002, 2.004, 2.004]
-    assert main(["import", str(path), "--journal", "one.jsonl", "--fresh"]) == 2
-    assert "--journal FILE takes the results of one device and problem" in capsys.readouterr().err
-    with pytest.raises(InputError, match="holds results of 3 devices or sizes; use autotune import"):
-        read_recording(path)
-
-
-@pytest.mark.filterwarnings("ignore:The metaschema specified:DeprecationWarning")
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"objective": "energy"}, "objective: expected one of time, found 'energy'"),
-        ({"data": []}, "data: expected an entry for each configuration"),
-        (
-            {"data": [{"tunable_parameters": {"A": 1, "B": "x"}}]},
-            "data[0].time: expected a number, found 'None'",
-        ),
-    ],
-)
-def test_stored_results_that_cannot_be_read_are_refused(tmp_path, changes, message):
-    with pytest.raises(InputError) as error:
-        read_recording(stored(tmp_path, **changes))
-    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("content", [bytes(range(256)) * 4, b"{}\n", b"[1, 2]\n", b"text\n"])

@@ -1,5 +1,6 @@
-"""Launches that repeat, overlap, cooperate or form clusters: in the plan, in the cache and on devices."""
+"""Launches that repeat, cooperate or form clusters: in the plan, in the cache and on devices."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from autotune.core.launch_plan import launches, needs_cuda
 from autotune.core.records import Launch, LaunchSpec
 from autotune.devices import backend
-from autotune.errors import SpaceError
+from autotune.errors import CacheError, SpaceError
+from autotune.serving.cache_schema import parse_record, record_text
 from autotune.space import bind, load_space, problem_of
+from tests.cache_example import entry, record
 
 STEP = LaunchSpec("step", ("4",), ("32",), ("a", "b", "n"))
 PING_PONG = """\
@@ -34,11 +37,18 @@ def test_a_repeated_launch_exchanges_two_arrays():
 
 
 def test_attributes_are_evaluated_and_nothing_precedes_the_first_launch():
-    step = replace(STEP, cooperative="A == 1", cluster=("A", "2"), stream="A", programmatic="True")
+    step = replace(STEP, cooperative="A == 1", cluster=("A", "2"), programmatic="True")
     (found,) = launches([step], {"A": 1})
-    assert found == Launch("step", (4, 1, 1), (32, 1, 1), 0, STEP.arguments, 1, True, (1, 2, 1), False)
-    assert needs_cuda(found).startswith("step: stream, cooperative, cluster in the launch plan needs CUDA")
+    assert found == Launch("step", (4, 1, 1), (32, 1, 1), 0, STEP.arguments, True, (1, 2, 1), False)
+    assert needs_cuda(found).startswith("step: cooperative, cluster in the launch plan needs CUDA")
     assert needs_cuda(launches([STEP], {})[0]) == ""
+
+
+def test_a_cache_whose_launches_have_streams_is_refused_in_one_line():
+    plan = json.loads(record_text(record(entry(64))))
+    plan["launch"][0]["stream"] = "1"
+    with pytest.raises(CacheError, match=r"launch\[0\]\.stream: expected no such key, found '1'; restore"):
+        parse_record(json.dumps(plan), "r.json")
 
 
 def test_iterations_are_searched_and_verified(folder):
@@ -76,7 +86,7 @@ def test_a_mistake_is_named(folder, keys, message):
 
 
 def test_opencl_has_no_configuration_with_attributes_and_clusters_divide_the_grid(folder):
-    keys = "cooperative: A == 2, stream: B, cluster: [A], grid: [12]"
+    keys = "cooperative: A == 2 or B > 0, cluster: [A], grid: [12]"
     folder.edit(PLAN, f"{PLAN[:-1].replace('grid: [1], ', '')}, {keys}}}")
     spec = load_space(folder.space)
     fake = backend("fake").list_devices()[0]

@@ -68,15 +68,6 @@ def test_the_cpu_runs_what_a_gpu_does_and_needs_no_copies(tmp_path):
     assert found["pinned_ms"] is found["pageable_ms"] is None
 
 
-def test_a_whole_call_and_one_in_pieces_are_timed_and_checked(folder):
-    done = folder.run("versus", "double.yaml", "--device", "fake", "--pieces", "n=5", "--json")
-    assert done.returncode == 0, done.stderr
-    (found,) = json.loads(done.stdout)
-    pieces = found["pieces"]
-    assert (pieces["size"], pieces["count"]) == ("n", 5)
-    assert pieces["whole_ms"] > 0 and pieces["pieces_ms"] > 0
-
-
 def test_the_host_runs_the_fastest_of_the_default_the_landmarks_and_the_tuned(folder, monkeypatch):
     """At its own size, here 1000, it finds out which are fast; these run at the size asked for."""
     monkeypatch.chdir(folder.path)
@@ -92,13 +83,6 @@ def test_the_host_runs_the_fastest_of_the_default_the_landmarks_and_the_tuned(fo
     folder.write("def double(grid, block, x, y, n):\n    raise ValueError\n")
     host = on_all_cores(target, options, Unobserved())  # the journal is of another source now
     assert (host.time_ms, host.detail) == (None, "no configuration ran")
-
-
-@pytest.mark.parametrize("text", ["n=7", "m=2", "n", "n=1"])
-def test_pieces_that_cannot_be_made_are_refused(folder, text):
-    done = folder.run("versus", "double.yaml", "--device", "fake", "--pieces", text)
-    assert done.returncode == 2
-    assert f"--pieces {text}: expected" in done.stderr
 
 
 def test_an_unknown_landmark_is_refused(folder):
