@@ -10,7 +10,7 @@ typedef struct {
 
 unsigned long long ran[MOST];
 int runs, graph_launches, graphs_made, graphs_alive, unloads_beside_graphs;
-int is_refused, is_captured, launch_status, load_status;
+int is_refused, is_captured, launch_status, load_status, wait_status;
 size_t context, own_context = 7;
 static Graph *recording;
 static void *recorded_stream;
@@ -18,6 +18,15 @@ static size_t outer_context;
 
 static void run(unsigned long long value) { ran[runs++ % MOST] = value; }
 
+int cuGetErrorName(int status, const char **name) { *name = NULL; return 0; }
+int cuDeviceGet(int *device, int number) { return INVALID_HANDLE; }
+int cuDevicePrimaryCtxRetain(size_t *found, int device) { *found = own_context; return 0; }
+int cuCtxSetCurrent(size_t entered) { context = entered; return 0; }
+int cuEventCreate(void **event, unsigned flags) { *event = malloc(1); return 0; }
+int cuEventDestroy_v2(void *event) { free(event); return 0; }
+int cuEventRecord(void *event, void *stream) { return 0; }
+int cuEventSynchronize(void *event) { return wait_status; }
+int cuEventElapsedTime(float *time_ms, void *start, void *end) { *time_ms = 1; return 0; }
 int cuStreamCreate(void **stream, unsigned flags) { *stream = malloc(1); return 0; }
 int cuStreamDestroy_v2(void *stream) { free(stream); return 0; }
 int cuThreadExchangeStreamCaptureMode(int *mode) { return 0; }

@@ -14,7 +14,7 @@ from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
 from autotune.devices.array_compare import ArrayComparison, Difference, special_bits
 from autotune.devices.base import Arguments, Buffer, Bytes, Indices, host_difference
-from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
+from autotune.devices.cuda_memory import CudaMemory
 from autotune.devices.cuda_module import KernelLaunch, Module
 from autotune.devices.element_types import plain_dtype
 
@@ -45,10 +45,7 @@ class CudaArrays(CudaMemory):
 
     def load(self, binary: Binary) -> Module:
         """Load a cubin; its kernels are looked up at their first launch."""
-        try:
-            return Module(binary, self._index)
-        except DriverError as error:
-            raise classified(error) from None
+        return Module(binary, self._index)
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare all pairs on the GPU, then copy the results to the host; structures on the host."""
@@ -87,10 +84,7 @@ class CudaArrays(CudaMemory):
             "found": found,
         }
         step = Launch("gather", (-(-indices.size // 256), 1, 1), (256, 1, 1), 0, tuple(arguments))
-        try:
-            KernelLaunch(self._program(gather_source, word_bytes), step, arguments, self.stream)()
-        except DriverError as error:
-            raise classified(error) from None
+        KernelLaunch(self._program(gather_source, word_bytes), step, arguments, self.stream)()
         return self.read(found, size_bytes)
 
     def read_on_gpu(self, buffer: Buffer, size_bytes: int) -> None:

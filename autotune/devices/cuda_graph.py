@@ -5,18 +5,18 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-from autotune.devices.cuda_memory import call
+from autotune.cuda.driver import RELAXED, call
 from autotune.hardware.cuda_driver import driver
 
 
 class DriverGraph:
-    """A graph of the work that `enqueue` puts into a stream. Raises DriverError."""
+    """A graph of the work that `enqueue` puts into a stream. Raises DeviceError."""
 
-    def __init__(self, stream: int, enqueue: Callable[[], None]) -> None:
+    def __init__(self, stream: ctypes.c_void_p, enqueue: Callable[[], None]) -> None:
         self._driver = driver()
-        self._stream = ctypes.c_void_p(stream)
+        self._stream = stream
         graph, self._executable = ctypes.c_void_p(), ctypes.c_void_p()
-        call("cuStreamBeginCapture_v2", self._stream, 2)  # relaxed mode: no other thread uses CUDA
+        call("cuStreamBeginCapture_v2", self._stream, RELAXED)
         try:
             enqueue()
             call("cuStreamEndCapture", self._stream, ctypes.byref(graph))

@@ -13,31 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from autotune.cuda.driver import call
 from autotune.devices.base import Buffer, Bytes, Offsets
-from autotune.errors import DeviceLost, LaunchError, OutOfMemory
-from autotune.hardware.cuda_driver import driver, error_name
+from autotune.errors import DeviceError
+from autotune.hardware.cuda_driver import driver
 from autotune.hardware.cuda_launch import NON_BLOCKING
 
-# Errors of launches that did not start; after any other error the context is lost.
-_REFUSED = (
-    "INVALID_VALUE",
-    "LAUNCH_OUT_OF_RESOURCES",
-    "INVALID_CONFIGURATION",
-    "INVALID_CLUSTER_SIZE",
-    "COOPERATIVE_LAUNCH_TOO_LARGE",
-    "NOT_SUPPORTED",
-    "out of resources",
-    "too many resources",
-    "invalid configuration",
-    "not supported",
-    "invalid argument",
-)
 _TO_GPU, _TO_HOST = "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"
-_NO_MEMORY = ("OUT_OF_MEMORY", "out of memory")
-
-
-class DriverError(Exception):
-    """An error of the driver API, with the driver's name for it."""
 
 
 class Memory:
@@ -54,7 +36,8 @@ class Memory:
 class CudaMemory:
     """Mix-in for GPUs: memory of the current context, with all transfers in stream order."""
 
-    stream: int  # the driver's handle
+    context: ctypes.c_void_p
+    stream: ctypes.c_void_p
 
     def allocate(self, size_bytes: int) -> Buffer:
         """Reserve memory with cuMemAlloc: some kernels take 5% longer in memory from a pool."""
@@ -83,11 +66,11 @@ class CudaMemory:
             self._wait()
         return data
 
-    def queue_write(self, buffer: Buffer, data: Bytes, stream: int) -> None:
+    def queue_write(self, buffer: Buffer, data: Bytes, stream: ctypes.c_void_p) -> None:
         """Copy to the GPU in the order of a stream; the host's memory has to stay as it is until then."""
         self._queue(_TO_GPU, int(buffer), data.ctypes.data, data.size, stream)
 
-    def queue_read(self, buffer: Buffer, into: Bytes, stream: int) -> None:
+    def queue_read(self, buffer: Buffer, into: Bytes, stream: ctypes.c_void_p) -> None:
         """Copy to the host in the order of a stream."""
         self._queue(_TO_HOST, into.ctypes.data, int(buffer), into.size, stream)
 
@@ -95,14 +78,11 @@ class CudaMemory:
     def pinned(self, data: Bytes) -> Iterator[None]:
         """Register the memory with the driver, so that copies need no second buffer."""
         address = ctypes.c_void_p(data.ctypes.data)
-        try:
-            call("cuMemHostRegister_v2", address, ctypes.c_size_t(data.size), 0)
-        except DriverError as error:
-            raise classified(error) from None
+        call("cuMemHostRegister_v2", address, ctypes.c_size_t(data.size), 0)
         try:
             yield
         finally:
-            with suppress(DriverError):  # of a lost device, which the copies have reported
+            with suppress(DeviceError):  # of a lost device, which the copies have reported
                 call("cuMemHostUnregister", address)
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
@@ -114,21 +94,16 @@ class CudaMemory:
         """Set every byte."""
         self._queue("cuMemsetD8Async", int(buffer), ctypes.c_ubyte(byte), size_bytes)
 
-    def _queue(self, name: str, to: int, what: Any, size_bytes: int, stream: int = 0) -> None:
+    def _queue(
+        self, name: str, to: int, what: Any, size_bytes: int, stream: ctypes.c_void_p | None = None
+    ) -> None:
         """Queue on the device's stream or on another one."""
         what = ctypes.c_uint64(what) if isinstance(what, int) else what
-        queue = ctypes.c_void_p(stream or self.stream)
-        try:
-            call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), queue)
-        except DriverError as error:
-            raise DeviceLost(str(error)) from None
+        call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), stream or self.stream)
 
     def _wait(self) -> None:
         """Wait for the stream: until then the copy uses the host's memory."""
-        try:
-            call("cuStreamSynchronize", ctypes.c_void_p(self.stream))
-        except DriverError as error:
-            raise DeviceLost(str(error)) from None
+        call("cuStreamSynchronize", self.stream)
 
 
 class _Allocation:
@@ -145,10 +120,7 @@ class _Allocation:
 def allocated(size_bytes: int) -> Memory:
     """Global memory, freed with the last reference to it; raises OutOfMemory."""
     address = ctypes.c_uint64()
-    try:
-        call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(1, size_bytes)))
-    except DriverError as error:
-        raise classified(error) from None
+    call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(1, size_bytes)))
     return Memory(address.value, _Allocation(address))
 
 
@@ -162,17 +134,3 @@ def zeros(size_bytes: int) -> Memory:
     finally:
         driver().cuStreamDestroy_v2(stream)
     return memory
-
-
-def call(name: str, *arguments: Any) -> None:
-    """Call a function of the driver API; raises DriverError."""
-    if status := getattr(driver(), name)(*arguments):
-        raise DriverError(f"{name}: {error_name(status)}")
-
-
-def classified(error: Exception) -> LaunchError | DeviceLost:
-    """Convert an error of the driver: a refused launch, a lack of memory, or a lost device."""
-    text = str(error)
-    if any(name in text for name in _NO_MEMORY):
-        return OutOfMemory(text)
-    return LaunchError(text) if any(name in text for name in _REFUSED) else DeviceLost(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Hashable
-from contextlib import ExitStack
 
 import numpy as np
 
@@ -12,14 +11,13 @@ from autotune.compilers.cubins import Cubins
 from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
+from autotune.cuda.driver import call
 from autotune.devices.base import Arguments, Buffer
 from autotune.devices.cuda_graph import DriverGraph
-from autotune.devices.cuda_memory import DriverError, Memory, call, zeros
-from autotune.errors import LaunchError
+from autotune.devices.cuda_memory import Memory, zeros
+from autotune.errors import DeviceError, LaunchError
 from autotune.hardware.cuda_driver import driver
-from autotune.hardware.cuda_launch import NON_BLOCKING, Permissions, launch_config
-
-_WITHOUT_TIME = 2  # flag of events
+from autotune.hardware.cuda_launch import Permissions, launch_config
 
 
 class Module:
@@ -59,7 +57,7 @@ class Module:
             library = self._libraries[self.cubins.key(step.entry)]
             try:
                 call("cuLibraryGetKernel", ctypes.byref(kernel), library, self.cubins.symbol(step.entry))
-            except DriverError as error:
+            except DeviceError as error:
                 raise LaunchError(f"no kernel {step.entry!r} in the binary ({error})") from None
             self._kernels[step.entry] = kernel
         found = self._kernels[step.entry]
@@ -67,7 +65,7 @@ class Module:
         def change(attribute: int, value: int, what: str) -> None:
             try:
                 call("cuKernelSetAttribute", attribute, value, found, self._index)
-            except DriverError as error:
+            except DeviceError as error:
                 raise LaunchError(f"{step.entry}: {what}: {error}") from None
 
         self._permissions.allow(step, change)
@@ -80,7 +78,7 @@ class Module:
         found = ctypes.byref(address), ctypes.byref(size_bytes)
         try:
             call("cuLibraryGetGlobal", *found, library, symbol)
-        except DriverError as error:
+        except DeviceError as error:
             raise LaunchError(f"no variable {name!r} in the binary: {error}") from None
         return address.value, size_bytes.value
 
@@ -92,9 +90,9 @@ class Module:
 
 
 class KernelLaunch:
-    """A launch with its arguments; a call queues it on its stream. Raises DriverError."""
+    """A launch with its arguments; a call queues it on its stream. Raises DeviceError."""
 
-    def __init__(self, module: Module, step: Launch, arguments: Arguments, stream: int) -> None:
+    def __init__(self, module: Module, step: Launch, arguments: Arguments, stream: ctypes.c_void_p) -> None:
         """Prepare all that the driver reads, so that a call does little and no host work is timed."""
         self._module = module
         completed = module.cubins.completed(step)
@@ -102,7 +100,7 @@ class KernelLaunch:
         self._kernel = module.kernel(completed)
         self._values = [_in_memory(values[name]) for name in completed.arguments]
         self._pointers = (ctypes.c_void_p * max(1, len(self._values)))(*map(ctypes.addressof, self._values))
-        self._config = launch_config(completed, stream)
+        self._config = launch_config(completed, stream.value or 0)
 
     def __call__(self) -> None:
         """Queue the launch."""
@@ -115,44 +113,3 @@ def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[cty
         return ctypes.c_uint64(int(value))
     content = value.tobytes()
     return ctypes.create_string_buffer(content, len(content))
-
-
-class SideStreams:
-    """The streams of work that may overlap, beside a device's own; they fork from it and join it."""
-
-    def __init__(self, main: int) -> None:
-        self._main = ctypes.c_void_p(main)
-        self._streams: dict[int, ctypes.c_void_p] = {}
-        self._forked: set[int] = set()
-        self._open = ExitStack()
-
-    def of(self, number: int) -> int:
-        """The stream for the next launch of this number; 0 waits for all others."""
-        if number == 0:
-            self.join()
-            return self._main.value or 0
-        if number not in self._streams:
-            stream = self._streams[number] = ctypes.c_void_p()
-            call("cuStreamCreate", ctypes.byref(stream), NON_BLOCKING)
-            self._open.callback(driver().cuStreamDestroy_v2, stream)
-        if number not in self._forked:
-            self._order(self._main, self._streams[number])
-            self._forked.add(number)
-        return self._streams[number].value or 0
-
-    def join(self) -> None:
-        """Let the main stream wait for all others."""
-        for number in sorted(self._forked):
-            self._order(self._streams[number], self._main)
-        self._forked.clear()
-
-    def close(self) -> None:
-        """Free streams and events: neither a graph nor queued work needs them any more."""
-        self._open.close()
-
-    def _order(self, earlier: ctypes.c_void_p, later: ctypes.c_void_p) -> None:
-        event = ctypes.c_void_p()
-        call("cuEventCreate", ctypes.byref(event), _WITHOUT_TIME)
-        self._open.callback(driver().cuEventDestroy_v2, event)
-        call("cuEventRecord", event, earlier)
-        call("cuStreamWaitEvent", later, event, 0)

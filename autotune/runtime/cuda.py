@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import finalize
 
 import numpy as np
 
@@ -22,10 +21,11 @@ from autotune.compilers.known_compilers import lazy_compiler
 from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.errors import InputError, LaunchError
+from autotune.cuda.driver import check, freed_with, handle_of, inside
+from autotune.errors import DeviceError, InputError, LaunchError
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.hardware.cuda_launch import NON_BLOCKING, Permissions, launch_config
-from autotune.runtime.cuda_context import check, context_id, context_of, handle_of, inside
+from autotune.runtime.cuda_context import context_id, context_of
 from autotune.runtime.graph_memory import hold_for_graph
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import Bound, CallPlan, Hidden, Workspace, offsets
@@ -91,7 +91,7 @@ class CudaLauncher:
         return int.from_bytes(value.tobytes(), "little")
 
     def prepare(self, program: Module, plan: CallPlan, workspace: Workspace) -> _Prepared:
-        """Pack the launches; raises LaunchError."""
+        """Pack the launches; raises DeviceError."""
         plan = plan._replace(hidden=plan.hidden + program.scratch(plan.launches))
         with inside(self._context):
             if plan.hidden or plan.variables:
@@ -151,12 +151,7 @@ class _Block:
         status = driver().cuMemAlloc_v2(ctypes.byref(address), room_bytes)
         check(f"{size_bytes} bytes of scratch memory", status)
         self.address = address.value
-        finalize(self, _free, address, context).atexit = False
-
-
-def _free(address: ctypes.c_uint64, context: ctypes.c_void_p) -> None:
-    with suppress(LaunchError), inside(context):  # the context may be gone, and the memory with it
-        driver().cuMemFree_v2(address)  # waits for the work that is queued
+        freed_with(self, context, "cuMemFree_v2", address)  # which waits for the work that is queued
 
 
 class _Prepared:
@@ -177,7 +172,7 @@ class _Prepared:
     def run(self, handles: Sequence[int]) -> None:
         """Queue the operations: as a graph, once the same handles have come again and again.
 
-        Raises LaunchError.
+        Raises DeviceError.
         """
         repeated = self._repeated  # once, because another thread may replace it
         if repeated is not None and repeated[0] == handles:
@@ -193,7 +188,7 @@ class _Prepared:
             self._repeated = handles, graph
 
     def _queue(self, handles: Sequence[int]) -> None:
-        """Queue the operations one by one; raises LaunchError."""
+        """Queue the operations one by one; raises DeviceError."""
         try:
             packed = self._spare.pop()
         except IndexError:
@@ -227,7 +222,7 @@ class _Prepared:
 
         # the stream per thread is another one in each
         if self._stream.value != PER_THREAD and len(LaunchGraph.alive) < limit:
-            with suppress(LaunchError):
+            with suppress(DeviceError):
                 return LaunchGraph(self._context, self._stream.value or LEGACY, self._lock, capture)
         return None
 
@@ -304,7 +299,7 @@ class _PreparedWithMemory(_Prepared):
         _fill(kept, self._addresses)
 
     def _queue(self, handles: Sequence[int]) -> None:
-        """Queue the operations, in turn with those of other threads; raises LaunchError."""
+        """Queue the operations, in turn with those of other threads; raises DeviceError."""
         with self._lock:
             if self._may_capture:
                 if status := self._ask_capture_state():

@@ -11,10 +11,11 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
+from autotune.cuda.driver import CAPTURE_INVALIDATED
+
 _SEMAPHORE_BYTES = 32  # of sem_t
 # From cuda.h.
 _INVALIDATED = 2  # CU_STREAM_CAPTURE_STATUS_INVALIDATED: there is no graph any more
-CAPTURE_INVALIDATED = 901  # CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 _NO_DESTRUCTOR_SYNC = 1
 _MOVE = 1  # the graph takes over the reference
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from threading import Lock
 from typing import Any, ClassVar
-from weakref import WeakSet, finalize
+from weakref import WeakSet
 
-from autotune.errors import LaunchError
+from autotune.cuda.driver import RELAXED, check, freed_with, handle_of, inside
 from autotune.hardware.cuda_driver import driver
 from autotune.hardware.cuda_launch import NON_BLOCKING
-from autotune.runtime.cuda_context import RELAXED, check, handle_of, inside
 from autotune.runtime.packages import LEGACY
 
 NOT_HERE = -1  # beside the driver's statuses
@@ -27,7 +25,7 @@ class LaunchGraph:
     def __init__(
         self, context: ctypes.c_void_p, stream: int, lock: Lock, queue: Callable[[ctypes.c_void_p], None]
     ) -> None:
-        """Capture operations; raises LaunchError.
+        """Capture operations; raises DeviceError.
 
         Args:
             context: That of the stream.
@@ -36,7 +34,7 @@ class LaunchGraph:
             queue: Queues the operations on the stream that it is given.
         """
         ready = _captured(context, queue)
-        finalize(self, _destroy, ready, context).atexit = False
+        freed_with(self, context, "cuGraphExecDestroy", ready)  # not before what is queued has ended
         self.alive.add(self)
         self._lock = lock
         self._launch = partial(driver().cuGraphLaunch, handle_of(ready.value), handle_of(stream))
@@ -79,8 +77,3 @@ def _captured(context: ctypes.c_void_p, queue: Callable[[ctypes.c_void_p], None]
                 driver().cuGraphDestroy(graph)
             driver().cuStreamDestroy_v2(stream)
     return ready
-
-
-def _destroy(ready: ctypes.c_void_p, context: ctypes.c_void_p) -> None:
-    with suppress(LaunchError), inside(context):  # the context may be gone, and the graph with it
-        driver().cuGraphExecDestroy(ready)  # not before what is queued has ended

@@ -99,12 +99,13 @@ int cuGetErrorName(int code, const char **name) {
 }
 """
 PROGRAM = """
+from ctypes import c_void_p
 import numpy as np
 from autotune.errors import DeviceLost, OutOfMemory
 from autotune.devices.cuda_memory import CudaMemory
 
 class Gpu(CudaMemory):
-    stream = 7
+    stream = c_void_p(7)
 
 gpu, size = Gpu(), 3 * 4096
 image, memory = gpu.allocate(size), gpu.allocate(size)
@@ -122,7 +123,7 @@ for failing, kind in ((lambda: gpu.allocate(2**40), OutOfMemory), (lambda: gpu.r
         failing()
     except kind as error:
         print(error)
-    gpu.stream = 13
+    gpu.stream = c_void_p(13)
 
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
@@ -133,7 +134,7 @@ module = Module(Binary(b"cubin", "", "", 0.0), 3)
 plain = Launch("scale", (1, 2, 3), (4, 5, 6), 70, ("x", "n", "by"))
 special = Launch("scale", (32, 1, 1), (8, 1, 1), 0, ("x", "n", "by"), 0, True, (16, 1, 1), True)
 for step in (plain, special):
-    KernelLaunch(module, step, {"x": 0xABC0000000, "n": np.int16(-7), "by": np.float64(2.5)}, 9)()
+    KernelLaunch(module, step, {"x": 0xABC0000000, "n": np.int16(-7), "by": np.float64(2.5)}, c_void_p(9))()
 print(module.variable("v"))
 try:
     module.kernel(Launch("?", (1, 1, 1), (1, 1, 1), 0, ()))
