@@ -1,7 +1,7 @@
 /* The calls of the CUDA driver that launches need: it notes the first argument of every kernel that runs. */
 #include <stdlib.h>
 
-enum { MOST = 10000, PER_THREAD = 2, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, UNSUPPORTED = 801 };
+enum { MOST = 10000, PER_THREAD = 2, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, UNSUPPORTED = 801 };
 
 typedef struct {
     unsigned long long values[16];
@@ -9,8 +9,8 @@ typedef struct {
 } Graph;
 
 unsigned long long ran[MOST];
-int runs, graph_launches, graphs_made, graphs_alive, unloads_beside_graphs;
-int is_refused, is_captured, launch_status, load_status, wait_status;
+int runs, graph_launches, graphs_made, graphs_alive, unloads, unloads_beside_graphs;
+int is_refused, is_captured, launch_status, load_status, wait_status, allowed;
 size_t context, own_context = 7;
 static Graph *recording;
 static void *recorded_stream;
@@ -37,21 +37,25 @@ int cuCtxPopCurrent_v2(size_t *popped) { *popped = context; context = outer_cont
 int cuMemAlloc_v2(size_t *address, size_t size_bytes) { *address = (size_t)malloc(size_bytes); return 0; }
 int cuMemFree_v2(size_t address) { free((void *)address); return 0; }
 int cuGraphUpload(void *graph, void *stream) { return 0; }
-int cuKernelSetAttribute(int attribute, int value, void *kernel, int device) { return 0; }
-int cuLibraryGetKernel(void **kernel, void *library, const char *name) { *kernel = library; return 0; }
+int cuFuncSetAttribute(void *function, int attribute, int value) { allowed = value; return 0; }
+int cuModuleGetFunction(void **function, void *module, const char *name)
+{
+    *function = module;
+    return *name == '?' ? NOT_FOUND : 0;
+}
 
-int cuLibraryLoadData(void **library, const void *code, void *jit_options, void *jit_values, unsigned jit_count,
-                      void *options, void *values, unsigned count)
+int cuModuleLoadData(void **module, const void *code)
 {
     if (load_status) return load_status;
-    *library = malloc(1);
+    *module = malloc(1);
     return 0;
 }
 
-int cuLibraryUnload(void *library)
+int cuModuleUnload(void *module)
 {
+    ++unloads;
     if (graphs_alive) ++unloads_beside_graphs;
-    free(library);
+    free(module);
     return 0;
 }
 

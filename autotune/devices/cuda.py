@@ -5,22 +5,23 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from weakref import WeakSet
+from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.records import DeviceInfo, Launch, Value
 from autotune.cuda.driver import call, primary_context
+from autotune.cuda.graph import Graph
+from autotune.cuda.module import Module
 from autotune.cuda.streams import Event, SideStreams, Stream
 from autotune.devices.base import Arguments, Buffer, Bytes, PipelinedRun, Program
 from autotune.devices.clocks import Clocks
 from autotune.devices.cuda_arrays import CudaArrays
-from autotune.devices.cuda_graph import DriverGraph
-from autotune.devices.cuda_module import KernelLaunch, Module
+from autotune.devices.cuda_launch import KernelLaunch
 from autotune.devices.nvidia_gpus import list_gpus
 from autotune.devices.nvml import NvmlMonitor
-from autotune.errors import LaunchError
 from autotune.hardware.cuda_driver import cuda_device, pci_address
 
 
@@ -34,10 +35,11 @@ class CudaDevice(CudaArrays):
         # before there is a context: it counts the GPU's processes
         self._monitor = NvmlMonitor(pci_address(index))
         self.clocks = Clocks(self._monitor.control())
-        self._with_graphs: WeakSet[Module] = WeakSet()
+        # Entries end with their program, before it is unloaded: the latest reference to it is told first.
+        self._graphs: WeakKeyDictionary[Module, dict[Hashable, Graph]] = WeakKeyDictionary()
         self._flush_ratio = 0.0  # 0: not measured yet
         self._flush: Buffer = None
-        super().__init__(info, index)
+        super().__init__(info)
         self.context = self._enter(index)
         self._stream = Stream(self.context)
         self.stream = self._stream.handle
@@ -61,9 +63,10 @@ class CudaDevice(CudaArrays):
         """Time the launches between two events; all are queued before the GPU reaches them."""
         overlaps = any(step.stream for step in launches)  # only a graph runs these
         if overlaps or (len(launches) * repeats > 1 if graph is None else graph):
-            queue: list[Callable[[], object]] = [self._graph(program, launches, arguments, repeats).launch]
+            captured = self._graph(program, launches, arguments, repeats)
+            queue: list[Callable[[], object]] = [partial(captured.launch, self.stream)]
         else:
-            steps = [KernelLaunch(program, step, arguments, self.stream) for step in launches]
+            steps = [self.launch(program, step, arguments) for step in launches]
             queue = [*steps] * repeats
         for launch in queue if is_second else ():
             launch()
@@ -82,7 +85,7 @@ class CudaDevice(CudaArrays):
                 for buffer, data in one.inputs:
                     self.queue_write(buffer, data, stream)
                 for step in one.launches:
-                    KernelLaunch(program, step, one.arguments, stream)()
+                    self.launch(program, step, one.arguments, stream)()
                 for buffer, data in one.results:
                     self.queue_read(buffer, data, stream)
         finally:  # copies that are queued use the host's memory, also if a launch after them is refused
@@ -92,9 +95,7 @@ class CudaDevice(CudaArrays):
 
     def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
         """Copy within global memory, in the order of the stream."""
-        address, room_bytes = program.variable(name)
-        if size_bytes > room_bytes:
-            raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes}")
+        address, _ = program.variable(name, size_bytes)
         self.copy(address, content, size_bytes)
 
     def read_variable(self, program: Program, name: str) -> Bytes:
@@ -114,8 +115,7 @@ class CudaDevice(CudaArrays):
 
     def forget(self) -> None:
         """Drop the launches of comparisons, which keep buffers alive, and the graphs, which take memory."""
-        for program in self._with_graphs:
-            program.graphs.clear()
+        self._graphs.clear()
         super().forget()
 
     def conditions(self) -> Mapping[str, Value]:
@@ -130,33 +130,36 @@ class CudaDevice(CudaArrays):
 
     def _graph(
         self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
-    ) -> DriverGraph:
+    ) -> Graph:
         """The graph of these runs, which stays until the program is unloaded or `forget` is called.
 
         Programs take turns, and many of their runs take less time than making a graph of them.
         """
-        self._with_graphs.add(program)
+        graphs = self._graphs.setdefault(program, {})
         key = (tuple(launches), tuple((name, _in_graph(value)) for name, value in arguments.items()), repeats)
-        if key not in program.graphs:
-            program.graphs[key] = self._captured(program, launches, arguments, repeats)
-        return program.graphs[key]
+        if key not in graphs:
+            graphs[key] = self._captured(program, launches, arguments, repeats)
+            graphs[key].upload(self.stream)
+        return graphs[key]
 
     def _captured(
         self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
-    ) -> DriverGraph:
-        streams = SideStreams(self.context, self.stream)
+    ) -> Graph:
         prepared: dict[int, KernelLaunch] = {}  # by the number of the step, which decides its stream
+        kept: list[SideStreams] = []  # until the capture has ended
 
-        def enqueue() -> None:
+        def enqueue(main: ctypes.c_void_p) -> None:
+            streams = SideStreams(self.context, main)
+            kept.append(streams)
             for _ in range(repeats):
                 for number, step in enumerate(launches):
                     stream = streams.of(step.stream)
                     if number not in prepared:
-                        prepared[number] = KernelLaunch(program, step, arguments, stream)
+                        prepared[number] = self.launch(program, step, arguments, stream)
                     prepared[number]()
                 streams.join()
 
-        return DriverGraph(self.stream, enqueue)
+        return Graph(self.context, enqueue)
 
     def _stop_clock(self) -> float:
         """Queue the end event and wait for it; return the time since the start event in ms."""

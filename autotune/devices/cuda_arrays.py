@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -12,10 +14,12 @@ from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.c_types import C_TYPES, element_bytes
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
+from autotune.cuda.memory import Memory, fill
+from autotune.cuda.module import Module
 from autotune.devices.array_compare import ArrayComparison, Difference, special_bits
 from autotune.devices.base import Arguments, Buffer, Bytes, Indices, host_difference
+from autotune.devices.cuda_launch import KernelLaunch
 from autotune.devices.cuda_memory import CudaMemory
-from autotune.devices.cuda_module import KernelLaunch, Module
 from autotune.devices.element_types import plain_dtype
 
 _SourceOf = Callable[[int], str]  # the source of a kernel for elements of a size
@@ -28,10 +32,10 @@ _FILL = 0xFF  # of results, as `_difference` reads them
 class CudaArrays(CudaMemory):
     """Memory of a GPU with kernels that compare, gather and read arrays in it, on the device's stream."""
 
-    def __init__(self, info: DeviceInfo, index: int) -> None:
+    def __init__(self, info: DeviceInfo) -> None:
         """Begin to compile the kernels, in the background: the context is made and memory is filled next."""
         self.info = info
-        self._index = index
+        self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Memory]] = WeakKeyDictionary()
         self._programs: dict[tuple[_SourceOf, int], Module] = {}
         threads = ThreadPoolExecutor(_COMPILERS)
         self._compiling: dict[tuple[_SourceOf, int], Future[Binary]] = {
@@ -45,7 +49,24 @@ class CudaArrays(CudaMemory):
 
     def load(self, binary: Binary) -> Module:
         """Load a cubin; its kernels are looked up at their first launch."""
-        return Module(binary, self._index)
+        return Module(binary, self.context, stays=False)
+
+    def launch(
+        self, program: Module, step: Launch, arguments: Arguments, stream: ctypes.c_void_p | None = None
+    ) -> KernelLaunch:
+        """Prepare a launch for the device's stream or another one; its scratch memory is the program's.
+
+        It holds zeros: compute-sanitizer does not see how a kernel writes descriptors of tensors into it.
+        """
+        scratch: Buffer = 0
+        if size_bytes := program.cubins.scratch_bytes(step):
+            known = self._scratch.setdefault(program, {})
+            key = step.entry, size_bytes
+            if key not in known:
+                known[key] = Memory(self.context, size_bytes)
+                fill(self.context, known[key].address, b"\0", size_bytes)
+            scratch = known[key]
+        return KernelLaunch(program, step, arguments, stream or self.stream, scratch)
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare all pairs on the GPU, then copy the results to the host; structures on the host."""
@@ -84,7 +105,7 @@ class CudaArrays(CudaMemory):
             "found": found,
         }
         step = Launch("gather", (-(-indices.size // 256), 1, 1), (256, 1, 1), 0, tuple(arguments))
-        KernelLaunch(self._program(gather_source, word_bytes), step, arguments, self.stream)()
+        self.launch(self._program(gather_source, word_bytes), step, arguments)()
         return self.read(found, size_bytes)
 
     def read_on_gpu(self, buffer: Buffer, size_bytes: int) -> None:
@@ -112,8 +133,7 @@ class CudaArrays(CudaMemory):
         if key not in self._comparisons:
             if len(self._comparisons) >= _MAX_COMPARISONS:
                 self._comparisons.clear()
-            launch = KernelLaunch(*self._launch_of(comparison, position), self.stream)
-            self._comparisons[key] = launch
+            self._comparisons[key] = self.launch(*self._launch_of(comparison, position))
         self._comparisons[key]()
 
     def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Module, Launch, Arguments]:

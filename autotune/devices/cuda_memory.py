@@ -14,23 +14,21 @@ from typing import Any
 import numpy as np
 
 from autotune.cuda.driver import call
+from autotune.cuda.memory import Memory
 from autotune.devices.base import Buffer, Bytes, Offsets
 from autotune.errors import DeviceError
-from autotune.hardware.cuda_driver import driver
-from autotune.hardware.cuda_launch import NON_BLOCKING
 
 _TO_GPU, _TO_HOST = "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"
 
 
-class Memory:
-    """An address in global memory, which keeps its allocation alive."""
+class _Region:
+    """A part of a buffer, which keeps it alive."""
 
-    def __init__(self, address: int, owner: object) -> None:
-        self._address = address
-        self._owner = owner
+    def __init__(self, buffer: Buffer, offset_bytes: int) -> None:
+        self._buffer, self._offset_bytes = buffer, offset_bytes
 
     def __int__(self) -> int:
-        return self._address
+        return int(self._buffer) + self._offset_bytes
 
 
 class CudaMemory:
@@ -40,12 +38,12 @@ class CudaMemory:
     stream: ctypes.c_void_p
 
     def allocate(self, size_bytes: int) -> Buffer:
-        """Reserve memory with cuMemAlloc: some kernels take 5% longer in memory from a pool."""
-        return allocated(size_bytes)
+        """Reserve memory."""
+        return Memory(self.context, size_bytes)
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
         """The memory from an offset on; it keeps the parent alive."""
-        return Memory(int(buffer) + offset_bytes, buffer)
+        return _Region(buffer, offset_bytes)
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy to the GPU and wait; one byte that is repeated without taking memory is set there."""
@@ -104,33 +102,3 @@ class CudaMemory:
     def _wait(self) -> None:
         """Wait for the stream: until then the copy uses the host's memory."""
         call("cuStreamSynchronize", self.stream)
-
-
-class _Allocation:
-    """Frees memory when it is no longer referenced; the driver waits for queued work."""
-
-    def __init__(self, address: ctypes.c_uint64) -> None:
-        self._address = address
-        self._free = driver().cuMemFree_v2
-
-    def __del__(self) -> None:
-        self._free(self._address)
-
-
-def allocated(size_bytes: int) -> Memory:
-    """Global memory, freed with the last reference to it; raises OutOfMemory."""
-    address = ctypes.c_uint64()
-    call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(1, size_bytes)))
-    return Memory(address.value, _Allocation(address))
-
-
-def zeros(size_bytes: int) -> Memory:
-    """Global memory that holds zeros, also in the middle of a capture; raises OutOfMemory."""
-    memory, stream = allocated(size_bytes), ctypes.c_void_p()
-    call("cuStreamCreate", ctypes.byref(stream), NON_BLOCKING)
-    try:
-        call("cuMemsetD8Async", ctypes.c_uint64(int(memory)), 0, ctypes.c_size_t(size_bytes), stream)
-        call("cuStreamSynchronize", stream)
-    finally:
-        driver().cuStreamDestroy_v2(stream)
-    return memory

@@ -66,14 +66,14 @@ def test_a_graph_serves_the_same_runs_only_and_ends_before_its_program(driver):
         assert driver.ran[before:] == [arguments[step.arguments[0]] for step in steps] * repeats * 2
         assert driver.graphs_made == graphs
     del program
-    assert driver.graphs_alive == driver.unloads_beside_graphs == 0
+    assert driver.graphs_alive == driver.unloads_beside_graphs == 0 and driver.unloads == 1
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_binary_that_is_refused_leaves_nothing_to_end(driver):
     gpu = opened()
     driver.set(load_status=200)
-    with pytest.raises(DeviceLost, match="cuLibraryLoadData: CUDA error 200"):
+    with pytest.raises(DeviceLost, match="cuModuleLoadData: CUDA error 200"):
         gpu.load(Binary(b"", "", "", 0.0))
     gc.collect()
 

@@ -8,8 +8,8 @@ from weakref import ref
 
 import pytest
 
-from autotune.runtime import graph_memory
-from autotune.runtime.graph_memory import hold_for_graph
+from autotune.cuda import graph_memory
+from autotune.cuda.graph_memory import hold_for_graph
 
 ILLEGAL_STATE = 401
 C_LIBRARY = ctypes.CDLL(None)
