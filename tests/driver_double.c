@@ -10,10 +10,9 @@ typedef struct {
 
 unsigned long long ran[MOST];
 int runs, graph_launches, graphs_made, graphs_alive, unloads, unloads_beside_graphs;
-int is_refused, is_captured, launch_status, load_status, wait_status, allowed;
+int is_refused, is_captured, launch_status, load_status, wait_status, allowed, ends_in_captures;
 size_t context, own_context = 7;
 static Graph *recording;
-static void *recorded_stream;
 static size_t outer_context;
 
 static void run(unsigned long long value) { ran[runs++ % MOST] = value; }
@@ -28,7 +27,7 @@ int cuEventRecord(void *event, void *stream) { return 0; }
 int cuEventSynchronize(void *event) { return wait_status; }
 int cuEventElapsedTime(float *time_ms, void *start, void *end) { *time_ms = 1; return 0; }
 int cuStreamCreate(void **stream, unsigned flags) { *stream = malloc(1); return 0; }
-int cuStreamDestroy_v2(void *stream) { free(stream); return 0; }
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags) { return 0; }
 int cuThreadExchangeStreamCaptureMode(int *mode) { return 0; }
 int cuMemcpyDtoDAsync_v2(size_t to, size_t from, size_t size_bytes, void *stream) { return 0; }
 int cuCtxGetCurrent(size_t *found) { *found = context; return 0; }
@@ -42,6 +41,13 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 {
     *function = module;
     return *name == '?' ? NOT_FOUND : 0;
+}
+
+int cuStreamDestroy_v2(void *stream)
+{
+    if (recording) ++ends_in_captures;
+    free(stream);
+    return 0;
 }
 
 int cuModuleLoadData(void **module, const void *code)
@@ -70,7 +76,6 @@ int cuStreamBeginCapture_v2(void *stream, int mode)
 {
     if (is_refused) return UNSUPPORTED;
     recording = calloc(1, sizeof *recording);
-    recorded_stream = stream;
     return 0;
 }
 
@@ -109,7 +114,7 @@ struct config {
 int cuLaunchKernelEx(const struct config *config, void *function, unsigned long long **arguments, void **extra)
 {
     if (context != own_context) return INVALID_HANDLE;
-    if (recording && config->stream == recorded_stream) recording->values[recording->count++] = *arguments[0];
+    if (recording) recording->values[recording->count++] = *arguments[0];
     else run(*arguments[0]);
     return 0;
 }

@@ -48,7 +48,7 @@ def launch_call(
     Args:
         step: The launch; a grid that is too large raises LaunchError.
         function: The kernel.
-        arguments: Objects of ctypes, which are read at each call, and must live as long.
+        arguments: Objects of ctypes, which are read at each call.
         stream: Where to queue it.
 
     Returns:
@@ -59,7 +59,8 @@ def launch_call(
     found = list(_attributes(step))
     attributes = (_Attribute * max(1, len(found)))(*found)
     config = _Config(step.grid, step.block, step.shared_bytes, stream.value, attributes, len(found))
-    pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+    pointers: Any = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+    pointers.targets = arguments  # which live as long
     # References, which ctypes passes as they are: it would convert anything else at every call.
     handle = ctypes.c_void_p.from_param(function.value)
     passed = ctypes.byref(config), handle, ctypes.byref(pointers), None

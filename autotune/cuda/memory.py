@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 
 from autotune.cuda.driver import call, check, freed_with
-from autotune.cuda.streams import Stream
 from autotune.hardware.cuda_driver import driver
 
 _MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
@@ -31,6 +30,8 @@ def fill(context: ctypes.c_void_p, address: int, element: bytes, size_bytes: int
 
     One of more than 4 bytes consists of equal parts of 4.
     """
+    from autotune.cuda.streams import Stream  # few first calls fill anything
+
     part, stream = element[:4], Stream(context)
     value, count = int.from_bytes(part, "little"), size_bytes // len(part)
     memory = ctypes.c_uint64(address)

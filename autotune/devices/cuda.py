@@ -19,7 +19,6 @@ from autotune.cuda.streams import Event, SideStreams, Stream
 from autotune.devices.base import Arguments, Buffer, Bytes, PipelinedRun, Program
 from autotune.devices.clocks import Clocks
 from autotune.devices.cuda_arrays import CudaArrays
-from autotune.devices.cuda_launch import KernelLaunch
 from autotune.devices.nvidia_gpus import list_gpus
 from autotune.devices.nvml import NvmlMonitor
 from autotune.hardware.cuda_driver import cuda_device, pci_address
@@ -145,7 +144,7 @@ class CudaDevice(CudaArrays):
     def _captured(
         self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
     ) -> Graph:
-        prepared: dict[int, KernelLaunch] = {}  # by the number of the step, which decides its stream
+        prepared: dict[int, Callable[[], None]] = {}  # by the number of the step, which decides its stream
         kept: list[SideStreams] = []  # until the capture has ended
 
         def enqueue(main: ctypes.c_void_p) -> None:

@@ -11,14 +11,16 @@ import numpy as np
 
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.c_types import C_TYPES, element_bytes
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
+from autotune.cuda.driver import check
+from autotune.cuda.launch import launch_call
 from autotune.cuda.memory import Memory, fill
 from autotune.cuda.module import Module
 from autotune.devices.array_compare import ArrayComparison, Difference, special_bits
 from autotune.devices.base import Arguments, Buffer, Bytes, Indices, host_difference
-from autotune.devices.cuda_launch import KernelLaunch
 from autotune.devices.cuda_memory import CudaMemory
 from autotune.devices.element_types import plain_dtype
 
@@ -43,7 +45,7 @@ class CudaArrays(CudaMemory):
             for size in (4, 2, 8, 1)  # every search needs the first
             for source in (comparison_source, gather_source)
         }
-        self._comparisons: dict[tuple[ArrayComparison, int], KernelLaunch] = {}
+        self._comparisons: dict[tuple[ArrayComparison, int], Callable[[], None]] = {}
         self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
         self._results: tuple[Buffer, int] = (None, 0)  # of comparisons, and how many there is room for
 
@@ -53,20 +55,24 @@ class CudaArrays(CudaMemory):
 
     def launch(
         self, program: Module, step: Launch, arguments: Arguments, stream: ctypes.c_void_p | None = None
-    ) -> KernelLaunch:
-        """Prepare a launch for the device's stream or another one; its scratch memory is the program's.
+    ) -> Callable[[], None]:
+        """Prepare a launch, so that no host work is timed; the function queues it, or raises DeviceError.
 
-        It holds zeros: compute-sanitizer does not see how a kernel writes descriptors of tensors into it.
+        Scratch memory is the program's. It holds zeros: compute-sanitizer does not see how a kernel writes
+        descriptors of tensors into it.
         """
-        scratch: Buffer = 0
+        completed, scratch = program.cubins.completed(step), 0
         if size_bytes := program.cubins.scratch_bytes(step):
             known = self._scratch.setdefault(program, {})
             key = step.entry, size_bytes
             if key not in known:
                 known[key] = Memory(self.context, size_bytes)
                 fill(self.context, known[key].address, b"\0", size_bytes)
-            scratch = known[key]
-        return KernelLaunch(program, step, arguments, stream or self.stream, scratch)
+            scratch = known[key].address
+        given = {**arguments, UNUSED: 0, scratch_name(step): scratch}
+        values = [_in_memory(given[name]) for name in completed.arguments]
+        queue = launch_call(completed, program.function(completed), values, stream or self.stream)
+        return lambda: check(step.entry, queue())
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare all pairs on the GPU, then copy the results to the host; structures on the host."""
@@ -167,6 +173,13 @@ class CudaArrays(CudaMemory):
             binary = _compiled(self.info.architecture, source(size)) if is_late else compiling.result()
             self._programs[source, size] = self.load(binary)
         return self._programs[source, size]
+
+
+def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[ctypes.c_char]:
+    """An argument as it lies in a kernel's parameters; a buffer is an address."""
+    if not isinstance(value, np.generic):
+        return ctypes.c_uint64(int(value))
+    return ctypes.create_string_buffer(value.tobytes(), value.nbytes)
 
 
 def _with_itself(buffer: Buffer, size_bytes: int) -> ArrayComparison:

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pycuda.driver
 
-from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.records import DeviceInfo
 from autotune.cuda.driver import primary_context
-from autotune.devices.cuda import CudaDevice
+from autotune.devices.cuda import CudaDevice, open_compiler
 from autotune.devices.nvidia_gpus import list_gpus
 from autotune.hardware.cuda_driver import cuda_device
+
+__all__ = ["list_devices", "open_compiler", "open_device"]
 
 
 class PyCudaDevice(CudaDevice):
@@ -34,13 +35,4 @@ def list_devices() -> list[DeviceInfo]:
 def open_device(index: int) -> PyCudaDevice:
     """Open the GPU with this number."""
     pycuda.driver.init()
-    return PyCudaDevice(_describe(index), index)
-
-
-def open_compiler(index: int) -> CudaCompiler:
-    """Open NVRTC for that GPU's architecture."""
-    return CudaCompiler(_describe(index).architecture)
-
-
-def _describe(index: int) -> DeviceInfo:
-    return replace(cuda_device(index), backend="pycuda")
+    return PyCudaDevice(replace(cuda_device(index), backend="pycuda"), index)

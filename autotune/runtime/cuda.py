@@ -54,7 +54,6 @@ class _Packed(NamedTuple):
     others: list[_Operation]
     slots: Any
     views: list[tuple[Any, Any, int]]  # an address, the address of its array, and the bytes between
-    values: dict[str, Any]  # owns the memory of the arguments
 
 
 class CudaLauncher:
@@ -140,7 +139,7 @@ class _Prepared:
             packed = self._spare.pop()
         except IndexError:
             packed = self._pack(self._addresses, handles, self._stream)
-        first, others, slots, views, _ = packed
+        first, others, slots, views = packed
         slots[:] = handles
         if views:  # a loop over nothing takes longer than this question
             for address, start, offset_bytes in views:
@@ -222,7 +221,7 @@ class _Prepared:
             )
             for step, function in zip(self._launches, self._functions, strict=True)
         ]
-        return _Packed(operations[0], operations[1:], slots, views, values)
+        return _Packed(operations[0], operations[1:], slots, views)
 
 
 class _PreparedWithMemory(_Prepared):

@@ -9,6 +9,7 @@ import pytest
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.devices import backend, cuda_arrays
+from autotune.devices.base import PipelinedRun
 from autotune.devices.cuda import CudaDevice
 from autotune.errors import DeviceLost, LaunchError
 from tests.driver_double import driver_double
@@ -86,3 +87,20 @@ def test_an_error_that_comes_with_the_end_of_a_run_says_whether_the_device_is_lo
     driver.set(wait_status=status)
     with pytest.raises(kind, match=f"cuEventSynchronize: CUDA error {status}"):
         gpu.run(program, (SECOND,), {"y": 1})
+
+
+def test_launches_that_may_overlap_are_one_graph_and_their_streams_outlive_its_capture(driver):
+    gpu = opened()
+    program = gpu.load(Binary(b"", "", "", 0.0))
+    steps = [replace(SECOND, stream=number) for number in (1, 2, 0)]
+    gpu.run(program, steps, {"y": 1})
+    assert driver.ran == [1] * 3 and driver.graph_launches == 1
+    assert driver.ends_in_captures == 0
+
+
+def test_pieces_of_a_call_are_queued_on_streams_of_their_own(driver):
+    gpu = opened()
+    program = gpu.load(Binary(b"", "", "", 0.0))
+    runs = [PipelinedRun((SECOND,), {"y": number}, (), (), 1 + number % 2) for number in range(4)]
+    assert gpu.run_pipelined(program, runs) == 1.0
+    assert driver.ran == [0, 1, 2, 3] and driver.graph_launches == 0

@@ -1,7 +1,7 @@
 """How a launch is handed to the CUDA driver: what its kernel is allowed, and how large it may be."""
 
 import gc
-from ctypes import c_void_p
+from ctypes import c_uint64, c_void_p
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -46,6 +46,13 @@ def test_a_program_that_graphs_may_use_stays_loaded(driver):
     loaded()
     gc.collect()
     assert driver.unloads == 0
+
+
+def test_a_launch_keeps_its_arguments(driver):
+    queue = launch_call(SMALL, c_void_p(5), [c_uint64(11)], c_void_p(1))
+    gc.collect()
+    kept = [c_uint64(12) for _ in range(1000)]  # where the argument was, if it was freed
+    assert queue() == 0 and driver.ran == [11] and len(kept) == 1000
 
 
 def test_a_grid_that_the_driver_would_cut_off_is_refused(driver):

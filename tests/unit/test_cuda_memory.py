@@ -125,14 +125,15 @@ for failing, kind in ((lambda: gpu.allocate(2**40), OutOfMemory), (lambda: gpu.r
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.cuda.module import Module
-from autotune.devices.cuda_launch import KernelLaunch
+from autotune.devices.cuda_arrays import CudaArrays
 from autotune.errors import LaunchError
 
 module = Module(Binary(b"cubin", "", "", 0.0), c_void_p(3), stays=False)
 plain = Launch("scale", (1, 2, 3), (4, 5, 6), 70, ("x", "n", "by"))
 special = Launch("scale", (32, 1, 1), (8, 1, 1), 0, ("x", "n", "by"), 0, True, (16, 1, 1), True)
 for step in (plain, special):
-    KernelLaunch(module, step, {"x": 0xABC0000000, "n": np.int16(-7), "by": np.float64(2.5)}, c_void_p(9))()
+    arguments = {"x": 0xABC0000000, "n": np.int16(-7), "by": np.float64(2.5)}
+    CudaArrays.launch(gpu, module, step, arguments, c_void_p(9))()
 print(module.variable("v"))
 try:
     module.variable("v", 5)
