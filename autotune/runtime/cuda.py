@@ -264,7 +264,7 @@ class _PreparedWithMemory(_Prepared):
         hidden = self._plan.hidden
         with inside(self._context):
             block = Memory(self._context, offsets(hidden)[1])
-            check("the graph's memory", hold_for_graph(driver(), self._stream, block))
+            hold_for_graph(self._stream, block)
             addresses = _addresses(hidden, block)
             _fill(self._context, [array for array in hidden if array.fill], addresses)
             self._run_all(self._pack(addresses, handles, self._stream))
