@@ -21,9 +21,10 @@ AutotuneError            base class; the message says what went wrong and what t
 Internal errors, each caught where its meaning for a configuration is known:
 
 CompileError             the compiler refused the source
-LaunchError              the device refused the binary or the launch and remains usable
-`-- OutOfMemory          the device has no memory left
-DeviceLost               the device's error outlives the launch: the process must be replaced
+DeviceError              base class of what a device reports
+|-- LaunchError          the device refused the binary or the launch and remains usable
+|   `-- OutOfMemory      the device has no memory left
+`-- DeviceLost           the device's error outlives the launch: the process must be replaced
 ChildFailed              a call to a child process gave no answer
 |-- ChildDied            the child ended
 |-- ChildTimeout         no answer came in time
@@ -164,7 +165,11 @@ class CompileError(Exception):
     """The compiler refused the source; the message is its log."""
 
 
-class LaunchError(Exception):
+class DeviceError(Exception):
+    """The device, or its driver, reported an error."""
+
+
+class LaunchError(DeviceError):
     """The device refused the binary or the launch and remains usable."""
 
 
@@ -176,5 +181,5 @@ class OutOfMemory(LaunchError):
     """The device has too little free memory for an allocation."""
 
 
-class DeviceLost(Exception):
+class DeviceLost(DeviceError):
     """The device reported an error that outlives the launch: the process must be replaced."""

@@ -80,9 +80,17 @@ def contenders() -> Iterator[Contender]:
             ("pycuda", pycuda_calls),
             ("cuda.core", cuda_core_calls),
         ):
-            if find_spec(package.partition(".")[0]) is not None:
+            if is_installed(package):
                 yield from make()
     yield from pyopencl_calls()
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported; `cuda` may be there without `cuda.core`."""
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def torch_calls() -> Iterator[Contender]:

@@ -35,7 +35,7 @@ from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import search
 
 WINNER = {"FAULT": "none", "TENS": 1, "ONES": 0}
-EXPECTED = {  # status, and words of the reason by cuda.core
+EXPECTED = {  # status, and words of the reason by the driver
     "none": ("ok", ""),
     "illegal_access": ("crashed", "ILLEGAL_ADDRESS"),
     "misaligned": ("crashed", "MISALIGNED_ADDRESS"),

@@ -1,7 +1,7 @@
 /* The calls of the CUDA driver that launches need: it notes the first argument of every kernel that runs. */
 #include <stdlib.h>
 
-enum { MOST = 10000, PER_THREAD = 2, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, UNSUPPORTED = 801 };
+enum { MOST = 10000, PER_THREAD = 2, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, UNSUPPORTED = 801 };
 
 typedef struct {
     unsigned long long values[16];
@@ -9,17 +9,24 @@ typedef struct {
 } Graph;
 
 unsigned long long ran[MOST];
-int runs, graph_launches, graphs_made, graphs_alive, unloads_beside_graphs;
-int is_refused, is_captured, launch_status, load_status;
+int runs, graph_launches, graphs_made, graphs_alive, unloads, unloads_beside_graphs;
+int is_refused, is_captured, launch_status, load_status, wait_status, allowed;
 size_t context, own_context = 7;
 static Graph *recording;
-static void *recorded_stream;
 static size_t outer_context;
 
 static void run(unsigned long long value) { ran[runs++ % MOST] = value; }
 
+int cuGetErrorName(int status, const char **name) { *name = NULL; return 0; }
+int cuDeviceGet(int *device, int number) { return INVALID_HANDLE; }
+int cuDevicePrimaryCtxRetain(size_t *found, int device) { *found = own_context; return 0; }
+int cuCtxSetCurrent(size_t entered) { context = entered; return 0; }
+int cuEventCreate(void **event, unsigned flags) { *event = malloc(1); return 0; }
+int cuEventDestroy_v2(void *event) { free(event); return 0; }
+int cuEventRecord(void *event, void *stream) { return 0; }
+int cuEventSynchronize(void *event) { return wait_status; }
+int cuEventElapsedTime(float *time_ms, void *start, void *end) { *time_ms = 1; return 0; }
 int cuStreamCreate(void **stream, unsigned flags) { *stream = malloc(1); return 0; }
-int cuStreamDestroy_v2(void *stream) { free(stream); return 0; }
 int cuThreadExchangeStreamCaptureMode(int *mode) { return 0; }
 int cuMemcpyDtoDAsync_v2(size_t to, size_t from, size_t size_bytes, void *stream) { return 0; }
 int cuCtxGetCurrent(size_t *found) { *found = context; return 0; }
@@ -28,21 +35,31 @@ int cuCtxPopCurrent_v2(size_t *popped) { *popped = context; context = outer_cont
 int cuMemAlloc_v2(size_t *address, size_t size_bytes) { *address = (size_t)malloc(size_bytes); return 0; }
 int cuMemFree_v2(size_t address) { free((void *)address); return 0; }
 int cuGraphUpload(void *graph, void *stream) { return 0; }
-int cuKernelSetAttribute(int attribute, int value, void *kernel, int device) { return 0; }
-int cuLibraryGetKernel(void **kernel, void *library, const char *name) { *kernel = library; return 0; }
-
-int cuLibraryLoadData(void **library, const void *code, void *jit_options, void *jit_values, unsigned jit_count,
-                      void *options, void *values, unsigned count)
+int cuFuncSetAttribute(void *function, int attribute, int value) { allowed = value; return 0; }
+int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-    if (load_status) return load_status;
-    *library = malloc(1);
+    *function = module;
+    return *name == '?' ? NOT_FOUND : 0;
+}
+
+int cuStreamDestroy_v2(void *stream)
+{
+    free(stream);
     return 0;
 }
 
-int cuLibraryUnload(void *library)
+int cuModuleLoadData(void **module, const void *code)
 {
+    if (load_status) return load_status;
+    *module = malloc(1);
+    return 0;
+}
+
+int cuModuleUnload(void *module)
+{
+    ++unloads;
     if (graphs_alive) ++unloads_beside_graphs;
-    free(library);
+    free(module);
     return 0;
 }
 
@@ -57,7 +74,6 @@ int cuStreamBeginCapture_v2(void *stream, int mode)
 {
     if (is_refused) return UNSUPPORTED;
     recording = calloc(1, sizeof *recording);
-    recorded_stream = stream;
     return 0;
 }
 
@@ -96,7 +112,7 @@ struct config {
 int cuLaunchKernelEx(const struct config *config, void *function, unsigned long long **arguments, void **extra)
 {
     if (context != own_context) return INVALID_HANDLE;
-    if (recording && config->stream == recorded_stream) recording->values[recording->count++] = *arguments[0];
+    if (recording) recording->values[recording->count++] = *arguments[0];
     else run(*arguments[0]);
     return 0;
 }

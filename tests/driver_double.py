@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from autotune.cuda.driver import primary_context
+from autotune.hardware import cuda_driver
+
 CONTEXT = 7  # that of its kernels
 
 
@@ -35,8 +38,8 @@ class DriverDouble:
 
 
 @contextmanager
-def driver_double(folder, monkeypatch, *modules):
-    """Build it in a folder, in its context, as the driver of these modules; at the end no graph may be left.
+def driver_double(folder, monkeypatch):
+    """Build it in a folder, in its context, as the driver; at the end no graph may be left.
 
     Skips the test without a C compiler.
     """
@@ -46,8 +49,12 @@ def driver_double(folder, monkeypatch, *modules):
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(built), str(source)], check=True)
     double = DriverDouble(ctypes.CDLL(str(built)))
     double.enter(CONTEXT)
-    for module in modules:
-        monkeypatch.setattr(module, "driver", lambda: double.library)
+    monkeypatch.setattr(cuda_driver, "available_driver", lambda: double.library)
+    kept = cuda_driver.driver, primary_context
+    for function in kept:
+        function.cache_clear()
     yield double
-    gc.collect()  # before the library is gone
+    gc.collect()
     assert double.graphs_alive == 0
+    for function in kept:
+        function.cache_clear()

@@ -56,7 +56,7 @@ CPU_ADVICE = (
 )
 
 BACKENDS = {
-    "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.core", "cuda"),
+    "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.bindings", "cuda"),
     "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda"),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", None),
     "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", None),

@@ -1,41 +1,153 @@
-"""NVIDIA GPUs through cuda.core."""
+"""NVIDIA GPUs through the driver: timed runs and cache flushes."""
 
 from __future__ import annotations
 
-from cuda.core import Device as Gpu
-from cuda.core import EventOptions
-from cuda.core._utils.cuda_utils import CUDAError  # cuda.core exports its error class nowhere else
+import ctypes
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from autotune.compilers.nvrtc import CudaCompiler
-from autotune.core.records import DeviceInfo
-from autotune.devices.cuda_common import CudaDeviceBase
+from autotune.core.records import DeviceInfo, Launch, Value
+from autotune.cuda.driver import call, primary_context
+from autotune.cuda.graph import Graph
+from autotune.cuda.module import Module
+from autotune.cuda.streams import Event, Stream
+from autotune.devices.base import Arguments, Buffer, Bytes, Program
+from autotune.devices.clocks import Clocks
+from autotune.devices.cuda_arrays import CudaArrays
 from autotune.devices.nvidia_gpus import list_gpus
-from autotune.hardware.cuda_driver import cuda_device
+from autotune.devices.nvml import NvmlMonitor
+from autotune.hardware.cuda_driver import cuda_device, pci_address
 
 
-class CudaDevice(CudaDeviceBase):
-    """One GPU, its primary context and a stream of its own."""
+class CudaDevice(CudaArrays):
+    """One GPU, its primary context and a stream of its own.
 
-    driver_error = CUDAError
+    Runs of several launches are replayed as a graph. A read of a large buffer flushes the L2 cache.
+    """
 
-    def __init__(self, index: int) -> None:
-        gpu = Gpu(index)
-        super().__init__(cuda_device(index), index, gpu.pci_bus_id)
-        gpu.set_current()
-        self._stream = gpu.create_stream()
-        self.stream = int(self._stream.handle)
-        timed = EventOptions(timing_enabled=True)
-        self._start, self._end = gpu.create_event(timed), gpu.create_event(timed)
+    def __init__(self, info: DeviceInfo, index: int) -> None:
+        # before there is a context: it counts the GPU's processes
+        self._monitor = NvmlMonitor(pci_address(index))
+        self.clocks = Clocks(self._monitor.control())
+        # Entries end with their program, before it is unloaded: the latest reference to it is told first.
+        self._graphs: WeakKeyDictionary[Module, dict[Hashable, Graph]] = WeakKeyDictionary()
+        self._flush_ratio = 0.0  # 0: not measured yet
+        self._flush: Buffer = None
+        super().__init__(info)
+        self.context = self._enter(index)
+        self._stream = Stream(self.context)
+        self.stream = self._stream.handle
+        self._start, self._end = (Event(self.context) for _ in range(2))
 
-    def start_clock(self) -> None:
-        """Record the start event."""
-        self._stream.record(self._start)
+    def _enter(self, index: int) -> ctypes.c_void_p:
+        """Make the primary context of a GPU current, and return it."""
+        context = primary_context(index)
+        call("cuCtxSetCurrent", context)
+        return context
 
-    def stop_clock(self) -> float:
-        """Record the end event and wait for it; return the time since `start_clock` in ms."""
-        self._stream.record(self._end)
-        self._end.sync()
-        return float(self._end - self._start)
+    def run(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Arguments,
+        repeats: int = 1,
+        graph: bool | None = None,
+        is_second: bool = False,
+    ) -> float:
+        """Time the launches between two events; all are queued before the GPU reaches them."""
+        if len(launches) * repeats > 1 if graph is None else graph:
+            captured = self._graph(program, launches, arguments, repeats)
+            queue: list[Callable[[], object]] = [partial(captured.launch, self.stream)]
+        else:
+            steps = [self.launch(program, step, arguments) for step in launches]
+            queue = [*steps] * repeats
+        for launch in queue if is_second else ():
+            launch()
+        self._start.record(self.stream)
+        for launch in queue:
+            launch()
+        return self._stop_clock()
+
+    def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
+        """Copy within global memory, in the order of the stream."""
+        address, _ = program.variable(name, size_bytes)
+        self.copy(address, content, size_bytes)
+
+    def read_variable(self, program: Program, name: str) -> Bytes:
+        """Copy from global memory, after all that is queued."""
+        return self.read(*program.variable(name))
+
+    def flush_cache(self) -> None:
+        """Read four times the size of the L2; this also keeps the GPU busy while the next run is queued.
+
+        Reading leaves no dirty lines. After a memset the next run would pay for writing them back.
+        """
+        size_bytes = 4 * self.info.cache_bytes
+        if self._flush is None:
+            self._flush = self.allocate(size_bytes)
+            self.fill(self._flush, 0, size_bytes)
+        self.read_on_gpu(self._flush, size_bytes)
+
+    def forget(self) -> None:
+        """Drop the launches of comparisons, which keep buffers alive, and the graphs, which take memory."""
+        self._graphs.clear()
+        super().forget()
+
+    def conditions(self) -> Mapping[str, Value]:
+        """What NVML reports, and the ratio of read times with flushed and with warm caches."""
+        if not self._flush_ratio:
+            self._flush_ratio = self._measure_flush()
+        return self._monitor.conditions() | {"flush_ratio": round(self._flush_ratio, 2)}
+
+    def energy_j(self) -> float | None:
+        """Energy since the driver was loaded, in J; None if the GPU does not count it."""
+        return self._monitor.energy_j()
+
+    def _graph(
+        self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
+    ) -> Graph:
+        """The graph of these runs, which stays until the program is unloaded or `forget` is called.
+
+        Programs take turns, and many of their runs take less time than making a graph of them.
+        """
+        graphs = self._graphs.setdefault(program, {})
+        key = (tuple(launches), tuple((name, _in_graph(value)) for name, value in arguments.items()), repeats)
+        if key not in graphs:
+            graphs[key] = self._captured(program, launches, arguments, repeats)
+            graphs[key].upload(self.stream)
+        return graphs[key]
+
+    def _captured(
+        self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
+    ) -> Graph:
+        def enqueue(stream: ctypes.c_void_p) -> None:
+            for launch in [self.launch(program, step, arguments, stream) for step in launches] * repeats:
+                launch()
+
+        return Graph(self.context, enqueue)
+
+    def _stop_clock(self) -> float:
+        """Queue the end event and wait for it; return the time since the start event in ms."""
+        self._end.record(self.stream)
+        return self._end.ms_since(self._start)
+
+    def _measure_flush(self) -> float:
+        """The time in which one block reads 1 MiB after a flush, divided by the time with a warm cache.
+
+        A single block waits for every load, so the ratio shows the latency.
+        """
+        self.flush_cache()
+        program, step, values = self.reading(self._flush, 2**20)
+        alone = [replace(step, grid=(1, 1, 1))]
+        self.run(program, alone, values)
+        warm_ms = min(self.run(program, alone, values) for _ in range(3))
+        self.flush_cache()
+        return self.run(program, alone, values) / warm_ms
 
 
 def list_devices() -> list[DeviceInfo]:
@@ -45,9 +157,14 @@ def list_devices() -> list[DeviceInfo]:
 
 def open_device(index: int) -> CudaDevice:
     """Open the GPU with this number."""
-    return CudaDevice(index)
+    return CudaDevice(cuda_device(index), index)
 
 
 def open_compiler(index: int) -> CudaCompiler:
     """Open NVRTC for that GPU's architecture."""
     return CudaCompiler(cuda_device(index).architecture)
+
+
+def _in_graph(value: Buffer | np.generic) -> Hashable:
+    """What a graph holds of an argument: an address, or the bytes of a scalar."""
+    return value.tobytes() if isinstance(value, np.generic) else int(value)

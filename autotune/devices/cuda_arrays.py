@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.c_types import C_TYPES, element_bytes
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
+from autotune.cuda.driver import check
+from autotune.cuda.launch import launch_call
+from autotune.cuda.memory import Memory, fill
+from autotune.cuda.module import Module
 from autotune.devices.array_compare import ArrayComparison, Difference, special_bits
 from autotune.devices.base import Arguments, Buffer, Bytes, Indices, host_difference
-from autotune.devices.cuda_memory import CudaMemory, DriverError, classified
-from autotune.devices.cuda_module import KernelLaunch, Module
+from autotune.devices.cuda_memory import CudaMemory
 from autotune.devices.element_types import plain_dtype
 
 _SourceOf = Callable[[int], str]  # the source of a kernel for elements of a size
@@ -28,10 +34,10 @@ _FILL = 0xFF  # of results, as `_difference` reads them
 class CudaArrays(CudaMemory):
     """Memory of a GPU with kernels that compare, gather and read arrays in it, on the device's stream."""
 
-    def __init__(self, info: DeviceInfo, index: int) -> None:
+    def __init__(self, info: DeviceInfo) -> None:
         """Begin to compile the kernels, in the background: the context is made and memory is filled next."""
         self.info = info
-        self._index = index
+        self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Memory]] = WeakKeyDictionary()
         self._programs: dict[tuple[_SourceOf, int], Module] = {}
         threads = ThreadPoolExecutor(_COMPILERS)
         self._compiling: dict[tuple[_SourceOf, int], Future[Binary]] = {
@@ -39,16 +45,34 @@ class CudaArrays(CudaMemory):
             for size in (4, 2, 8, 1)  # every search needs the first
             for source in (comparison_source, gather_source)
         }
-        self._comparisons: dict[tuple[ArrayComparison, int], KernelLaunch] = {}
+        self._comparisons: dict[tuple[ArrayComparison, int], Callable[[], None]] = {}
         self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
         self._results: tuple[Buffer, int] = (None, 0)  # of comparisons, and how many there is room for
 
     def load(self, binary: Binary) -> Module:
         """Load a cubin; its kernels are looked up at their first launch."""
-        try:
-            return Module(binary, self._index)
-        except DriverError as error:
-            raise classified(error) from None
+        return Module(binary, self.context, stays=False)
+
+    def launch(
+        self, program: Module, step: Launch, arguments: Arguments, stream: ctypes.c_void_p | None = None
+    ) -> Callable[[], None]:
+        """Prepare a launch, so that no host work is timed; the function queues it, or raises DeviceError.
+
+        Scratch memory is the program's. It holds zeros: compute-sanitizer does not see how a kernel writes
+        descriptors of tensors into it.
+        """
+        completed, scratch = program.cubins.completed(step), 0
+        if size_bytes := program.cubins.scratch_bytes(step):
+            known = self._scratch.setdefault(program, {})
+            key = step.entry, size_bytes
+            if key not in known:
+                known[key] = Memory(self.context, size_bytes)
+                fill(self.context, known[key].address, b"\0", size_bytes)
+            scratch = known[key].address
+        given = {**arguments, UNUSED: 0, scratch_name(step): scratch}
+        values = [_in_memory(given[name]) for name in completed.arguments]
+        queue = launch_call(completed, program.function(completed), values, stream or self.stream)
+        return lambda: check(step.entry, queue())
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare all pairs on the GPU, then copy the results to the host; structures on the host."""
@@ -87,10 +111,7 @@ class CudaArrays(CudaMemory):
             "found": found,
         }
         step = Launch("gather", (-(-indices.size // 256), 1, 1), (256, 1, 1), 0, tuple(arguments))
-        try:
-            KernelLaunch(self._program(gather_source, word_bytes), step, arguments, self.stream)()
-        except DriverError as error:
-            raise classified(error) from None
+        self.launch(self._program(gather_source, word_bytes), step, arguments)()
         return self.read(found, size_bytes)
 
     def read_on_gpu(self, buffer: Buffer, size_bytes: int) -> None:
@@ -118,8 +139,7 @@ class CudaArrays(CudaMemory):
         if key not in self._comparisons:
             if len(self._comparisons) >= _MAX_COMPARISONS:
                 self._comparisons.clear()
-            launch = KernelLaunch(*self._launch_of(comparison, position), self.stream)
-            self._comparisons[key] = launch
+            self._comparisons[key] = self.launch(*self._launch_of(comparison, position))
         self._comparisons[key]()
 
     def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Module, Launch, Arguments]:
@@ -153,6 +173,13 @@ class CudaArrays(CudaMemory):
             binary = _compiled(self.info.architecture, source(size)) if is_late else compiling.result()
             self._programs[source, size] = self.load(binary)
         return self._programs[source, size]
+
+
+def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[ctypes.c_char]:
+    """An argument as it lies in a kernel's parameters; a buffer is an address."""
+    if not isinstance(value, np.generic):
+        return ctypes.c_uint64(int(value))
+    return ctypes.create_string_buffer(value.tobytes(), value.nbytes)
 
 
 def _with_itself(buffer: Buffer, size_bytes: int) -> ArrayComparison:

@@ -13,56 +13,37 @@ from typing import Any
 
 import numpy as np
 
+from autotune.cuda.driver import call
+from autotune.cuda.memory import Memory
 from autotune.devices.base import Buffer, Bytes, Offsets
-from autotune.errors import DeviceLost, LaunchError, OutOfMemory
-from autotune.hardware.cuda_driver import driver, error_name
-from autotune.hardware.cuda_launch import NON_BLOCKING
+from autotune.errors import DeviceError
 
-# Errors of launches that did not start; after any other error the context is lost.
-_REFUSED = (
-    "INVALID_VALUE",
-    "LAUNCH_OUT_OF_RESOURCES",
-    "INVALID_CONFIGURATION",
-    "INVALID_CLUSTER_SIZE",
-    "COOPERATIVE_LAUNCH_TOO_LARGE",
-    "NOT_SUPPORTED",
-    "out of resources",
-    "too many resources",
-    "invalid configuration",
-    "not supported",
-    "invalid argument",
-)
 _TO_GPU, _TO_HOST = "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"
-_NO_MEMORY = ("OUT_OF_MEMORY", "out of memory")
 
 
-class DriverError(Exception):
-    """An error of the driver API, with the driver's name for it."""
+class _Region:
+    """A part of a buffer, which keeps it alive."""
 
-
-class Memory:
-    """An address in global memory, which keeps its allocation alive."""
-
-    def __init__(self, address: int, owner: object) -> None:
-        self._address = address
-        self._owner = owner
+    def __init__(self, buffer: Buffer, offset_bytes: int) -> None:
+        self._buffer, self._offset_bytes = buffer, offset_bytes
 
     def __int__(self) -> int:
-        return self._address
+        return int(self._buffer) + self._offset_bytes
 
 
 class CudaMemory:
     """Mix-in for GPUs: memory of the current context, with all transfers in stream order."""
 
-    stream: int  # the driver's handle
+    context: ctypes.c_void_p
+    stream: ctypes.c_void_p
 
     def allocate(self, size_bytes: int) -> Buffer:
-        """Reserve memory with cuMemAlloc: some kernels take 5% longer in memory from a pool."""
-        return allocated(size_bytes)
+        """Reserve memory."""
+        return Memory(self.context, size_bytes)
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
         """The memory from an offset on; it keeps the parent alive."""
-        return Memory(int(buffer) + offset_bytes, buffer)
+        return _Region(buffer, offset_bytes)
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy to the GPU and wait; one byte that is repeated without taking memory is set there."""
@@ -87,14 +68,11 @@ class CudaMemory:
     def pinned(self, data: Bytes) -> Iterator[None]:
         """Register the memory with the driver, so that copies need no second buffer."""
         address = ctypes.c_void_p(data.ctypes.data)
-        try:
-            call("cuMemHostRegister_v2", address, ctypes.c_size_t(data.size), 0)
-        except DriverError as error:
-            raise classified(error) from None
+        call("cuMemHostRegister_v2", address, ctypes.c_size_t(data.size), 0)
         try:
             yield
         finally:
-            with suppress(DriverError):  # of a lost device, which the copies have reported
+            with suppress(DeviceError):  # of a lost device, which the copies have reported
                 call("cuMemHostUnregister", address)
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
@@ -109,62 +87,8 @@ class CudaMemory:
     def _queue(self, name: str, to: int, what: Any, size_bytes: int) -> None:
         """Queue on the device's stream."""
         what = ctypes.c_uint64(what) if isinstance(what, int) else what
-        queue = ctypes.c_void_p(self.stream)
-        try:
-            call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), queue)
-        except DriverError as error:
-            raise DeviceLost(str(error)) from None
+        call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), self.stream)
 
     def _wait(self) -> None:
         """Wait for the stream: until then the copy uses the host's memory."""
-        try:
-            call("cuStreamSynchronize", ctypes.c_void_p(self.stream))
-        except DriverError as error:
-            raise DeviceLost(str(error)) from None
-
-
-class _Allocation:
-    """Frees memory when it is no longer referenced; the driver waits for queued work."""
-
-    def __init__(self, address: ctypes.c_uint64) -> None:
-        self._address = address
-        self._free = driver().cuMemFree_v2
-
-    def __del__(self) -> None:
-        self._free(self._address)
-
-
-def allocated(size_bytes: int) -> Memory:
-    """Global memory, freed with the last reference to it; raises OutOfMemory."""
-    address = ctypes.c_uint64()
-    try:
-        call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(1, size_bytes)))
-    except DriverError as error:
-        raise classified(error) from None
-    return Memory(address.value, _Allocation(address))
-
-
-def zeros(size_bytes: int) -> Memory:
-    """Global memory that holds zeros, also in the middle of a capture; raises OutOfMemory."""
-    memory, stream = allocated(size_bytes), ctypes.c_void_p()
-    call("cuStreamCreate", ctypes.byref(stream), NON_BLOCKING)
-    try:
-        call("cuMemsetD8Async", ctypes.c_uint64(int(memory)), 0, ctypes.c_size_t(size_bytes), stream)
-        call("cuStreamSynchronize", stream)
-    finally:
-        driver().cuStreamDestroy_v2(stream)
-    return memory
-
-
-def call(name: str, *arguments: Any) -> None:
-    """Call a function of the driver API; raises DriverError."""
-    if status := getattr(driver(), name)(*arguments):
-        raise DriverError(f"{name}: {error_name(status)}")
-
-
-def classified(error: Exception) -> LaunchError | DeviceLost:
-    """Convert an error of the driver: a refused launch, a lack of memory, or a lost device."""
-    text = str(error)
-    if any(name in text for name in _NO_MEMORY):
-        return OutOfMemory(text)
-    return LaunchError(text) if any(name in text for name in _REFUSED) else DeviceLost(text)
+        call("cuStreamSynchronize", self.stream)

@@ -17,7 +17,7 @@ from autotune.core.c_types import element_bytes
 from autotune.devices.array_compare import ArrayComparison, Difference, Tolerance, unlike
 from autotune.devices.base import Buffer, Bytes, Device, Indices
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype
-from autotune.errors import DeviceLost, LaunchError
+from autotune.errors import DeviceError
 from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.poison import GUARD_BYTES, as_bytes, guard_zone, poison
 from autotune.evaluation.sampling import sample_indices
@@ -261,7 +261,7 @@ def _pinned(device: Device, part: Bytes) -> Iterator[None]:
     """
     with ExitStack() as opened:
         if part.size >= PINNED_BYTES and part.strides == (1,):
-            with suppress(LaunchError, DeviceLost):  # a copy says so if the device is really lost
+            with suppress(DeviceError):  # a copy says so if the device is really lost
                 opened.enter_context(device.pinned(part))
         yield
 

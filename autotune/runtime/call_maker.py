@@ -17,7 +17,7 @@ from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.launch_plan import symbol_names
 from autotune.core.records import DeviceInfo, Provenance, Sizes, Tier
 from autotune.core.text import size_text
-from autotune.errors import CompileError, InputError, LaunchError, SetupError
+from autotune.errors import CompileError, DeviceError, InputError, SetupError
 from autotune.runtime.call_plan import CallArguments, CallPlanner
 from autotune.runtime.packages import Make, package_of
 from autotune.runtime.prepared import Bound, Launcher, Workspace
@@ -119,7 +119,7 @@ class CallMaker:
             program = self._program(launcher, place, best, sizes, symbols)
             workspace = self._workspaces.setdefault(launcher.queue, Workspace())
             prepared = launcher.prepare(program, plan, workspace)
-        except (CompileError, LaunchError) as error:
+        except (CompileError, DeviceError) as error:
             raise self.refused(best, error) from None
         return Call(
             run=prepared.run,

@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import finalize
 
 import numpy as np
 
@@ -22,11 +21,13 @@ from autotune.compilers.known_compilers import lazy_compiler
 from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.errors import InputError, LaunchError
+from autotune.cuda.driver import check, handle_of, inside
+from autotune.cuda.launch import launch_call
+from autotune.cuda.memory import Memory, fill
+from autotune.cuda.module import Module
+from autotune.errors import DeviceError, InputError
 from autotune.hardware.cuda_driver import cuda_device, driver
-from autotune.hardware.cuda_launch import NON_BLOCKING, Permissions, launch_config
-from autotune.runtime.cuda_context import check, context_id, context_of, handle_of, inside
-from autotune.runtime.graph_memory import hold_for_graph
+from autotune.runtime.cuda_context import context_id, context_of
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import Bound, CallPlan, Hidden, Workspace, offsets
 
@@ -37,7 +38,6 @@ _OTHER_CONTEXT = (201, 400)  # from cuda.h: the current context is none, or not 
 _REPEATS = 100  # calls in a row on the same arrays, after which a graph is made
 _MAX_GRAPHS = 256  # of a process, of which repeated calls make no more: each takes some device memory
 _ADDRESS_BYTES = 8
-_MEMSET = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 
 
 class _Operation(NamedTuple):
@@ -54,7 +54,6 @@ class _Packed(NamedTuple):
     others: list[_Operation]
     slots: Any
     views: list[tuple[Any, Any, int]]  # an address, the address of its array, and the bytes between
-    values: dict[str, Any]  # owns the memory of the arguments
 
 
 class CudaLauncher:
@@ -80,7 +79,7 @@ class CudaLauncher:
 
     def load(self, binary: Binary) -> Module:
         """Load a binary into the context."""
-        return Module(binary, self._context)
+        return Module(binary, self._context, stays=True)
 
     def number(self, value: np.generic) -> int:
         """The bits of a number, which take the place of an address; raises InputError for too many."""
@@ -91,72 +90,12 @@ class CudaLauncher:
         return int.from_bytes(value.tobytes(), "little")
 
     def prepare(self, program: Module, plan: CallPlan, workspace: Workspace) -> _Prepared:
-        """Pack the launches; raises LaunchError."""
-        plan = plan._replace(hidden=plan.hidden + program.scratch(plan.launches))
+        """Pack the launches; raises DeviceError."""
+        plan = plan._replace(hidden=plan.hidden + _scratch(program.cubins, plan.launches))
         with inside(self._context):
             if plan.hidden or plan.variables:
                 return _PreparedWithMemory(program, plan, self._context, self._stream, workspace)
             return _Prepared(program, plan, self._context, self._stream)
-
-
-class Module:
-    """A binary that is loaded in one context, and stays so: a CUDA graph of the program may use it."""
-
-    def __init__(self, binary: Binary, context: ctypes.c_void_p) -> None:
-        self.cubins = Cubins(binary)
-        self._permissions = Permissions()
-        self._handles = {key: ctypes.c_void_p() for key in self.cubins.contents}
-        with inside(context):
-            for key, cubin in self.cubins.contents.items():
-                status = driver().cuModuleLoadData(ctypes.byref(self._handles[key]), cubin)
-                check("the binary", status)
-
-    def scratch(self, steps: Iterable[Launch]) -> tuple[Hidden, ...]:
-        """The scratch memory that Triton's kernels need beside that of the launch plan."""
-        needed: dict[str, int] = {}
-        for step in steps:
-            name = scratch_name(step)
-            needed[name] = max(self.cubins.scratch_bytes(step), needed.get(name, 0))
-        return tuple(Hidden(name, size_bytes) for name, size_bytes in needed.items() if size_bytes)
-
-    def function(self, step: Launch) -> ctypes.c_void_p:
-        """Look up a launch's kernel; allow it the launch's dynamic shared memory and cluster."""
-        found = ctypes.c_void_p()
-        handle, symbol = self._handles[self.cubins.key(step.entry)], self.cubins.symbol(step.entry)
-        check(step.entry, driver().cuModuleGetFunction(ctypes.byref(found), handle, symbol))
-
-        def change(attribute: int, value: int, what: str) -> None:
-            check(f"{step.entry}: {what}", driver().cuFuncSetAttribute(found, attribute, value))
-
-        self._permissions.allow(step, change)
-        return found
-
-    def variable(self, name: str, size_bytes: int) -> ctypes.c_uint64:
-        """The address of a variable that holds this many bytes."""
-        address, room_bytes = ctypes.c_uint64(), ctypes.c_size_t()
-        handle, symbol = self._handles[self.cubins.key(name)], self.cubins.symbol(name)
-        found = ctypes.byref(address), ctypes.byref(room_bytes)
-        check(name, driver().cuModuleGetGlobal_v2(*found, handle, symbol))
-        if size_bytes > room_bytes.value:
-            raise LaunchError(f"{name}: the array has {size_bytes} bytes, the variable {room_bytes.value}")
-        return address
-
-
-class _Block:
-    """Device memory that is freed with the last reference to it."""
-
-    def __init__(self, context: ctypes.c_void_p, size_bytes: int) -> None:
-        address = ctypes.c_uint64()
-        room_bytes = ctypes.c_size_t(max(1, size_bytes))  # the driver refuses to allocate nothing
-        status = driver().cuMemAlloc_v2(ctypes.byref(address), room_bytes)
-        check(f"{size_bytes} bytes of scratch memory", status)
-        self.address = address.value
-        finalize(self, _free, address, context).atexit = False
-
-
-def _free(address: ctypes.c_uint64, context: ctypes.c_void_p) -> None:
-    with suppress(LaunchError), inside(context):  # the context may be gone, and the memory with it
-        driver().cuMemFree_v2(address)  # waits for the work that is queued
 
 
 class _Prepared:
@@ -165,8 +104,10 @@ class _Prepared:
     def __init__(self, program: Module, plan: CallPlan, context: ctypes.c_void_p, stream: int) -> None:
         self._plan, self._context, self._stream = plan, context, ctypes.c_void_p(stream)
         self._launches = [program.cubins.completed(step) for step in plan.launches]
-        self._functions = [handle_of(program.function(step).value) for step in self._launches]
-        self._variables = [program.variable(name, size_bytes) for name, _, size_bytes in plan.variables]
+        self._functions = [program.function(step) for step in self._launches]
+        self._variables = [
+            ctypes.c_uint64(program.variable(name, size_bytes)[0]) for name, _, size_bytes in plan.variables
+        ]
         self._addresses: Mapping[str, int] = {}  # of hidden arrays
         self._spare: list[_Packed] = []  # one for each thread that has called at the same time as others
         self._lock = Lock()  # of the graphs
@@ -177,7 +118,7 @@ class _Prepared:
     def run(self, handles: Sequence[int]) -> None:
         """Queue the operations: as a graph, once the same handles have come again and again.
 
-        Raises LaunchError.
+        Raises DeviceError.
         """
         repeated = self._repeated  # once, because another thread may replace it
         if repeated is not None and repeated[0] == handles:
@@ -193,12 +134,12 @@ class _Prepared:
             self._repeated = handles, graph
 
     def _queue(self, handles: Sequence[int]) -> None:
-        """Queue the operations one by one; raises LaunchError."""
+        """Queue the operations one by one; raises DeviceError."""
         try:
             packed = self._spare.pop()
         except IndexError:
             packed = self._pack(self._addresses, handles, self._stream)
-        first, others, slots, views, _ = packed
+        first, others, slots, views = packed
         slots[:] = handles
         if views:  # a loop over nothing takes longer than this question
             for address, start, offset_bytes in views:
@@ -227,7 +168,7 @@ class _Prepared:
 
         # the stream per thread is another one in each
         if self._stream.value != PER_THREAD and len(LaunchGraph.alive) < limit:
-            with suppress(LaunchError):
+            with suppress(DeviceError):
                 return LaunchGraph(self._context, self._stream.value or LEGACY, self._lock, capture)
         return None
 
@@ -275,10 +216,12 @@ class _Prepared:
             for what, target, source, size_bytes in copies
         ]
         operations += [
-            _launch(step, function, [values[name] for name in step.arguments], stream)
+            _Operation(
+                launch_call(step, function, [values[name] for name in step.arguments], stream), step.entry
+            )
             for step, function in zip(self._launches, self._functions, strict=True)
         ]
-        return _Packed(operations[0], operations[1:], slots, views, values)
+        return _Packed(operations[0], operations[1:], slots, views)
 
 
 class _PreparedWithMemory(_Prepared):
@@ -297,14 +240,14 @@ class _PreparedWithMemory(_Prepared):
         shared = [array for array in plan.hidden if not array.fill]
         kept = [array for array in plan.hidden if array.fill]
         self._blocks = (
-            workspace.reserve("shared", offsets(shared)[1], partial(_Block, context)) if shared else None,
-            _Block(context, offsets(kept)[1]) if kept else None,
+            workspace.reserve("shared", offsets(shared)[1], partial(Memory, context)) if shared else None,
+            Memory(context, offsets(kept)[1]) if kept else None,
         )
         self._addresses = _addresses(shared, self._blocks[0]) | _addresses(kept, self._blocks[1])
-        _fill(kept, self._addresses)
+        _fill(context, kept, self._addresses)
 
     def _queue(self, handles: Sequence[int]) -> None:
-        """Queue the operations, in turn with those of other threads; raises LaunchError."""
+        """Queue the operations, in turn with those of other threads; raises DeviceError."""
         with self._lock:
             if self._may_capture:
                 if status := self._ask_capture_state():
@@ -316,40 +259,30 @@ class _PreparedWithMemory(_Prepared):
 
     def _capture(self, handles: Sequence[int]) -> None:
         """Add the operations to a graph, with memory of its own for the hidden arrays."""
+        from autotune.cuda.graph_memory import hold_for_graph  # as few calls are captured
+
         hidden = self._plan.hidden
         with inside(self._context):
-            block = _Block(self._context, offsets(hidden)[1])
-            check("the graph's memory", hold_for_graph(driver(), self._stream, block))
+            block = Memory(self._context, offsets(hidden)[1])
+            hold_for_graph(self._stream, block)
             addresses = _addresses(hidden, block)
-            _fill([array for array in hidden if array.fill], addresses)
+            _fill(self._context, [array for array in hidden if array.fill], addresses)
             self._run_all(self._pack(addresses, handles, self._stream))
 
 
-def _launch(step: Launch, function: Any, passed: Sequence[Any], stream: ctypes.c_void_p) -> _Operation:
-    config = launch_config(step, stream.value or LEGACY)
-    parameters = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
-    # References, which ctypes passes as they are: it would convert anything else at every call.
-    arguments = ctypes.byref(config), function, ctypes.byref(parameters), None
-    return _Operation(partial(driver().cuLaunchKernelEx, *arguments), step.entry)
-
-
-def _addresses(arrays: Sequence[Hidden], block: _Block | None) -> dict[str, int]:
+def _addresses(arrays: Sequence[Hidden], block: Memory | None) -> dict[str, int]:
     return {name: block.address + place for name, place in offsets(arrays)[0].items()} if block else {}
 
 
-def _fill(arrays: Sequence[Hidden], addresses: dict[str, int]) -> None:
-    """Fill arrays and wait for it, on a stream of its own: the caller's may be in a capture."""
-    if not arrays:
-        return
-    stream = ctypes.c_void_p()
-    check("a stream", driver().cuStreamCreate(ctypes.byref(stream), NON_BLOCKING))
-    try:
-        for array in arrays:
-            item = array.fill[:4]  # one of 8 or 16 bytes consists of equal parts
-            value = ctypes.c_uint(int.from_bytes(item, "little"))
-            count = ctypes.c_size_t(array.size_bytes // len(item))
-            address = ctypes.c_uint64(addresses[array.name])
-            check(array.name, getattr(driver(), _MEMSET[len(item)])(address, value, count, stream))
-        check("a fill", driver().cuStreamSynchronize(stream))
-    finally:
-        driver().cuStreamDestroy_v2(stream)
+def _fill(context: ctypes.c_void_p, arrays: Sequence[Hidden], addresses: dict[str, int]) -> None:
+    for array in arrays:
+        fill(context, addresses[array.name], array.fill, array.size_bytes)
+
+
+def _scratch(cubins: Cubins, steps: Iterable[Launch]) -> tuple[Hidden, ...]:
+    """The scratch memory that Triton's kernels need beside that of the launch plan."""
+    needed: dict[str, int] = {}
+    for step in steps:
+        name = scratch_name(step)
+        needed[name] = max(cubins.scratch_bytes(step), needed.get(name, 0))
+    return tuple(Hidden(name, size_bytes) for name, size_bytes in needed.items() if size_bytes)

@@ -1,19 +1,17 @@
-"""Launches on fixed arrays as a CUDA graph: the driver queues one in half the time of a single launch."""
+"""Launches on fixed arrays as a CUDA graph."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from threading import Lock
 from typing import Any, ClassVar
-from weakref import WeakSet, finalize
+from weakref import WeakSet
 
-from autotune.errors import LaunchError
+from autotune.cuda.driver import handle_of
+from autotune.cuda.graph import Graph
 from autotune.hardware.cuda_driver import driver
-from autotune.hardware.cuda_launch import NON_BLOCKING
-from autotune.runtime.cuda_context import RELAXED, check, handle_of, inside
 from autotune.runtime.packages import LEGACY
 
 NOT_HERE = -1  # beside the driver's statuses
@@ -27,7 +25,7 @@ class LaunchGraph:
     def __init__(
         self, context: ctypes.c_void_p, stream: int, lock: Lock, queue: Callable[[ctypes.c_void_p], None]
     ) -> None:
-        """Capture operations; raises LaunchError.
+        """Capture operations; raises DeviceError.
 
         Args:
             context: That of the stream.
@@ -35,11 +33,10 @@ class LaunchGraph:
             lock: Held while it is: a graph belongs to one thread at a time.
             queue: Queues the operations on the stream that it is given.
         """
-        ready = _captured(context, queue)
-        finalize(self, _destroy, ready, context).atexit = False
+        self._graph = Graph(context, queue)
         self.alive.add(self)
         self._lock = lock
-        self._launch = partial(driver().cuGraphLaunch, handle_of(ready.value), handle_of(stream))
+        self._launch = partial(driver().cuGraphLaunch, handle_of(self._graph.handle.value), handle_of(stream))
         self._found: Any
         if stream == LEGACY:
             self._found, self._usual = ctypes.c_void_p(), context.value
@@ -58,29 +55,3 @@ class LaunchGraph:
             if not self._ask() and self._found.value == self._usual:
                 return self._launch()
         return NOT_HERE
-
-
-def _captured(context: ctypes.c_void_p, queue: Callable[[ctypes.c_void_p], None]) -> ctypes.c_void_p:
-    """What `queue` queues, ready to be launched."""
-    stream, graph, ready = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-    with inside(context):
-        check("a stream", driver().cuStreamCreate(ctypes.byref(stream), NON_BLOCKING))
-        try:
-            check("a capture", driver().cuStreamBeginCapture_v2(stream, RELAXED))
-            try:
-                queue(stream)
-            finally:
-                status = driver().cuStreamEndCapture(stream, ctypes.byref(graph))
-            check("a graph", status)
-            flags = ctypes.c_ulonglong()
-            check("a graph", driver().cuGraphInstantiateWithFlags(ctypes.byref(ready), graph, flags))
-        finally:
-            if graph:
-                driver().cuGraphDestroy(graph)
-            driver().cuStreamDestroy_v2(stream)
-    return ready
-
-
-def _destroy(ready: ctypes.c_void_p, context: ctypes.c_void_p) -> None:
-    with suppress(LaunchError), inside(context):  # the context may be gone, and the graph with it
-        driver().cuGraphExecDestroy(ready)  # not before what is queued has ended

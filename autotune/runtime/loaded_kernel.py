@@ -16,7 +16,7 @@ from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.c_types import require_dtype_name
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import KernelRecord, Tier
-from autotune.errors import InputError, LaunchError
+from autotune.errors import DeviceError, InputError
 from autotune.runtime.call_maker import Call, CallMaker, Request
 from autotune.runtime.call_plan import CallArguments
 from autotune.runtime.call_signature import CallSignature
@@ -128,7 +128,7 @@ class LoadedKernel:
             return self._run_with_more(call, given, handles, numbers)
         try:
             return call.run(handles)
-        except LaunchError as error:
+        except DeviceError as error:
             raise self._maker.refused(call.best, error) from None
 
     def bind(self, *arrays: Any, stream: Any = None, **named: Any) -> Callable[[], Any]:
@@ -167,7 +167,7 @@ class LoadedKernel:
                 if not status and not outputs:  # as mostly
                     return None
                 event = finish(status) if status else None
-            except LaunchError as error:
+            except DeviceError as error:
                 raise self._maker.refused(call.best, error) from None
             return _result(outputs, event)
 
@@ -206,7 +206,7 @@ class LoadedKernel:
         outputs, extra = _additions(call, given, numbers)
         try:
             event = call.run([*handles, *extra])
-        except LaunchError as error:
+        except DeviceError as error:
             raise self._maker.refused(call.best, error) from None
         return _result(outputs, event)
 

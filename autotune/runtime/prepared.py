@@ -54,7 +54,7 @@ class Prepared(Protocol):
     """The launches of a call, which lack only the handles of its arrays and numbers."""
 
     def run(self, handles: Sequence[Any]) -> Any:
-        """Queue the launches; returns an event, or None. Raises LaunchError."""
+        """Queue the launches; returns an event, or None. Raises DeviceError."""
         ...
 
     def bind(self, handles: Sequence[Any]) -> Bound:
@@ -72,7 +72,7 @@ class Bound(NamedTuple):
     Attributes:
         queue: Queues the launches. What it returns goes to `finish`, unless it is None or 0.
         finish: Returns the event of a queue; for the status of a driver, queues the launches in another way,
-            or raises LaunchError.
+            or raises DeviceError.
     """
 
     queue: Callable[[], Any]
@@ -96,7 +96,7 @@ class Launcher(Protocol):
         ...
 
     def load(self, binary: Binary) -> Any:
-        """Load a binary that is compiled already; raises LaunchError."""
+        """Load a binary that is compiled already; raises DeviceError."""
         ...
 
     def number(self, value: np.generic) -> Any:
@@ -104,7 +104,7 @@ class Launcher(Protocol):
         ...
 
     def prepare(self, program: Any, plan: CallPlan, workspace: Workspace) -> Prepared:
-        """Pack everything but the arrays' handles; raises LaunchError."""
+        """Pack everything but the arrays' handles; raises DeviceError."""
         ...
 
 

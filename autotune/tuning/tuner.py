@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from autotune.searchers import (
     strategy_names,
 )
 from autotune.searchers.base import Searcher, SourceResults
+from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.serving.cache import check_writable, objective_root, writable_root
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
@@ -46,6 +48,9 @@ from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.tuning.cluster import Cluster
+
+# configurations per compiler: more would take the cores for longer from the process that draws the inputs
+COMPILED_FIRST = 2
 
 
 def search(
@@ -123,6 +128,9 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
+    if isinstance(searcher, ExhaustiveSearch) and context.fleet is None:  # what comes first is known
+        first = islice(task.space, COMPILED_FIRST * context.pool.workers)
+        context.evaluator.submit([task.spec.default, *first])
     default = start(context, options, total, note, warns=began is not None)
     for doubt in doubts(default, task.device.kind, began) if began else ():
         context.observer.warn(doubt)

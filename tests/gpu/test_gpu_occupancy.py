@@ -6,6 +6,7 @@ from autotune.compilers.nvrtc import CudaCompiler
 from autotune.compilers.occupancy import occupancy, why_refused
 from autotune.compilers.resource_usage import read_resources
 from autotune.core.records import Launch
+from autotune.cuda.driver import call, primary_context
 from autotune.devices import backend
 from autotune.errors import MissingExtra
 from autotune.hardware.architectures import ARCHITECTURES
@@ -39,13 +40,12 @@ def _architecture():
 @pytest.mark.skipif(_architecture() is None, reason="no NVIDIA GPU of a known architecture on this machine")
 def test_resources_and_occupancy_are_those_of_the_driver():
     from cuda.bindings import driver
-    from cuda.core import Device
 
     def answer(result, *values):
         assert result == driver.CUresult.CUDA_SUCCESS, result
         return values[0] if values else None
 
-    Device(0).set_current()
+    call("cuCtxSetCurrent", primary_context(0))
     architecture, attribute = _architecture(), driver.CUfunction_attribute
     compiler, compared = CudaCompiler(architecture.name), set()
     for live in (4, 24, 40, 96):

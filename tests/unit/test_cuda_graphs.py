@@ -8,9 +8,9 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices import backend, cuda_arrays, cuda_graph, cuda_memory, cuda_module
-from autotune.devices.cuda_common import CudaDeviceBase
-from autotune.errors import DeviceLost
+from autotune.devices import backend, cuda_arrays
+from autotune.devices.cuda import CudaDevice
+from autotune.errors import DeviceLost, LaunchError
 from tests.driver_double import driver_double
 
 FIRST, SECOND = (
@@ -19,33 +19,20 @@ FIRST, SECOND = (
 )
 
 
-class Gpu(CudaDeviceBase):
-    """The double's GPU, without a clock."""
-
-    driver_error = OSError
-    stream = 4096
-
-    def start_clock(self):
-        pass
-
-    def stop_clock(self):
-        return 1.0
-
-
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    monkeypatch.setattr(cuda_memory, "error_name", str)
     monkeypatch.setattr(cuda_arrays, "_compiled", lambda architecture, source: None)
-    with driver_double(tmp_path, monkeypatch, cuda_graph, cuda_memory, cuda_module) as double:
+    with driver_double(tmp_path, monkeypatch) as double:
         yield double
 
 
-@pytest.fixture
-def gpu(driver):
-    return Gpu(backend("fake").list_devices()[0], 0, "")
+def opened():
+    """A device; no fixture, which would outlive the driver."""
+    return CudaDevice(backend("fake").list_devices()[0], 0)
 
 
-def test_programs_that_take_turns_keep_their_graphs(driver, gpu):
+def test_programs_that_take_turns_keep_their_graphs(driver):
+    gpu = opened()
     programs = [gpu.load(Binary(b"", "", "", 0.0)) for _ in range(3)]
     for _ in range(4):
         for number, program in enumerate(programs):
@@ -56,7 +43,8 @@ def test_programs_that_take_turns_keep_their_graphs(driver, gpu):
     assert driver.graphs_alive == 0
 
 
-def test_a_graph_serves_the_same_runs_only_and_ends_before_its_program(driver, gpu):
+def test_a_graph_serves_the_same_runs_only_and_ends_before_its_program(driver):
+    gpu = opened()
     program = gpu.load(Binary(b"", "", "", 0.0))
     given = {"x": 1, "y": 2, "n": np.int32(5)}
     runs = [
@@ -78,12 +66,23 @@ def test_a_graph_serves_the_same_runs_only_and_ends_before_its_program(driver, g
         assert driver.ran[before:] == [arguments[step.arguments[0]] for step in steps] * repeats * 2
         assert driver.graphs_made == graphs
     del program
-    assert driver.graphs_alive == driver.unloads_beside_graphs == 0
+    assert driver.graphs_alive == driver.unloads_beside_graphs == 0 and driver.unloads == 1
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_binary_that_is_refused_leaves_nothing_to_end(driver, gpu):
+def test_a_binary_that_is_refused_leaves_nothing_to_end(driver):
+    gpu = opened()
     driver.set(load_status=200)
-    with pytest.raises(DeviceLost, match="cuLibraryLoadData: 200"):
+    with pytest.raises(DeviceLost, match="cuModuleLoadData: CUDA error 200"):
         gpu.load(Binary(b"", "", "", 0.0))
     gc.collect()
+
+
+@pytest.mark.parametrize(("status", "kind"), [(700, DeviceLost), (701, LaunchError)])
+def test_an_error_that_comes_with_the_end_of_a_run_says_whether_the_device_is_lost(driver, status, kind):
+    gpu = opened()
+    program = gpu.load(Binary(b"", "", "", 0.0))
+    assert gpu.run(program, (SECOND,), {"y": 1}) == 1.0
+    driver.set(wait_status=status)
+    with pytest.raises(kind, match=f"cuEventSynchronize: CUDA error {status}"):
+        gpu.run(program, (SECOND,), {"y": 1})

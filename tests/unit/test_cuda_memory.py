@@ -64,22 +64,19 @@ struct attribute { int id; char pad[4]; unsigned value[16]; };
 struct config {
     unsigned grid[3], block[3], shared_bytes; void *stream; struct attribute *attributes; unsigned count;
 };
-int cuLibraryLoadData(void **to, void *code, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
-    *to = code;
-    return a || b || c || d || e || f;
-}
-int cuLibraryUnload(void *library) { return 0; }
-int cuLibraryGetKernel(void **to, void *library, const char *name) {
-    *to = "K";
-    return name[0] == '?' ? 2 : 0;
-}
-int cuLibraryGetGlobal(address *to, size_t *size, void *library, const char *name) {
+int cuCtxPushCurrent_v2(void *context) { return 0; }
+int cuCtxPopCurrent_v2(void **context) { return 0; }
+int cuThreadExchangeStreamCaptureMode(int *mode) { return 0; }
+int cuModuleLoadData(void **to, void *code) { *to = code; return 0; }
+int cuModuleUnload(void *module) { return 0; }
+int cuModuleGetFunction(void **to, void *module, const char *name) { *to = "K"; return 0; }
+int cuModuleGetGlobal_v2(address *to, size_t *size, void *module, const char *name) {
     *to = 77;
     *size = 4;
     return 0;
 }
-int cuKernelSetAttribute(int attribute, int value, void *kernel, int device) {
-    printf("attribute %d=%d of %s on %d\n", attribute, value, (char *)kernel, device);
+int cuFuncSetAttribute(void *kernel, int attribute, int value) {
+    printf("attribute %d=%d of %s\n", attribute, value, (char *)kernel);
     return 0;
 }
 int cuLaunchKernelEx(const struct config *c, void *kernel, void **arguments, void **extra) {
@@ -99,12 +96,13 @@ int cuGetErrorName(int code, const char **name) {
 }
 """
 PROGRAM = """
+from ctypes import c_void_p
 import numpy as np
 from autotune.errors import DeviceLost, OutOfMemory
 from autotune.devices.cuda_memory import CudaMemory
 
 class Gpu(CudaMemory):
-    stream = 7
+    context, stream = c_void_p(3), c_void_p(7)
 
 gpu, size = Gpu(), 3 * 4096
 image, memory = gpu.allocate(size), gpu.allocate(size)
@@ -122,21 +120,23 @@ for failing, kind in ((lambda: gpu.allocate(2**40), OutOfMemory), (lambda: gpu.r
         failing()
     except kind as error:
         print(error)
-    gpu.stream = 13
+    gpu.stream = c_void_p(13)
 
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices.cuda_module import KernelLaunch, Module
+from autotune.cuda.module import Module
+from autotune.devices.cuda_arrays import CudaArrays
 from autotune.errors import LaunchError
 
-module = Module(Binary(b"cubin", "", "", 0.0), 3)
+module = Module(Binary(b"cubin", "", "", 0.0), c_void_p(3), stays=False)
 plain = Launch("scale", (1, 2, 3), (4, 5, 6), 70, ("x", "n", "by"))
 special = Launch("scale", (32, 1, 1), (8, 1, 1), 0, ("x", "n", "by"), True, (16, 1, 1), True)
 for step in (plain, special):
-    KernelLaunch(module, step, {"x": 0xABC0000000, "n": np.int16(-7), "by": np.float64(2.5)}, 9)()
+    arguments = {"x": 0xABC0000000, "n": np.int16(-7), "by": np.float64(2.5)}
+    CudaArrays.launch(gpu, module, step, arguments, c_void_p(9))()
 print(module.variable("v"))
 try:
-    module.kernel(Launch("?", (1, 1, 1), (1, 1, 1), 0, ()))
+    module.variable("v", 5)
 except LaunchError as error:
     print(error)
 """
@@ -156,14 +156,14 @@ def test_what_is_written_is_there_before_the_stream_goes_on(tmp_path, root):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY",
+        "1,099,511,627,776 bytes: CUDA_ERROR_OUT_OF_MEMORY",
         "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS",
-        "attribute 8=70 of K on 3",
+        "attribute 8=70 of K",
         "K<<<1 2 3, 4 5 6, 70, 0x9>>>(abc0000000 -7 2.5)",
-        "attribute 14=1 of K on 3",
+        "attribute 14=1 of K",
         "K<<<32 1 1, 8 1 1, 0, 0x9>>>(abc0000000 -7 2.5) 2: 1 0 0 4: 16 1 1 6: 1 0 0",
         "(77, 4)",
-        "no kernel '?' in the binary (cuLibraryGetKernel: CUDA_ERROR_OUT_OF_MEMORY)",
+        "v: the array has 5 bytes, the variable 4",
     ]
 
 

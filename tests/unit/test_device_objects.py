@@ -78,7 +78,7 @@ FORKING = """
 import json, os
 from autotune.hardware.cuda_driver import cuda_device, pointer_device
 from autotune.errors import InputError
-from autotune.runtime.cuda_context import check
+from autotune.cuda.driver import check
 assert cuda_device(0).name == "NVIDIA H200" and pointer_device(4096) is None
 if os.fork():
     os.wait()

@@ -34,7 +34,7 @@ def test_an_extra_that_is_not_installed_is_named_in_full(folder, monkeypatch):
 
 
 def test_a_machine_without_packages_for_cuda_is_examined(folder, monkeypatch):
-    for name in ("cuda", "cuda.core", "cuda.bindings", "cuda.pathfinder"):
+    for name in ("cuda", "cuda.bindings", "cuda.pathfinder"):
         monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
     for name in ("analysis.health", "compilers.nvcc", "compilers.nvrtc", "devices.cuda"):
         monkeypatch.delitem(sys.modules, f"autotune.{name}", raising=False)

@@ -8,8 +8,10 @@ from weakref import ref
 
 import pytest
 
-from autotune.runtime import graph_memory
-from autotune.runtime.graph_memory import hold_for_graph
+from autotune.cuda import graph_memory
+from autotune.cuda.graph_memory import hold_for_graph
+from autotune.errors import DeviceError
+from autotune.hardware import cuda_driver
 
 ILLEGAL_STATE = 401
 C_LIBRARY = ctypes.CDLL(None)
@@ -20,7 +22,8 @@ def destroy_graph(semaphore):
     return C_LIBRARY.sem_post(semaphore)
 
 
-def made_driver(retained=0):
+@pytest.fixture
+def driver(monkeypatch):
     """The calls that a capture makes, and the semaphore of each thread's latest one."""
     latest = local()
 
@@ -28,13 +31,18 @@ def made_driver(retained=0):
         latest.semaphore = semaphore
         return 0
 
-    return SimpleNamespace(
+    made = SimpleNamespace(
         latest=latest,
+        cuGetErrorName=lambda *_: 0,
         cuStreamGetCaptureInfo_v2=lambda *_: 0,
         cuUserObjectCreate=create,
-        cuGraphRetainUserObject=lambda *_: retained,
+        cuGraphRetainUserObject=lambda *_: 0,
         cuUserObjectRelease=lambda *_: destroy_graph(latest.semaphore),
     )
+    monkeypatch.setattr(cuda_driver, "available_driver", lambda: made)
+    cuda_driver.driver.cache_clear()
+    yield made
+    cuda_driver.driver.cache_clear()
 
 
 class Memory:
@@ -56,14 +64,14 @@ def often_switched():
     sys.setswitchinterval(before)
 
 
-def test_no_thread_frees_what_the_graphs_of_others_use(often_switched):
-    driver, freed = made_driver(), []
+def test_no_thread_frees_what_the_graphs_of_others_use(driver, often_switched):
+    freed = []
 
     def capture():
         graphs = []
         for _ in range(300):
             memory = Memory()
-            hold_for_graph(driver, None, memory)
+            hold_for_graph(None, memory)
             graphs.append((ref(memory), driver.latest.semaphore))
             del memory
             if len(graphs) > 50:
@@ -78,10 +86,13 @@ def test_no_thread_frees_what_the_graphs_of_others_use(often_switched):
     assert freed == []
 
 
-def test_memory_of_a_graph_that_does_not_take_it_is_freed():
+def test_memory_of_a_graph_that_does_not_take_it_is_freed(driver):
     memory = Memory()
     alive = ref(memory)
-    assert hold_for_graph(made_driver(ILLEGAL_STATE), None, memory) == ILLEGAL_STATE
+    driver.cuGraphRetainUserObject = lambda *_: ILLEGAL_STATE
+    with pytest.raises(DeviceError, match=f"cuGraphRetainUserObject: CUDA error {ILLEGAL_STATE}"):
+        hold_for_graph(None, memory)
     del memory
-    hold_for_graph(made_driver(), None, None)
+    driver.cuGraphRetainUserObject = lambda *_: 0
+    hold_for_graph(None, None)
     assert alive() is None

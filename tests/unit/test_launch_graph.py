@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from autotune.core.records import Launch
-from autotune.runtime import cuda, cuda_context, launch_graph
+from autotune.runtime import cuda
 from autotune.runtime.packages import LEGACY, PER_THREAD
 from autotune.runtime.prepared import CallPlan, Hidden, Workspace
 from tests.driver_double import CONTEXT, driver_double
@@ -18,9 +18,8 @@ STEP = Launch("add", (4, 1, 1), (32, 1, 1), 0, ("x",))
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    monkeypatch.setattr(cuda_context, "error_name", str)
     monkeypatch.setattr(cuda, "_REPEATS", 3)
-    with driver_double(tmp_path, monkeypatch, cuda, cuda_context, launch_graph) as double:
+    with driver_double(tmp_path, monkeypatch) as double:
         yield double
 
 

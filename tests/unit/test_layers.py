@@ -15,6 +15,7 @@ LAYERS = (
     ("core",),
     ("hardware", "processes"),
     ("serving", "space", "compilers", "scaffold"),
+    ("cuda",),
     ("devices",),
     ("evaluation", "runtime", "searchers"),
     ("tuning", "interop", "testing", "torch", "triton"),

@@ -2,23 +2,27 @@
 
 import pytest
 
-from autotune.devices.cuda_memory import classified
+from autotune.cuda.driver import check
 from autotune.errors import DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.cuda_driver import _bandwidth_bytes_per_s
+from tests.driver_double import driver_double
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    ("status", "kind"),
     [
-        ("CUDA_ERROR_INVALID_VALUE: a parameter is out of range", LaunchError),
-        ("cuLaunchKernel failed: too many resources requested for launch", LaunchError),
-        ("cuGraphInstantiateWithFlags: CUDA_ERROR_OUT_OF_MEMORY", OutOfMemory),
-        ("CUDA_ERROR_ILLEGAL_ADDRESS: the context is lost", DeviceLost),
-        ("cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED", DeviceLost),
+        (1, LaunchError),  # invalid value
+        (2, OutOfMemory),
+        (700, DeviceLost),  # illegal address
+        (701, LaunchError),  # out of resources
+        (719, DeviceLost),  # launch failed
+        (999, DeviceLost),  # unknown
     ],
 )
-def test_a_refused_launch_is_told_from_a_lost_context(text, kind):
-    assert type(classified(RuntimeError(text))) is kind
+def test_a_refused_launch_is_told_from_a_lost_context(tmp_path, monkeypatch, status, kind):
+    with driver_double(tmp_path, monkeypatch), pytest.raises(kind, match="x: CUDA error") as raised:
+        check("x", status)
+    assert raised.type is kind
 
 
 def test_a_bandwidth_is_unknown_without_a_clock_or_where_the_host_shares_the_memory():

@@ -11,10 +11,13 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
+from autotune.cuda.driver import CAPTURE_INVALIDATED, call, check
+from autotune.errors import DeviceError
+from autotune.hardware.cuda_driver import driver
+
 _SEMAPHORE_BYTES = 32  # of sem_t
 # From cuda.h.
 _INVALIDATED = 2  # CU_STREAM_CAPTURE_STATUS_INVALIDATED: there is no graph any more
-CAPTURE_INVALIDATED = 901  # CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 _NO_DESTRUCTOR_SYNC = 1
 _MOVE = 1  # the graph takes over the reference
 
@@ -22,31 +25,26 @@ _held: list[tuple[Any, Any]] = []  # memory, and the semaphore that tells that i
 _lock = Lock()  # of these: threads may capture on several streams at once
 
 
-def hold_for_graph(driver: ctypes.CDLL, stream: ctypes.c_void_p, memory: object) -> int:
-    """Keep an object alive as long as the graph that a stream is capturing; return the driver's status."""
+def hold_for_graph(stream: ctypes.c_void_p, memory: object) -> None:
+    """Keep an object alive as long as the graph that a stream is capturing; raises DeviceError."""
     with _lock:
         _held[:] = [(one, semaphore) for one, semaphore in _held if not _is_posted(semaphore)]
     state, graph, user_object = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
-    status = driver.cuStreamGetCaptureInfo_v2(
-        stream, ctypes.byref(state), None, ctypes.byref(graph), None, None
-    )
-    if status:
-        return int(status)
+    found = ctypes.byref(state), None, ctypes.byref(graph), None, None
+    call("cuStreamGetCaptureInfo_v2", stream, *found)
     if state.value == _INVALIDATED:
-        return CAPTURE_INVALIDATED
+        check("the graph's memory", CAPTURE_INVALIDATED)
     semaphore = ctypes.create_string_buffer(_SEMAPHORE_BYTES)
     _c_library().sem_init(semaphore, 0, 0)
-    status = driver.cuUserObjectCreate(
-        ctypes.byref(user_object), semaphore, _c_library().sem_post, 1, _NO_DESTRUCTOR_SYNC
-    )
-    if status:
-        return int(status)
+    released = semaphore, _c_library().sem_post, 1, _NO_DESTRUCTOR_SYNC
+    call("cuUserObjectCreate", ctypes.byref(user_object), *released)
     with _lock:
         _held.append((memory, semaphore))
-    status = driver.cuGraphRetainUserObject(graph, user_object, 1, _MOVE)
-    if status:
-        driver.cuUserObjectRelease(user_object, 1)  # which tells that the memory is free
-    return int(status)
+    try:
+        call("cuGraphRetainUserObject", graph, user_object, 1, _MOVE)
+    except DeviceError:
+        driver().cuUserObjectRelease(user_object, 1)  # which tells that the memory is free
+        raise
 
 
 def _is_posted(semaphore: Any) -> bool:

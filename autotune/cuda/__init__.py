@@ -1,0 +1,1 @@
+"""NVIDIA's driver through ctypes: programs, launches, memory, streams, graphs. It decides nothing."""

@@ -1,0 +1,92 @@
+"""Calls of the CUDA driver: their errors, and the context that they are made in."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any
+from weakref import finalize
+
+from autotune.errors import DeviceError, DeviceLost, LaunchError, OutOfMemory
+from autotune.hardware.cuda_driver import driver, error_name, require_no_fork
+
+# Statuses, from cuda.h
+NOT_FOUND = 500
+CAPTURE_INVALIDATED = 901
+_OUT_OF_MEMORY = 2
+_REFUSED = frozenset(  # of launches that did not start; after any other error the context may be lost
+    {
+        1,  # INVALID_VALUE
+        701,  # LAUNCH_OUT_OF_RESOURCES
+        720,  # COOPERATIVE_LAUNCH_TOO_LARGE
+        801,  # NOT_SUPPORTED
+        912,  # INVALID_CLUSTER_SIZE
+    }
+)
+RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+
+
+def check(what: str, status: int) -> None:
+    """Raise the error that a status of the driver stands for, if it is one.
+
+    Args:
+        what: What failed, for the message.
+        status: As a function of the driver returned it.
+
+    Raises:
+        OutOfMemory: There is too little memory.
+        LaunchError: The driver refused this call only.
+        DeviceLost: Any other error.
+        Forked: The process was forked from one that had used the driver.
+    """
+    if status:
+        require_no_fork(status)
+        others = LaunchError if status in _REFUSED else DeviceLost
+        error = OutOfMemory if status == _OUT_OF_MEMORY else others
+        raise error(f"{what}: {error_name(status)}")
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Call a function of the driver; raises what `check` does."""
+    check(name, getattr(driver(), name)(*arguments))
+
+
+def handle_of(value: int | None) -> Any:
+    """A handle as ctypes passes it, without a conversion at every call."""
+    return ctypes.c_void_p.from_param(value)
+
+
+@contextmanager
+def inside(context: ctypes.c_void_p) -> Iterator[None]:
+    """Make a context current, and allow calls that would end a capture of this thread."""
+    mode, popped = ctypes.c_int(RELAXED), ctypes.c_void_p()
+    call("cuCtxPushCurrent_v2", context)
+    driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+    try:
+        yield
+    finally:
+        driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+        driver().cuCtxPopCurrent_v2(ctypes.byref(popped))
+
+
+@cache  # retained as long as the process runs
+def primary_context(number: int) -> ctypes.c_void_p:
+    """The context of the GPU with this number that all packages share."""
+    context = ctypes.c_void_p()
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), number)
+    return context
+
+
+def freed_with(owner: object, context: ctypes.c_void_p, name: str, handle: object) -> None:
+    """Call a function of the driver, which frees a handle, with the last reference to its owner.
+
+    What is left at the process's exit is the driver's to free.
+    """
+    finalize(owner, _free, context, name, handle).atexit = False
+
+
+def _free(context: ctypes.c_void_p, name: str, handle: object) -> None:
+    with suppress(DeviceError), inside(context):  # the context may be gone, and with it what was in it
+        getattr(driver(), name)(handle)
