@@ -7,19 +7,16 @@ launches of an empty kernel. Together with the device's ceilings these tell what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from autotune.analysis.advice import advice_from
 from autotune.analysis.bottleneck import Times, verdict
 from autotune.analysis.bound import Bound
-from autotune.analysis.counting import count_instructions
 from autotune.analysis.hardware_counters import hardware_counters, why_no_counters
-from autotune.analysis.known_times import known_times
 from autotune.analysis.littles_law import (
     ArithmeticInFlight,
     LittlesLaw,
@@ -37,11 +34,13 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Status, Trial
 from autotune.errors import CompileError, InputError, SetupError
 from autotune.evaluation.instance import work
+from autotune.evaluation.journal import read_trials
 from autotune.searchers.base import evaluate
+from autotune.serving.cache import read_roots
 from autotune.serving.ceilings import known_ceilings
 from autotune.space.lint import VARIANTS
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
-from autotune.tuning.journal_file import journal_file
+from autotune.tuning.journal_file import default_journal, journal_file
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -148,7 +147,7 @@ class _Examination:
             self._missing.append("ceilings are nominal or unknown: measure them with `autotune ceilings`")
         counts = self._attempt(
             "counting instructions",
-            partial(count_instructions, context, forms.instance),
+            forms.counts,
             "instructions were not counted: {}".format,
         )
         times = Times(
@@ -202,7 +201,7 @@ class _Examination:
             )
             or {},
             missing=tuple(self._missing),
-            advice=advice_from(config, known_times(task, cache), run_ms),
+            advice=advice_from(config, _known_times(task, cache), run_ms),
         )
 
     def _attempt(
@@ -266,6 +265,40 @@ class _Examination:
             dtype=self._space.problem.dtype,
             counts=counts,
         )
+
+
+def _known_times(task: TuningTask, cache: Path | None) -> list[tuple[Config, float]]:
+    """Configurations with their times in ms: those of the usual journal, else those of the cache."""
+    path = default_journal(task)
+    with suppress(InputError):
+        trials = read_trials(path) if path.is_file() else []
+        if found := [(trial.config, trial.time_ms) for trial in trials if trial.time_ms is not None]:
+            return found
+    for root in read_roots(cache):
+        entry = task.cached_entry(root)
+        if entry is not None:
+            return list(entry.measured)
+    return []
+
+
+def advice_from(
+    config: Mapping[str, object], timed: Sequence[tuple[Mapping[str, object], float]], time_ms: float
+) -> tuple[str, ...]:
+    """What trials say of changing one parameter of a configuration: the best and the worst value of each."""
+    found: dict[str, list[tuple[float, object]]] = {}
+    for other, other_ms in timed:
+        changed = [name for name in config if other.get(name) != config[name]]
+        if len(changed) == 1 and other.keys() == config.keys():
+            found.setdefault(changed[0], []).append((other_ms / time_ms - 1, other[changed[0]]))
+    lines = []
+    for name, changes in sorted(found.items(), key=lambda item: -max(abs(change) for change, _ in item[1])):
+        shown = {min(changes, key=lambda row: row[0]), max(changes, key=lambda row: row[0])}
+        said = ", ".join(
+            f"{value} takes {abs(change):.1%} {'more' if change >= 0 else 'less'}"
+            for change, value in sorted(shown, key=lambda row: row[0])
+        )
+        lines.append(f"{name}={config[name]}: {said}")
+    return tuple(lines)
 
 
 def _ladder_text(ladder: tuple[LadderStep, ...]) -> str:

@@ -1,17 +1,21 @@
 """One configuration in other forms, each compiled and timed as the configuration itself was.
 
 These are the same launches of empty kernels, variants without arithmetic or memory accesses, and launches
-with shared memory that nothing uses, so that fewer blocks fit on a multiprocessor.
+with shared memory that nothing uses, so that fewer blocks fit on a multiprocessor. One more, with counters in
+its PTX, runs once and is not timed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import struct
 from dataclasses import dataclass, replace
 from math import ceil, prod
 from statistics import median
 
 from autotune.compilers.occupancy import Occupancy, bytes_to_add
+from autotune.compilers.ptx_counters import COUNTER_BYTES, VARIABLE, Counts, counts_of, with_counters
 from autotune.compilers.sass import MachineCode, find_disassembler, read_machine_code, without_unrolling
 from autotune.core.records import Launch
 from autotune.core.trials import Binary, Failure, Trial
@@ -19,6 +23,7 @@ from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_samples import sample
 from autotune.evaluation.device_use import largest_launch, occupancy_of
 from autotune.evaluation.instance import KernelInstance
+from autotune.evaluation.probing import variable_after_run
 from autotune.hardware.architectures import ARCHITECTURES, WARP
 from autotune.space.lint import VARIANTS
 from autotune.tuning.context import TuningContext
@@ -57,6 +62,28 @@ class OtherForms:
             return None
         blocks = ceil(prod(self.main.grid) / self._task.device.compute_units)
         return self._warps_per_block * min(self.held.blocks, blocks)
+
+    def counts(self) -> Counts:
+        """What a run executes.
+
+        Raises InputError where the device or the kernel's language has no PTX, and CompileError if NVRTC
+        refuses the source.
+        """
+        task = self._task
+        if task.dialect != "cuda" or task.spec.source.suffix == ".py" or task.spec.compiler == "nvcc":
+            raise InputError("that needs a CUDA device and a kernel that NVRTC compiles")
+        from autotune.compilers.nvrtc import CudaCompiler
+
+        architecture, instance = task.device.architecture, self.instance
+        ptx, symbols = CudaCompiler(architecture).ptx(instance.source, instance.options, instance.names)
+        counted = with_counters(ptx, architecture)
+        data = counted.text.encode() + b"\0"
+        own = {name: symbol for name, symbol in symbols.items() if name != symbol}
+        binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
+        found: bytes | Failure = self._context.run_on(self.problem, variable_after_run, binary, VARIABLE)
+        if isinstance(found, Failure):
+            raise SetupError(str(found))
+        return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))
 
     def empty_launches_ms(self) -> float:
         """The time of the same launches of empty kernels; raises InputError where none can be written."""

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.analysis.advice import advice_from
 from autotune.analysis.bottleneck import Times, overlap, verdict
 from autotune.analysis.bound import Bound
 from autotune.analysis.littles_law import arithmetic_in_flight, littles_law
@@ -172,17 +171,3 @@ def test_littles_law_holds_for_arithmetic_too():
     assert "of 8 warps, 2.5 each are enough" in str(law)
     assert "of 32 warps, one each is enough" in str(replace(law, warps=32))
     assert arithmetic_in_flight(DEVICE, CEILINGS, 8, "float64") is None  # its latency was not measured
-
-
-def test_advice_is_what_changing_one_parameter_did():
-    config = {"A": 1, "B": 2}
-    timed = [
-        ({"A": 2, "B": 2}, 1.5),
-        ({"A": 4, "B": 2}, 0.9),
-        ({"A": 4, "B": 4}, 0.1),
-        ({"A": 1, "B": 3}, 1.01),
-    ]
-    assert advice_from(config, timed, 1.0) == (
-        "A=1: 4 takes 10.0% less, 2 takes 50.0% more",
-        "B=2: 3 takes 1.0% more",
-    )

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autotune.analysis.bound import Bound
-from autotune.analysis.diagnose import Diagnosis
+from autotune.analysis.diagnose import Diagnosis, advice_from
 from autotune.analysis.littles_law import ArithmeticInFlight, LittlesLaw
 from autotune.analysis.other_forms import LadderStep
 from autotune.analysis.resource_use import Use
@@ -88,3 +88,17 @@ def test_all_evidence_is_text_and_json():
     assert lines["in"].endswith("(2.0 ns): 16 warps with one each; of 16 warps, one each is enough")
     assert lines["accesses"] == "global load of 128 bits: 3"
     assert lines["unrolling"].startswith("none: ") and values["machine_code"]["is_unrolled"] is False
+
+
+def test_advice_is_what_changing_one_parameter_did():
+    config = {"A": 1, "B": 2}
+    timed = [
+        ({"A": 2, "B": 2}, 1.5),
+        ({"A": 4, "B": 2}, 0.9),
+        ({"A": 4, "B": 4}, 0.1),
+        ({"A": 1, "B": 3}, 1.01),
+    ]
+    assert advice_from(config, timed, 1.0) == (
+        "A=1: 4 takes 10.0% less, 2 takes 50.0% more",
+        "B=2: 3 takes 1.0% more",
+    )
