@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from autotune.core.argument_values import arguments
-from autotune.core.c_types import C_TYPES
+from autotune.core.c_types import C_TYPES, FLOAT8
 from autotune.core.expression_ops import FUNCTIONS
 from autotune.core.expressions import at_least, parse
 from autotune.core.frozen import fields, replace
@@ -26,7 +26,6 @@ from autotune.core.records import (
     Sizes,
     Value,
 )
-from autotune.core.triton_entry import triton_entry
 from autotune.errors import ExpressionError
 
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo) if item.compare)
@@ -45,6 +44,13 @@ DEVICE_SETTINGS = ("sm_clock_mhz", "power_limit_w")
 Settings = tuple[tuple[str, int], ...]  # of a device, by these names; 0 leaves one as it is
 TRITON = "triton"  # the compiler of kernels in Triton
 TRITON_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+_TRITON_TYPES = {
+    **{f"{sign}int{bits}": f"{sign[:1] or 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1"},
+    FLOAT8: "fp8e4nv",
+}
+# Triton compiles other code for addresses and numbers that are multiples of this.
+_TRITON_ALIGNMENT = 16
 MAX_REPEAT = 10_000  # launches of one step
 DTYPE_MACROS = frozenset({"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES)})
 RESERVED_NAMES = frozenset({"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist})  # in a space file
@@ -193,7 +199,7 @@ def _repeated(
 ) -> tuple[Launch, ...]:
     """The launches of one step, every other one with two arrays exchanged."""
     launch = Launch(
-        entry=triton_entry(step, values, passed) if step.constants else entry_name(step.entry, values),
+        entry=_triton_entry(step, values, passed) if step.constants else entry_name(step.entry, values),
         grid=_extent("grid", step.grid, values),
         block=_extent("block", step.block, values),
         shared_bytes=at_least(0, parse(step.shared_bytes), values),
@@ -210,6 +216,29 @@ def _repeated(
     other = dict(zip(step.swap, reversed(step.swap), strict=True))
     exchanged = replace(launch, arguments=tuple(other.get(name, name) for name in step.arguments))
     return tuple(exchanged if number % 2 else launch for number in range(count))
+
+
+def _triton_entry(step: LaunchSpec, values: Mapping[str, Any], passed: Mapping[str, Argument]) -> str:
+    """What a Triton kernel is compiled for: `add('*fp32:16', 'i32:16', BLOCK=128, num_warps=4)`."""
+    kinds = [repr(_triton_type(passed[name])) for name in step.arguments]
+    if unknown := [name for name in step.constants if name not in values]:
+        raise ExpressionError(f"constants: nothing gives {', '.join(unknown)} a value")
+    constants = [f"{name}={values[name]!r}" for name in step.constants]
+    return f"{step.entry}({', '.join(kinds + constants)})"
+
+
+def _triton_type(argument: Argument) -> str:
+    """An argument's type, with what Triton compiles for: `:16` for a multiple, `=1` for the number 1."""
+    kind = _TRITON_TYPES.get(argument.dtype)
+    if kind is None:
+        raise ExpressionError(f"argument {argument.name}: Triton has no type {argument.dtype}")
+    if argument.value is None:
+        return f"*{kind}" if argument.offset_bytes % _TRITON_ALIGNMENT else f"*{kind}:{_TRITON_ALIGNMENT}"
+    if not isinstance(argument.value, int) or argument.dtype == "bool":
+        return kind
+    if argument.value == 1:
+        return f"{kind}=1"
+    return kind if argument.value % _TRITON_ALIGNMENT else f"{kind}:{_TRITON_ALIGNMENT}"
 
 
 def needs_cuda(launch: Launch) -> str:

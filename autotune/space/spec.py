@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune.core.c_types import C_TYPES
-from autotune.core.error_bounds import ErrorSpec
+from autotune.core.error_bounds import UNIT_ROUNDOFF, ErrorSpec
+from autotune.core.fills import RANDOM_FILLS, SPECIAL_VALUES
 from autotune.core.launch_plan import (
     CUDA_COMPILERS,
     DEVICE_NAMES,
@@ -37,7 +38,6 @@ from autotune.space.functions import Functions
 from autotune.space.launches import read_launches
 from autotune.space.parameters import new_name, read_conditions, read_parameters
 from autotune.space.sizes import read_sizes, read_verify_sizes
-from autotune.space.special_values import read_special
 from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
@@ -184,7 +184,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         atol=verify["atol"].expression(names) if "atol" in verify else "0",
         full=_full(verify["full"], "verify_sizes" in top) if "full" in verify else REFERENCE,
         errors=read_errors(verify, arguments, dtypes, names, has_file=functions.reference is None),
-        special=read_special(verify["special"], arguments, dtypes, has_file=functions.reference is None)
+        special=_special(verify["special"], arguments, dtypes, has_file=functions.reference is None)
         if "special" in verify
         else (),
         compiler=_compiler(top, dialect),
@@ -305,6 +305,34 @@ def _full(element: Element, has_verify_sizes: bool) -> str:
     if full == TRUSTED and not has_verify_sizes:
         raise element.error("trusted configurations need verify_sizes, at which the reference confirms them")
     return full
+
+
+def _special(
+    element: Element, arguments: Sequence[FilledArgument], dtypes: Sequence[str], *, has_file: bool
+) -> tuple[str, ...]:
+    """The names of the special values; raises SpaceError.
+
+    Args:
+        element: The list of names.
+        arguments: All arguments.
+        dtypes: Element types of the problem.
+        has_file: Whether the reference is a file, which can be run on other inputs.
+    """
+    found = tuple(dict.fromkeys(item.choice(SPECIAL_VALUES) for item in element.items()))
+    if not has_file:
+        raise element.error("special values need a reference file, which is run on inputs that have them")
+    for item in arguments:
+        kinds = dtypes if item.dtype == "DTYPE" else (item.dtype,)
+        if (
+            item.fill is not None
+            and item.fill.kind in RANDOM_FILLS
+            and not UNIT_ROUNDOFF.keys().isdisjoint(kinds)
+        ):
+            return found
+    raise element.error(
+        f"no input has random floating-point numbers: expected a fill {', '.join(RANDOM_FILLS[:-1])} or "
+        f"{RANDOM_FILLS[-1]} of an argument of type {', '.join(UNIT_ROUNDOFF)}"
+    )
 
 
 def _measure(element: Element) -> CallConditions:
