@@ -13,7 +13,7 @@ from tests.browser.test_report_in_browser import (
 )
 from tests.conftest import KERNEL
 from tests.unit.test_explore import served
-from tests.unit.test_report_page import HOSTILE, journal, trial
+from tests.unit.test_search_page import HOSTILE, journal, trial
 
 ROWS = """
     const rows = [...document.querySelectorAll("#beside-table tr")];

@@ -15,7 +15,7 @@ from autotune.report.search_page import report_html
 from autotune.serving import cache
 from tests.cache_example import DEFAULT, DEVICE, entry, record
 from tests.conftest import LIMIT_S
-from tests.unit.test_report_page import HOSTILE, journal, trial
+from tests.unit.test_search_page import HOSTILE, journal, trial
 
 SIZES = {"desktop": (1300, 900), "phone": (390, 800)}
 

@@ -71,7 +71,7 @@ class TestDevices(DeviceContract):
 
     def test_the_hash_of_a_binary_is_of_all_its_data(self, device, binary):
         if device.info.runtime.startswith("Intel "):
-            pytest.skip("the same program gives other bytes each time: see test_opencl_binaries.py")
+            pytest.skip("the same program gives other bytes each time: see test_opencl.py")
         assert binary.sha256 == hashlib.sha256(binary.data).hexdigest()
 
 

@@ -244,7 +244,7 @@ def test_a_reference_that_hangs_is_named_at_once_and_again_at_the_limit(folder, 
 
 def test_an_energy_that_cannot_be_measured_leaves_the_times_as_they_are(folder, short_last_round):
     """OpenCL devices count no energy."""
-    from tests.unit.test_compiling import CL_KERNEL, CL_SPACE
+    from tests.unit.test_compiler_pool import CL_KERNEL, CL_SPACE
 
     (folder.path / "double.cl").write_text(CL_KERNEL)
     folder.space.write_text(CL_SPACE)

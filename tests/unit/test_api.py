@@ -15,7 +15,7 @@ from autotune.devices import listing
 from autotune.devices.listing import Listing
 from autotune.errors import JournalError, MissingExtra, SetupError, SpaceError
 from tests.conftest import KERNEL, LIMIT_S
-from tests.unit.test_report_page import data_of
+from tests.unit.test_search_page import data_of
 
 SETTINGS = {"device": "fake", "budget": 8, "seed": 3}
 ARGUMENTS = ("--device", "fake", "--budget", "8", "--seed", "3")

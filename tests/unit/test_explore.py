@@ -17,7 +17,7 @@ from autotune.report.server import ExploreServer
 from autotune.serving import cache
 from tests.cache_example import DEVICE, entry, record
 from tests.conftest import run_in_process
-from tests.unit.test_report_page import HOSTILE, data_of, journal, trial
+from tests.unit.test_search_page import HOSTILE, data_of, journal, trial
 
 TRIALS = [trial(1, time_ms=3.0), trial(2, Status.TIMEOUT, detail=HOSTILE), trial(3, time_ms=2.0)]
 

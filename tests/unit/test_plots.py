@@ -17,7 +17,7 @@ from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write
 from tests.conftest import ROOT, run_in_process
 from tests.recorded_files import T4
-from tests.unit.test_report_page import HOSTILE, journal, trial
+from tests.unit.test_search_page import HOSTILE, journal, trial
 
 STEPS = [
     {"step": "first", "time_ms": 4.0, "status": "ok", "detail": ""},

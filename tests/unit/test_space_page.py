@@ -9,7 +9,7 @@ from autotune.space import bind, constraint_report, lint, load_space, problem_of
 from autotune.space import funnel as funnels
 from autotune.space.funnel import Left, funnel
 from tests.space_example import GPU, SOURCE, YAML, write_space
-from tests.unit.test_report_page import data_of
+from tests.unit.test_search_page import data_of
 
 
 @pytest.fixture

@@ -1,7 +1,17 @@
-"""`show` finds a kernel's journal, takes several, and exports CSV."""
+"""`show` finds a kernel's journal, takes several, exports CSV, and agrees with the result."""
 
 import csv
+import json
 import os
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.cli.show import Row, trials_table
+from autotune.core.records import Config
+from autotune.core.trials import Measurement, Rule, Status, Trial
+
+TIMED = Trial(Config({"A": 1}), "a", Status.OK, measurement=Measurement((0.5,), Rule.STEADY))
+FAILED = Trial(Config({"A": 2}), "b", Status.COMPILE_ERROR, "line 1\nline 2")
 
 
 def rows(text):
@@ -67,3 +77,39 @@ def test_a_misspelt_order_or_status_is_told_its_neighbour(folder):
     assert done.returncode == 2 and "or the name of a parameter; did you mean A?" in done.stderr
     done = folder.run("show", "j.jsonl", "--status", "timeot")
     assert done.returncode == 2 and "; did you mean timeout? (see " in done.stderr
+
+
+def test_the_last_round_counts_and_its_fastest_comes_before_faster_times_of_the_search(folder):
+    folder.write("""\
+import os
+def double(grid, block, x, y, n):
+    y.view("int32")[:n] = 2 * x.view("int32")[:n]
+    with open("runs.txt", "a") as file:
+        file.write("x")
+    is_late = os.path.getsize("runs.txt") > 300
+    return 2.0 - A / 10 if not is_late else 5.0 + A / 10
+""")
+    result = folder.search("--engine", "exhaustive")
+    shown = folder.run("show", result["journal"], "--limit", "2", "--json")
+    first, second = json.loads(shown.stdout)
+    assert first["config"] == result["config"] and first["detail"] == "the fastest of the last round"
+    assert sorted(first["measurement"]["samples_ms"])[6] == result["time_ms"]
+    assert max(second["measurement"]["samples_ms"]) < result["time_ms"]
+
+
+def columns(trials):
+    drawn = trials_table([Row(Path("j.jsonl"), trial) for trial in trials])
+    return {str(column.header): list(column.cells) for column in drawn.columns}
+
+
+def test_registers_and_spills_are_shown_where_the_compiler_says_them():
+    known = replace(TIMED, registers=40, spill_bytes=0)
+    assert columns([known, FAILED]) == {
+        "ms": ["0.5", "-"],
+        "status": ["ok", "compile_error"],
+        "A": ["1", "2"],
+        "registers": ["40", "-"],
+        "spill": ["0", "-"],
+        "detail": ["", "line 1"],
+    }
+    assert list(columns([TIMED, FAILED])) == ["ms", "status", "A", "detail"]
