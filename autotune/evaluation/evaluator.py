@@ -302,6 +302,7 @@ class Evaluator:
         if not self._running:
             done = len(self._compiled) + sum(compilation.done() for compilation in self._begun)
             self._on_stage(Stage("compiling", done, len(self._begun) + len(self._compiled)))
+        self._devices.wait()
         try:
             events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:

@@ -155,6 +155,9 @@ class Fleet:
         self._tasks[future] = task
         return future
 
+    def wait(self) -> None:
+        """Nothing: Dask's thread waits."""
+
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated] | None:
         """The outcomes of a task that is done, None for one whose workers were lost again and again.
 

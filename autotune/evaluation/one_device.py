@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Protocol
 
 from autotune.core.stages import Stage
+from autotune.core.trials import Failure
 from autotune.evaluation.work_item import Evaluated, Outcome, WorkItem
 from autotune.evaluation.worker import DeviceWorker
 
@@ -45,6 +46,10 @@ class Devices(Protocol):
         """Begin a task; `result` takes the future once it is done."""
         ...
 
+    def wait(self) -> None:
+        """Wait for what runs, where no other thread does."""
+        ...
+
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated] | None:
         """The outcomes of a task: none if its device is gone, None if it costs one device after the other.
 
@@ -62,25 +67,31 @@ class Devices(Protocol):
 
 
 class OneDevice:
-    """The device of one worker; a thread waits for it, so it runs while compilers and a searcher work."""
+    """The device of one worker, which runs while compilers and a searcher work; `wait` takes its answers."""
 
     stage = Stage("verifying and timing")
     count = parallel = slots = task_items = 1
 
     def __init__(self, worker: DeviceWorker) -> None:
         self._worker = worker
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="device")
+        self._task: Future[list[Evaluated]] | None = None  # under way
+        self._failure: Failure | None = None  # why it could not be begun
         self._idle_since_s = time.perf_counter()
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
-        """Run work items; the cost of the first one includes the time that the device waited for it."""
-        return self._thread.submit(lambda: [self._evaluated(item, timeout_s) for item in items])
+        """Begin a work item; its cost includes the time that the device waited for it."""
+        (item,) = items
+        self._failure = self._worker.begin_item(item, timeout_s)
+        self._task = Future()
+        return self._task
 
-    def _evaluated(self, item: WorkItem, timeout_s: float) -> Evaluated:
-        failure = self._worker.begin_item(item, timeout_s)
-        outcome = self._worker.finish_item() if failure is None else Outcome(failure)
-        began_s, self._idle_since_s = self._idle_since_s, time.perf_counter()
-        return Evaluated(outcome, "", self._idle_since_s - began_s)
+    def wait(self) -> None:
+        """Wait for the item that was begun, if there is one."""
+        task, self._task = self._task, None
+        if task is not None:
+            outcome = self._worker.finish_item() if self._failure is None else Outcome(self._failure)
+            began_s, self._idle_since_s = self._idle_since_s, time.perf_counter()
+            task.set_result([Evaluated(outcome, "", self._idle_since_s - began_s)])
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
         """The outcomes; the worker has replaced a process that was lost."""
@@ -93,7 +104,3 @@ class OneDevice:
     def unplaced(self) -> list[Future[list[Evaluated]]]:
         """None, as `stranded`."""
         return []
-
-    def close(self) -> None:
-        """End the thread, once what it runs has ended."""
-        self._thread.shutdown(wait=False, cancel_futures=True)

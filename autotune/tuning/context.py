@@ -167,7 +167,6 @@ def open_context(
         if cluster is None:
             worker = processes.worker(task, default)
             devices = OneDevice(worker)
-            opened.callback(devices.close)
         else:
 
             def tell(device: str, reason: str) -> None:

@@ -455,12 +455,12 @@ def test_outputs_of_a_call_need_the_current_stream(torch):
 def test_memory_is_freed_with_the_kernel(torch, tmp_path, monkeypatch):
     addresses = []
 
-    class Block(cuda._Block):
+    class Held(cuda.Memory):
         def __init__(self, context, size_bytes):
             super().__init__(context, size_bytes)
             addresses.append(self.address)
 
-    monkeypatch.setattr(cuda, "_Block", Block)
+    monkeypatch.setattr(cuda, "Memory", Held)
     reduce = reduce_with(tmp_path, **IN_PLACE)
     x = numbers(torch, 2**26)
     expected = int(x.sum(dtype=torch.int32))
