@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
@@ -105,12 +104,6 @@ def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, 
             continue
         found += [(Address(name, index), info) for index, info in enumerate(infos)]
     return found
-
-
-def load_driver(name: str) -> None:
-    """Load what a backend opens its devices with, for a process that opens one later; restores nothing."""
-    with suppress(AutotuneError):
-        _listed(name)
 
 
 def _listed(name: str) -> list[DeviceInfo]:

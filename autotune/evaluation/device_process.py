@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from autotune.core.syntax import retried
 from autotune.core.trials import Binary, Failure, Rule, Status
-from autotune.devices import Address, backend, load_driver
+from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
@@ -155,13 +155,6 @@ class DeviceState:
             if keep:
                 self._programs[binary.sha256] = program
         return program
-
-
-def stand_by(setting: DeviceSetting) -> DeviceState:
-    """A state that prepares problems; the driver is loaded, and no device is opened yet."""
-    state = DeviceState(setting)
-    load_driver(setting.address.backend)
-    return state
 
 
 def compared_outputs(state: DeviceState) -> frozenset[str]:

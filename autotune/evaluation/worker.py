@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import BACKENDS, COLD, load_driver
+from autotune.devices import BACKENDS, COLD
 from autotune.devices.clocks import restore_abandoned
 from autotune.errors import (
     Blame,
@@ -30,11 +30,9 @@ from autotune.evaluation.device_process import (
     place,
     run_and_restore,
     run_work_item,
-    stand_by,
 )
-from autotune.evaluation.reference import may_use_device
 from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
-from autotune.processes.child import Child, kill_all, retry_once
+from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
 
 SETUP_TIMEOUT_S = 600.0
@@ -78,24 +76,15 @@ class Worker:
         setting: DeviceSetting,
         environment: Mapping[str, str] | None = None,
         on_stage: OnStage = unobserved,
-        *,
-        has_standby: bool = False,
     ) -> None:
         """Start nothing yet.
 
         Args:
-            setting: Of the child; `upcoming` are problems of the last round, for the process that stands by.
+            setting: Of the child.
             environment: Environment variables of the child.
             on_stage: Is told when a problem is prepared.
-            has_standby: Whether another process loads the driver once the child is ready, to replace it
-                when it is gone, up to the last round. It uses no device until then.
         """
-        self._setting = setting
-        self._has_standby = has_standby
-        self._standby: Child | None = None
-        self._standby_setting: DeviceSetting | None = None  # None: it prepares nothing
-        self._environment = environment
-        self._on_stage = on_stage
+        self._setting, self._environment, self._on_stage = setting, environment, on_stage
         self._child: Child | None = None
         self._has_ended = False
         self._is_ready = False
@@ -118,32 +107,15 @@ class Worker:
             self._begin()
 
     def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
-        """Start the child: in the process that stands by, if there is one."""
         preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module), COLD)
-        setting, self._is_early = replace(self._setting, upcoming=upcoming), self._standby is not None
-        if self._standby is None:
-            self._child = Child(DeviceState, setting, environment=self._environment)
-        else:
-            self._child, self._standby = self._standby, None
-            if self._setting != self._standby_setting:
-                self._child.become(DeviceState, setting)
+        setting = replace(self._setting, upcoming=upcoming)
+        self._child = Child(DeviceState, setting, environment=self._environment)
         self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device
         if self._has_ended:  # looked at last, as another thread may have ended this worker meanwhile
             self.close()
             raise SetupError(f"{self._setting.address} is no longer used by this search")
-        self._is_ready = self._has_searched = False
+        self._is_ready = self._has_searched = self._is_early = False
         self._runs = 0
-
-    def _begin_standby(self) -> None:
-        """Start the process that stands by; with a reference that may use a device, it prepares nothing."""
-        self._standby_setting = None if may_use_device(self._setting.reference) else self._setting
-        if self._standby_setting is None:
-            backend = self._setting.address.backend
-            self._standby = Child(load_driver, backend, environment=self._environment)
-        else:
-            self._standby = Child(stand_by, self._setting, environment=self._environment)
-        if self._has_ended:  # as in _begin: nobody else would end it
-            self._standby.kill()
 
     @property
     def compared(self) -> frozenset[str]:
@@ -249,22 +221,21 @@ class Worker:
             if old is not None:
                 old.kill(waits=False)  # its end takes a tenth of a second: the device is opened meanwhile
             self._begin(upcoming)
-            self._is_early, self._has_standby = True, False
+            self._is_early = True
             if old is not None:
                 old.kill()
                 restore_abandoned()
 
     def end(self, *, waits: bool = True) -> None:
-        """Kill all processes for good: a run of another thread raises SetupError and starts no other.
+        """Kill the child for good: a run of another thread raises SetupError and starts no other.
 
-        Without `waits`, the processes may hold device memory until another call has waited.
+        Without `waits`, it may hold device memory until another call has waited.
         """
         self._has_ended = True
-        for child in filter(None, (self._child, self._standby)):
-            child.kill(waits=False)
-        if waits:
-            kill_all([child for child in (self._child, self._standby) if child is not None])
-            restore_abandoned()
+        if (child := self._child) is not None:
+            child.kill(waits=waits)
+            if waits:
+                restore_abandoned()
 
     def close(self) -> None:
         """Kill the child; the next run starts a fresh one."""
@@ -290,11 +261,9 @@ class Worker:
             except ChildFailed:
                 if not self._is_early:
                     raise
-                # some GPUs serve one process at a time, memory may have been short, or it died standing by
+                # some GPUs serve one process at a time, or memory may have been short
                 return self._opened()
             self._is_ready, self._placed = True, frozenset()
-            if self._has_standby and self._standby is None:
-                self._begin_standby()
         return self._child
 
     def _place(self) -> Failure | None:

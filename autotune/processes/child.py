@@ -81,7 +81,7 @@ class Child:
         theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process
             self._pipe.send((sys.path, {**used.changed_variables(), **own}))
-        self.become(factory, *arguments)
+            self._pipe.send((factory, arguments))
 
     @property
     def pid(self) -> int | None:
@@ -155,11 +155,6 @@ class Child:
             raise ChildTimeout(f"did not end within {timeout_s:g} s", _blame_for_delay()) from None
         self._output.seek(0)
         return code, self._output.read().decode(errors="replace")
-
-    def become(self, factory: Callable[..., Any], *arguments: Any) -> None:
-        """Replace the state by what `factory(*arguments)` returns, in the background."""
-        with contextlib.suppress(OSError):  # the next call reports a dead process
-            self._pipe.send((factory, arguments))
 
     def kill(self, *, waits: bool = True) -> None:
         """Kill the process group, and wait for the child up to MAX_END_S; does nothing if it is gone already.
@@ -237,13 +232,10 @@ def serve(pipe: AnyConnection) -> None:
     try:
         sys.path[:], variables = pipe.recv()
         set_variables(variables)
-        state, broken = None, None
+        factory, arguments = pipe.recv()
+        state, broken = _attempt(factory, *arguments)
         while True:
-            function, arguments, *called = pipe.recv()
-            if not called:  # it makes the state
-                state, broken = _attempt(function, *arguments)
-                continue
-            (options,) = called
+            function, arguments, options = pipe.recv()
             answer, raised = (None, broken) if broken else _attempt(function, state, *arguments, **options)
             pipe.send(raised or answer)
     except EOFError:

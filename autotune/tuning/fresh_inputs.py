@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autotune.core.records import Config
-from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.work_item import ProblemInstance
 
 FRESH_SEEDS = (1, 2)
@@ -34,10 +34,3 @@ def fresh_problems(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -
     """The problems to verify on that the search did not have, where the reference alone gives results."""
     fresh = (with_seed(maker, config, seed) for seed in seeds if seed)
     return tuple(problem for problem in fresh if not problem.trusted)
-
-
-def drawn_early(maker: InstanceMaker, default: KernelInstance) -> tuple[ProblemInstance, ...]:
-    """The fresh problems that need nothing but time: functions in Python have to be called for the others."""
-    problem = default.problem
-    is_stored = problem.data_sha256 or problem.expected is not None
-    return () if is_stored else fresh_problems(maker, default.config, different(maker, FRESH_SEEDS))

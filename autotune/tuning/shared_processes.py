@@ -27,7 +27,6 @@ from autotune.evaluation.wrong_result import WrongArrays
 from autotune.processes.files import user_folder
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space.spec import TRUSTED
-from autotune.tuning.fresh_inputs import drawn_early
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -117,14 +116,8 @@ class Processes:
             self._worker.end()  # or each problem's would hold device memory to the end
         maker = self.maker(task)
         make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=self._options.timeout_s)
-        has_standby = task.device.kind == "gpu"  # whose driver takes long to load
-        upcoming = drawn_early(maker, default) if has_standby else ()
-        setting = DeviceSetting(
-            task.address, task.spec.reference, problems, self._wrong, self._kept, upcoming
-        )
-        worker = self._worker = (make if trusts else Worker)(
-            setting, self.variables, self._on_stage, has_standby=has_standby
-        )
+        setting = DeviceSetting(task.address, task.spec.reference, problems, self._wrong, self._kept)
+        worker = self._worker = (make if trusts else Worker)(setting, self.variables, self._on_stage)
         self._ended.callback(worker.end)
         self._opened.callback(worker.end, waits=False)
         worker.start()

@@ -321,18 +321,6 @@ def test_an_answer_that_is_garbage_is_the_end_of_the_child():
         assert not _alive(child.pid)
 
 
-def test_a_child_takes_another_state():
-    child = Child(int)
-    child.become(list, "ab")
-    assert child.call(len) == 2
-    child.become(int, "not a number")
-    with pytest.raises(ChildRaised, match="not a number"):
-        child.call(abs)
-    child.become(str)
-    assert child.call(len) == 0
-    child.kill()
-
-
 def test_a_child_that_was_killed_leaves_no_open_file(recwarn):
     child = Child(int)
     assert child.call(add, 1) == 1

@@ -187,20 +187,6 @@ def test_what_a_device_process_left_at_its_time_limit_is_restored_at_once(tmp_pa
     assert settings(state) == IDLE and records(state) == [""]
 
 
-def test_the_process_that_stands_by_restores_nothing(tmp_path, state):
-    (tmp_path / "reference.py").write_text("")
-    worker = Worker(DeviceSetting(Address("fake", 0), tmp_path / "reference.py"), has_standby=True)
-    folder = state.parent / "home/autotune/clocks"
-    folder.mkdir(parents=True)
-    left = json.dumps({"device": ("fake", str(state)), "settings": {"sm_clock_mhz": 600}})
-    (folder / "fake.json").write_text(left)
-    worker.prepare()
-    assert worker._standby.call(is_there, timeout_s=120)  # it stands by
-    assert records(state) == [left]
-    worker.end()
-    assert settings(state)["sm_clock_mhz"] == 600 and records(state) == [""]  # the search itself did
-
-
 def test_what_a_killed_search_left_is_restored_by_the_next_command(clocked_by, state):
     hangs = "found()['sm_clock_mhz'] == 1500 and open('pid', 'w').write(str(os.getpid())) and time.sleep(60)"
     folder = clocked_by(hangs)

@@ -1,7 +1,6 @@
-"""The process that stands by for the device process."""
+"""The worker: when its process is replaced, and what that prepares."""
 
 import os
-import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +19,7 @@ from tests.unit.test_device_process import problem
 @pytest.fixture
 def worker(tmp_path):
     (tmp_path / "reference.py").write_text("")
-    worker = Worker(DeviceSetting(Address("fake", 0), tmp_path / "reference.py"), has_standby=True)
+    worker = Worker(DeviceSetting(Address("fake", 0), tmp_path / "reference.py"))
     worker.prepare()  # waits until its process is ready
     yield worker
     worker.end()
@@ -36,45 +35,19 @@ def hang_once(_state, began):
         time.sleep(600)
 
 
-def test_the_process_that_stands_by_takes_over_and_is_replaced(worker):
-    waiting = worker._standby.pid
-    assert worker.run(pid, timeout_s=LIMIT_S) != waiting
-    worker.close()
-    assert worker.run(pid, timeout_s=LIMIT_S) == waiting
-    assert worker._standby.pid != waiting
-
-
-def test_the_last_round_starts_in_it_and_nothing_stands_by_after_that(worker):
-    waiting = worker._standby.pid
+def test_the_last_round_starts_in_a_fresh_process_once_a_search_has_run(worker):
+    first = worker.run(pid, timeout_s=LIMIT_S)
+    worker.renew()
+    assert worker.run(pid, timeout_s=LIMIT_S) == first  # nothing was tried in it
     worker.run(run_work_item, None, timeout_s=LIMIT_S)  # fails, but counts as a search
     worker.renew()
-    assert worker.run(pid, timeout_s=LIMIT_S) == waiting
-    assert worker._standby is None
+    assert worker.run(pid, timeout_s=LIMIT_S) != first and not _alive(first)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
-def test_a_process_that_died_while_it_stood_by_is_made_good(worker, number):
-    os.kill(worker._standby.pid, number)
-    worker.close()
-    assert worker.run(pid, timeout_s=LIMIT_S) > 0
-
-
-def test_both_processes_have_ended_when_the_worker_has(worker):
-    found = [worker.run(pid, timeout_s=LIMIT_S), worker._standby.pid]
+def test_the_process_has_ended_when_the_worker_has(worker):
+    found = worker.run(pid, timeout_s=LIMIT_S)
     worker.end()
-    assert not any(_alive(number) for number in found)
-
-
-def test_no_process_stands_by_for_a_worker_that_ends_while_it_is_started(tmp_path):
-    class EndedMeanwhile(Worker):
-        def _begin_standby(self):
-            self.end()
-            super()._begin_standby()
-
-    (tmp_path / "reference.py").write_text("")
-    worker = EndedMeanwhile(DeviceSetting(Address("fake", 0), tmp_path / "reference.py"), has_standby=True)
-    worker.prepare()
-    assert not _alive(worker._standby.pid)
+    assert not _alive(found)
 
 
 def test_a_run_that_the_end_interrupts_is_not_repeated_in_another_process(worker, tmp_path):
@@ -88,34 +61,17 @@ def test_a_run_that_the_end_interrupts_is_not_repeated_in_another_process(worker
         worker.run(pid, timeout_s=LIMIT_S)
 
 
-def test_the_process_that_stands_by_prepares_what_the_last_round_asks_for(logged):
+def test_the_fresh_process_prepares_what_the_last_round_asks_for(logged):
     reference, calls = logged()
     first, fresh = problem(), problem(1)
-    worker = Worker(
-        DeviceSetting(Address("fake", 0), reference, (first,), upcoming=(fresh,)), has_standby=True
-    )
+    worker = Worker(DeviceSetting(Address("fake", 0), reference, (first,)))
     try:
         worker.prepare(first)
-        wait_until(lambda: calls() == 2)
         worker.run(run_work_item, None, timeout_s=LIMIT_S)
-        worker.renew()
+        worker.renew(fresh)
+        wait_until(lambda: calls() == 3)
         assert worker.prepare(fresh) is None and worker.prepare(first) is None
         assert calls() == 3
-    finally:
-        worker.end()
-
-
-def test_a_reference_that_may_use_the_device_does_not_run_beside_the_search(logged):
-    reference, calls = logged()
-    reference.write_text(reference.read_text() + "def on_the_gpu():\n    import cupy\n")
-    first = problem()
-    worker = Worker(
-        DeviceSetting(Address("fake", 0), reference, (first,), upcoming=(problem(1),)), has_standby=True
-    )
-    try:
-        worker.prepare(first)
-        worker.close()
-        assert worker.prepare(first) is None and calls() == 2
     finally:
         worker.end()
 
