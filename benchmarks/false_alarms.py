@@ -43,7 +43,7 @@ from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.evaluation.host_sanitizer import Unchecked
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.work_item import in_order
+from autotune.problem.problem_instance import in_order
 from autotune.space import load_space
 from autotune.tuning import stored_checks
 from autotune.tuning.context import TuningContext, open_context

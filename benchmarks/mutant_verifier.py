@@ -24,14 +24,14 @@ from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address, cold_environment
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
-from autotune.evaluation.data_sets import DATA_SETS, other_data
 from autotune.evaluation.device_process import DeviceSetting, verify_often, verify_once
 from autotune.evaluation.host_sanitizer import HostSanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.sanitizer import Sanitizer
-from autotune.evaluation.stored_inputs import StoredInputs
-from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.worker import Worker
+from autotune.problem.data_sets import DATA_SETS, other_data
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.stored_inputs import StoredInputs
 from autotune.space import SpaceSpec, load_space
 from autotune.tuning.stored_checks import (
     FINDINGS,

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from waiting_kernel import write_waiting_kernel
 
 if TYPE_CHECKING:
-    from autotune.tuning.cluster import Cluster
+    from autotune.cluster.connection import Cluster
 
 RUNS_PER_TRIAL = 12  # of the kernel: three for each of two sizes to verify, six with warm-up and samples
 
@@ -70,8 +70,8 @@ async def work(scheduler: str, count: int) -> None:
 @contextmanager
 def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int]]]:
     """A cluster with so many fake devices, and the ids of its processes: first the scheduler's."""
+    from autotune.cluster.connection import SETTINGS, local_devices, open_cluster, open_devices
     from autotune.core.stages import unobserved
-    from autotune.tuning.cluster import SETTINGS, local_devices, open_cluster, open_devices
 
     if not processes:
         with open_devices(local_devices(",".join(f"fake:{number}" for number in range(devices)))) as cluster:

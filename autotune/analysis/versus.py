@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from autotune.analysis.transfers import call_transfer_ms
 from autotune.core.records import Config, Sizes, Tier
 from autotune.core.trials import Trial
+from autotune.diagnosis.transfers import call_transfer_ms
 from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
-from autotune.evaluation.baselines import ALL_CORES, NUMPY, Baselines, BaselineTime, baseline_times
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.baselines import ALL_CORES, NUMPY, Baselines, BaselineTime, baseline_times
+from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child
 from autotune.searchers.base import evaluate
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context

@@ -25,7 +25,7 @@ from autotune.tuning.task import Target
 from autotune.tuning.tuner import search
 
 if TYPE_CHECKING:
-    from autotune.tuning.cluster import Cluster
+    from autotune.cluster.connection import Cluster
 
 
 def tune(
@@ -193,9 +193,9 @@ def _several(
     if devices is None and cluster is None:
         yield None
         return
-    from autotune.tuning.cluster import open_several  # needs the extra `cluster`
+    from autotune.cluster.connection import open_several  # needs the extra `cluster`
 
-    with open_several(devices, cluster, device, progress) as opened:
+    with open_several(devices, cluster, device, progress.stage, progress.warn) as opened:
         yield opened
 
 

@@ -32,9 +32,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Measure, keep and print the figures; those that are not measured again stay."""
-    from autotune.analysis.ceilings import keep_ceilings, measure_ceilings
     from autotune.cli.progress import SearchProgress
     from autotune.devices.listing import find_device
+    from autotune.diagnosis.ceilings import keep_ceilings, measure_ceilings
     from autotune.serving.cache import writable_root
 
     address, device = find_device(parsed.device)

@@ -19,7 +19,7 @@ from autotune.core.text import problem_text
 from autotune.core.trials import Budget
 
 if TYPE_CHECKING:
-    from autotune.analysis.diagnose import Diagnosis
+    from autotune.diagnosis.diagnose import Diagnosis
 
 EXAMPLE = "autotune diagnose spaces/reduce.yaml --landmark reduce4_interleaved"
 
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Diagnose the configuration and print the verdict with its evidence."""
-    from autotune.analysis.diagnose import diagnose, open_diagnosis
+    from autotune.diagnosis.diagnose import diagnose, open_diagnosis
 
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
@@ -52,7 +52,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 def diagnosis_text(found: Diagnosis) -> str:
     """The verdict first, then the evidence, one kind on a line, then what helps and what trials say of it."""
-    from autotune.analysis.bound import WHAT_HELPS
+    from autotune.diagnosis.bound import WHAT_HELPS
 
     return "\n".join(
         [
@@ -69,9 +69,9 @@ def diagnosis_text(found: Diagnosis) -> str:
 
 
 def _evidence(found: Diagnosis) -> Iterator[str]:
-    from autotune.analysis.bottleneck import overlap
-    from autotune.analysis.hardware_counters import counters_text
-    from autotune.analysis.resource_use import use_text
+    from autotune.diagnosis.bottleneck import overlap
+    from autotune.diagnosis.hardware_counters import counters_text
+    from autotune.diagnosis.resource_use import use_text
 
     yield from (f"use        {use_text(use)}" for use in found.uses)
     if found.launch_ms is not None:
@@ -124,8 +124,8 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
 
 def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
     """The same for scripts, as JSON values."""
-    from autotune.analysis.bottleneck import overlap
-    from autotune.analysis.bound import WHAT_HELPS
+    from autotune.diagnosis.bottleneck import overlap
+    from autotune.diagnosis.bound import WHAT_HELPS
 
     code = found.machine_code
     bits = {f"{kind} {width}": count for (kind, width), count in code.access_bits.items()} if code else {}

@@ -20,7 +20,7 @@ from autotune.errors import InputError, SetupError
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
-    from autotune.tuning.cluster import Cluster
+    from autotune.cluster.connection import Cluster
     from autotune.tuning.observer import Observer
     from autotune.tuning.result import Result
 
@@ -199,16 +199,16 @@ def _with_cluster(parsed: argparse.Namespace, options: Options) -> Result:
 
 def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster]:
     """The devices that `--cluster` or `--devices` names."""
-    from autotune.tuning.cluster import open_several
+    from autotune.cluster.connection import open_several
 
-    return open_several(parsed.devices, parsed.cluster, parsed.device, progress)
+    return open_several(parsed.devices, parsed.cluster, parsed.device, progress.stage, progress.warn)
 
 
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     """Search for every model of a cluster, and compare them; raises SetupError at the end if some failed."""
     from autotune.cli.compare import print_comparison
     from autotune.cli.search_summary import result_json, result_text
-    from autotune.tuning.cluster import open_each_model, warn_of_open_scheduler
+    from autotune.cluster.connection import open_each_model, warn_of_open_scheduler
     from autotune.tuning.each_model import search_each_model
 
     def show(result: Result) -> None:
@@ -216,7 +216,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
             emit(wrapped(result_text(result)) + "\n")
 
     with opt.progress(parsed) as progress:
-        warn_of_open_scheduler(parsed.cluster, progress)
+        warn_of_open_scheduler(parsed.cluster, progress.warn)
         with open_each_model(parsed.cluster, parsed.device, progress.stage) as clusters:
             found = search_each_model(opt.target(parsed), options, progress, clusters, show)
     if parsed.json:

@@ -13,9 +13,9 @@ from autotune.devices.base import Arguments, Buffer, Device, LocalMemory, Progra
 from autotune.devices.element_types import scalar_of
 from autotune.errors import ImpossibleTime
 from autotune.evaluation.guarded_buffer import GuardedBuffer, wrong_bytes
-from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.poison import GUARD_BYTES
-from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.problem.inputs import ProblemData
+from autotune.problem.problem_instance import Array, ProblemInstance
 
 # Of device memory: small arrays of the same name stay allocated while they take no more together, for each
 # problem in memory. One that alone takes more is large.

@@ -24,13 +24,14 @@ from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
-from autotune.evaluation.inputs import ProblemData
-from autotune.evaluation.kept_results import KeptResults, save_results
 from autotune.evaluation.measure import Control, Stopwatch, impossible, measure
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.verify import attempt, changed_inouts, check, verify, wrong_arrays
-from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem, in_order
+from autotune.evaluation.work_item import Outcome, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
+from autotune.problem.inputs import ProblemData
+from autotune.problem.kept_results import KeptResults, save_results
+from autotune.problem.problem_instance import ProblemInstance, in_order
 
 
 @dataclass(frozen=True)

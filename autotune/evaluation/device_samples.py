@@ -9,7 +9,7 @@ from autotune.core.trials import USUAL, Binary, CallConditions, Failure
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.verify import check
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.problem_instance import ProblemInstance
 
 
 def sample(

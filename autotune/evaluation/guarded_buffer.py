@@ -18,10 +18,10 @@ from autotune.devices.array_compare import ArrayComparison, Difference, Toleranc
 from autotune.devices.base import Buffer, Bytes, Device, Indices
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype
 from autotune.errors import DeviceError
-from autotune.evaluation.inputs import ProblemData
 from autotune.evaluation.poison import GUARD_BYTES, as_bytes, guard_zone, poison
-from autotune.evaluation.sampling import sample_indices
-from autotune.evaluation.work_item import Array
+from autotune.problem.inputs import ProblemData
+from autotune.problem.problem_instance import Array
+from autotune.problem.sampling import sample_indices
 
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
 _READ_BYTES = 2**22  # per transfer to the host when an image is compared there

@@ -28,9 +28,9 @@ from autotune.compilers.kernel_source import packaged
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.trials import Failure, Status
 from autotune.devices.element_types import numpy_dtype
-from autotune.evaluation.inputs import draw_inputs
-from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.evaluation.wrong_result import place
+from autotune.problem.inputs import draw_inputs
+from autotune.problem.problem_instance import Array, ProblemInstance
 
 HOST_TOOLS = ("races on the CPU", "AddressSanitizer")
 MAX_CPU_S = 10  # of one run; a busy machine takes longer

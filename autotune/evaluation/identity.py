@@ -18,7 +18,7 @@ from autotune.core.own_modules import own_modules
 from autotune.core.records import Config, Sizes
 from autotune.core.trials import Problem
 from autotune.evaluation.journal_edits import ARGUMENT, UNKNOWN, WORKLOAD
-from autotune.evaluation.work_item import ProblemInstance, canonical
+from autotune.problem.problem_instance import ProblemInstance, canonical
 from autotune.space import Fill, FilledArgument, SpaceSpec
 
 _SIZE = r"\('([A-Za-z_][A-Za-z0-9_]*)', ([1-9][0-9]{0,17})\)"

@@ -22,19 +22,17 @@ from autotune.devices.array_compare import Tolerance
 from autotune.devices.element_types import array_bytes
 from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key
-from autotune.evaluation.stored_inputs import StoredInputs
-from autotune.evaluation.work_item import (
+from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, WorkItem
+from autotune.problem.problem_instance import (
     Array,
     ArrayView,
-    Incumbent,
     LocalArray,
-    MeasurementPolicy,
     ProblemInstance,
     Scalar,
     StoredArray,
-    WorkItem,
     identity_of,
 )
+from autotune.problem.stored_inputs import StoredInputs
 from autotune.space import Fill, Space, SpaceSpec
 from autotune.space.arguments import INPUTS
 from autotune.space.spec import TRUSTED

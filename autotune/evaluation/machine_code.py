@@ -16,7 +16,7 @@ from autotune.core.trials import Binary
 from autotune.errors import ChildFailed, ChildRaised
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.device_process import DeviceSetting, DeviceState
-from autotune.evaluation.work_item import ProblemInstance, in_order
+from autotune.problem.problem_instance import ProblemInstance, in_order
 from autotune.processes.child import Child, kill_all
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from autotune.devices.element_types import is_floating, numpy_dtype
 from autotune.errors import ExpressionError, NoMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker
-from autotune.evaluation.sampling import INDICES
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.sampling import INDICES
 from autotune.processes.host_memory import HostMemory, host_memory
 
 _FITTING_SHARE = 0.75  # of the memory, for suggested sizes: other programs use some of it, too

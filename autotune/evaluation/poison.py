@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from autotune.devices.base import Bytes
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype
-from autotune.evaluation.work_item import Array
+from autotune.problem.problem_instance import Array
 
 GUARD_BYTES = 16_384  # catches a block of 1024 threads that write 16 bytes each past the end
 # The byte that fills an output before a run; the problem's seed chooses one. A kernel that sets no

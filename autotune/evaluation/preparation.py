@@ -9,10 +9,10 @@ from itertools import accumulate
 from pathlib import Path
 
 from autotune.evaluation.buffers import device_bytes
-from autotune.evaluation.inputs import ProblemData, prepare
-from autotune.evaluation.kept_results import KeptResults
-from autotune.evaluation.rounding import allows_rounding
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.inputs import ProblemData, prepare
+from autotune.problem.kept_results import KeptResults
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.rounding import allows_rounding
 
 _MAX_UPCOMING_BYTES = 2**31  # of arrays that are prepared before they are asked for
 

@@ -9,9 +9,9 @@ from statistics import median
 import numpy as np
 
 from autotune.core.trials import Binary
-from autotune.evaluation.baselines import elapsed_ms
 from autotune.evaluation.device_process import DeviceState
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.baselines import elapsed_ms
+from autotune.problem.problem_instance import ProblemInstance
 
 _COPIES = 7  # of which the median counts
 

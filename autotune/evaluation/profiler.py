@@ -14,7 +14,7 @@ from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, run_and_restore, run_bare
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child
 
 TIMEOUT_S = 300.0  # a profiler replays each kernel many times

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from autotune.compilers.kernel_source import SourceText
 from autotune.errors import BrokenReference, ChildFailed, ChildRaised, ExpressionError
-from autotune.evaluation.inputs import prepare
 from autotune.evaluation.instance import InstanceMaker
-from autotune.evaluation.reference import may_use_device
-from autotune.evaluation.work_item import ProblemInstance
 from autotune.hardware.architectures import NOT_HERE
+from autotune.problem.inputs import prepare
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.reference import may_use_device
 from autotune.processes.child import Child
 from autotune.space import Finding, Space
 from autotune.space.arguments import INPUTS

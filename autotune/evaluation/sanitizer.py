@@ -29,7 +29,7 @@ from autotune.evaluation.device_process import (
     run_and_restore,
     run_bare,
 )
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")

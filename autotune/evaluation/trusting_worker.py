@@ -23,9 +23,9 @@ from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import run_for_results
 from autotune.evaluation.instance import InstanceMaker
-from autotune.evaluation.kept_results import load_results
-from autotune.evaluation.work_item import ProblemInstance
 from autotune.evaluation.worker import Worker
+from autotune.problem.kept_results import load_results
+from autotune.problem.problem_instance import ProblemInstance
 
 MAX_TRIED = 20  # configurations that may confirm the default
 

@@ -15,8 +15,8 @@ from autotune.devices.base import Program
 from autotune.errors import Blame
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
-from autotune.evaluation.work_item import Array, ProblemInstance
 from autotune.evaluation.wrong_result import describe, place
+from autotune.problem.problem_instance import Array, ProblemInstance
 
 
 class CheckedRun(NamedTuple):

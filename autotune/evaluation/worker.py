@@ -31,7 +31,8 @@ from autotune.evaluation.device_process import (
     run_and_restore,
     run_work_item,
 )
-from autotune.evaluation.work_item import Outcome, ProblemInstance, WorkItem
+from autotune.evaluation.work_item import Outcome, WorkItem
+from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
 

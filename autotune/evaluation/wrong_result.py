@@ -17,7 +17,7 @@ from autotune.devices.array_compare import Tolerance, unlike
 from autotune.devices.element_types import plain_dtype
 from autotune.errors import WriteError
 from autotune.evaluation.guarded_buffer import GuardedBuffer
-from autotune.evaluation.work_item import Array
+from autotune.problem.problem_instance import Array
 
 MAX_EXAMINED = 2**24  # elements, from the first that differs on; more would take seconds
 MAX_KEPT = 5  # wrong results of one search whose arrays are written

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from autotune.core.records import Config
 from autotune.errors import InputError
-from autotune.evaluation.stored_inputs import content_sha256
 from autotune.kernel_tuner.arguments import KernelArguments, elements, is_of_device, on_host
 from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.observers import Observers
 from autotune.kernel_tuner.parameters import Parameters
+from autotune.problem.stored_inputs import content_sha256
 
 Judge = Callable[[Config, Mapping[str, NDArray[Any]]], Any]
 

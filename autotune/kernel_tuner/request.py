@@ -17,7 +17,6 @@ from autotune.compilers.kernel_source import SourceText, source_of_text
 from autotune.core.launch_plan import is_entry
 from autotune.core.records import Config
 from autotune.errors import InputError
-from autotune.evaluation.stored_inputs import content_sha256
 from autotune.kernel_tuner.answer import Answer, read_answer
 from autotune.kernel_tuner.arguments import KernelArguments, read_arguments
 from autotune.kernel_tuner.call import KernelCall
@@ -31,6 +30,7 @@ from autotune.kernel_tuner.restrictions import (
     read_restrictions,
 )
 from autotune.kernel_tuner.source import ScriptSource, compiler_options, dialect_of, source_text
+from autotune.problem.stored_inputs import content_sha256
 from autotune.space.functions import Functions, function_name
 from autotune.space.recorded import bare_spec
 from autotune.space.spec import Constraint, SpaceSpec

@@ -23,8 +23,9 @@ from autotune.evaluation.memory_check import enough_memory, memory_warning
 from autotune.evaluation.one_device import Devices, OneDevice
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.scoring import Scoring
-from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance
+from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DeviceWorker
+from autotune.problem.problem_instance import ProblemInstance
 from autotune.tuning.journal_file import journal_file
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -32,8 +33,8 @@ from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # these need the extra `cluster`
-    from autotune.evaluation.fleet import Fleet
-    from autotune.tuning.cluster import Cluster
+    from autotune.cluster.connection import Cluster
+    from autotune.cluster.fleet import Fleet
 
 POLICY = MeasurementPolicy()
 # for times that are reported beside each other: no configuration is given up early

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from threading import Lock
 
+from autotune.cluster.connection import Cluster
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Trial
@@ -16,7 +17,6 @@ from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.searchers import learns_from_sources
 from autotune.searchers.base import SourceResults
-from autotune.tuning.cluster import Cluster
 from autotune.tuning.observer import Observer, Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.plan import Outcome

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from autotune.core.records import Config
 from autotune.evaluation.instance import InstanceMaker
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.problem_instance import ProblemInstance
 
 FRESH_SEEDS = (1, 2)
 SEEDS = (*FRESH_SEEDS, 0)  # of the inputs to verify on, that of the search last

@@ -14,7 +14,7 @@ from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
 if TYPE_CHECKING:  # needs the extra `cluster`
-    from autotune.tuning.cluster import Cluster
+    from autotune.cluster.connection import Cluster
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from statistics import median, median_low
 
 import numpy as np
 
+from autotune.cluster.device_host import DeviceGone
+from autotune.cluster.fleet import Fleet
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, DeviceScale, Failure, median_interval
 from autotune.errors import SetupError
-from autotune.evaluation.device_host import DeviceGone
 from autotune.evaluation.device_samples import sample
-from autotune.evaluation.fleet import Fleet
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import TuningContext

@@ -18,7 +18,7 @@ from autotune.tuning.result import Result
 from autotune.tuning.task import Target, TuningTask, bind_target, locate
 
 if TYPE_CHECKING:  # needs the extra `cluster`
-    from autotune.tuning.cluster import Cluster
+    from autotune.cluster.connection import Cluster
 
 # Every further part of a space doubles its trials, because a part repeats all proposals.
 FIRST_TRIALS = 50

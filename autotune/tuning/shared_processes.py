@@ -17,13 +17,13 @@ from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.evaluation.kept_results import KeptResults
 from autotune.evaluation.machine_code import MachineCode
 from autotune.evaluation.memory_check import enough_memory
-from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays
+from autotune.problem.kept_results import KeptResults
+from autotune.problem.stored_inputs import StoredInputs
 from autotune.processes.files import user_folder
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space.spec import TRUSTED
@@ -32,8 +32,8 @@ from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # these need the extra `cluster`
-    from autotune.evaluation.fleet import Fleet
-    from autotune.tuning.cluster import Cluster
+    from autotune.cluster.connection import Cluster
+    from autotune.cluster.fleet import Fleet
 
 
 class Processes:
@@ -134,9 +134,9 @@ class Processes:
 
         Raises InputError for a task that needs one device.
         """
-        from autotune.evaluation.device_host import HostSetting
-        from autotune.evaluation.fleet import open_fleet
-        from autotune.evaluation.travelling_files import paths_of
+        from autotune.cluster.device_host import HostSetting
+        from autotune.cluster.fleet import open_fleet
+        from autotune.cluster.travelling_files import paths_of
 
         _require_parallel(task)
         problems, reference = (*default.checks, default.problem), task.spec.reference.absolute()

@@ -22,7 +22,6 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Failure, Status
-from autotune.evaluation.data_sets import DATA_SETS, other_data
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
@@ -32,8 +31,9 @@ from autotune.evaluation.host_sanitizer import (
 )
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS, Run
-from autotune.evaluation.work_item import ProblemInstance, in_order
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
+from autotune.problem.data_sets import DATA_SETS, other_data
+from autotune.problem.problem_instance import ProblemInstance, in_order
 from autotune.tuning.context import TuningContext
 
 MANY_RUNS, OTHER_SCHEDULES = "many runs", "other schedules"

@@ -47,7 +47,7 @@ from autotune.tuning.source_results import gather, summary
 from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # needs the extra `cluster`
-    from autotune.tuning.cluster import Cluster
+    from autotune.cluster.connection import Cluster
 
 # configurations per compiler: more would take the cores for longer from the process that draws the inputs
 COMPILED_FIRST = 2

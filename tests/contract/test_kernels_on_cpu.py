@@ -18,8 +18,8 @@ from autotune.devices import BACKENDS, Address, backend, cold_environment
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
 from autotune.evaluation.instance import InstanceMaker
-from autotune.evaluation.stored_inputs import StoredInputs
 from autotune.evaluation.worker import Worker
+from autotune.problem.stored_inputs import StoredInputs
 from tests.kernel_space import spec_of
 from tests.sampled_configurations import sampled
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from autotune.analysis.bound import Bound
-from autotune.analysis.ceilings import keep_ceilings, measure_ceilings
-from autotune.analysis.diagnose import diagnose, open_diagnosis
 from autotune.compilers.kernel_source import packaged
 from autotune.core.records import Config
+from autotune.diagnosis.bound import Bound
+from autotune.diagnosis.ceilings import keep_ceilings, measure_ceilings
+from autotune.diagnosis.diagnose import diagnose, open_diagnosis
 from autotune.hardware.peak_rates import tensor_operations_per_s
 from autotune.serving.ceilings import TENSOR
 from autotune.tuning.observer import Unobserved

@@ -7,7 +7,7 @@ from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
-from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
+from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
 from tests.devices_here import devices_here
 

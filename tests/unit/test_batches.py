@@ -11,10 +11,11 @@ from autotune.core.trials import Binary, CallConditions, Measurement, Problem, R
 from autotune.devices import backend
 from autotune.devices.fake import FakeDevice
 from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
-from autotune.evaluation.inputs import prepare
 from autotune.evaluation.journal import Journal, read_trials
 from autotune.evaluation.measure import Control, Stopwatch, measure
-from autotune.evaluation.work_item import Array, MeasurementPolicy, ProblemInstance, Scalar, WorkItem
+from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
+from autotune.problem.inputs import prepare
+from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 
 WARM = 0.4  # of the time that a run takes with cold caches
 PROBLEM = ProblemInstance(

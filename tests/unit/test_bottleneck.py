@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.analysis.bottleneck import Times, overlap, verdict
-from autotune.analysis.bound import Bound
-from autotune.analysis.littles_law import arithmetic_in_flight, littles_law
-from autotune.analysis.resource_use import Work, uses
 from autotune.compilers.ptx_counters import PIPES, Counts
+from autotune.diagnosis.bottleneck import Times, overlap, verdict
+from autotune.diagnosis.bound import Bound
+from autotune.diagnosis.littles_law import arithmetic_in_flight, littles_law
+from autotune.diagnosis.resource_use import Work, uses
 from autotune.serving.ceilings import Ceiling
 from tests.space_example import GPU
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.analysis.ceilings import Probe, keep_ceilings, nominal, probes
 from autotune.cli import main
 from autotune.compilers.kernel_source import packaged
 from autotune.devices.listing import find_device
+from autotune.diagnosis.ceilings import Probe, keep_ceilings, nominal, probes
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.ceilings import BYTES, FILE, Ceiling, read_ceilings

@@ -8,12 +8,12 @@ import pytest
 from autotune.core.records import Config
 from autotune.core.trials import Problem, Status, Trial
 from autotune.errors import BrokenReference, SpaceError
-from autotune.evaluation.data_sets import other_data
 from autotune.evaluation.identity import journal_header
-from autotune.evaluation.inputs import draw_inputs
 from autotune.evaluation.journal_edits import edit_of
-from autotune.evaluation.reference import run_reference
-from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.problem.data_sets import other_data
+from autotune.problem.inputs import draw_inputs
+from autotune.problem.problem_instance import Array, ProblemInstance
+from autotune.problem.reference import run_reference
 from autotune.space import load_space
 
 KERNEL = """\

@@ -17,15 +17,8 @@ from autotune.evaluation.device_process import (
     verify_once,
 )
 from autotune.evaluation.device_samples import energy, sample
-from autotune.evaluation.work_item import (
-    Array,
-    Incumbent,
-    MeasurementPolicy,
-    ProblemInstance,
-    Scalar,
-    WorkItem,
-    in_order,
-)
+from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, WorkItem
+from autotune.problem.problem_instance import Array, ProblemInstance, Scalar, in_order
 
 N = 100_000
 KERNEL = """\

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from autotune.analysis.bound import Bound
-from autotune.analysis.diagnose import Diagnosis, advice_from
-from autotune.analysis.littles_law import ArithmeticInFlight, LittlesLaw
-from autotune.analysis.other_forms import LadderStep
-from autotune.analysis.resource_use import Use
 from autotune.cli.diagnose import diagnosis_json, diagnosis_text
 from autotune.compilers.occupancy import Occupancy
 from autotune.compilers.sass import MachineCode
 from autotune.core.records import Config
+from autotune.diagnosis.bound import Bound
+from autotune.diagnosis.diagnose import Diagnosis, advice_from
+from autotune.diagnosis.littles_law import ArithmeticInFlight, LittlesLaw
+from autotune.diagnosis.other_forms import LadderStep
+from autotune.diagnosis.resource_use import Use
 from tests.conftest import run_in_process
 from tests.unit.test_bottleneck import IDLE
 

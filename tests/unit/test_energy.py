@@ -9,9 +9,9 @@ from autotune.core.records import Launch
 from autotune.core.trials import Problem
 from autotune.devices import backend, fake
 from autotune.evaluation.buffers import GUARD_BYTES, ProblemBuffers, SharedBuffers
-from autotune.evaluation.inputs import prepare
 from autotune.evaluation.measure import ENERGY_RESOLUTION, Stopwatch
-from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.problem.inputs import prepare
+from autotune.problem.problem_instance import Array, ProblemInstance
 
 N = 2**20
 RESTORE_J = (4 * N + 2 * GUARD_BYTES) * 1e-9  # as the fake device counts it

@@ -13,10 +13,11 @@ import pytest
 from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Problem, Rule, Status, Trial
-from autotune.evaluation.data_sets import DATA_SETS
 from autotune.evaluation.device_samples import energy
 from autotune.evaluation.scoring import Scoring
-from autotune.evaluation.work_item import Array, MeasurementPolicy, ProblemInstance
+from autotune.evaluation.work_item import MeasurementPolicy
+from autotune.problem.data_sets import DATA_SETS
+from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.serving.cache import read_record
 from autotune.tuning import limits
 from autotune.tuning.context import open_context

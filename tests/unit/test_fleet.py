@@ -20,7 +20,7 @@ from tests.unit.test_device_process import BINARY, problem
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 several_devices = pytest.importorskip("autotune.tuning.several_devices")
-cluster = pytest.importorskip("autotune.tuning.cluster")
+cluster = pytest.importorskip("autotune.cluster.connection")
 
 WAITING = """\
 import time
@@ -157,8 +157,8 @@ def opened_fleet(folder, devices, on_lost=pytest.fail, problems=()):
     """Claim fake devices with Dask workers in this process; yields the client, the setting and the fleet."""
     import distributed
 
-    from autotune.evaluation.device_host import HostSetting
-    from autotune.evaluation.fleet import open_fleet
+    from autotune.cluster.device_host import HostSetting
+    from autotune.cluster.fleet import open_fleet
 
     reference = folder.path / "reference.py"
     addresses = [Address("fake", number) for number in range(devices)]
@@ -181,7 +181,7 @@ def test_a_search_ends_though_the_scheduler_no_longer_knows_it(folder):
 
 
 def test_a_task_that_waited_for_a_device_that_was_given_back_does_not_open_it_again(folder):
-    from autotune.evaluation.device_host import DeviceGone, evaluate
+    from autotune.cluster.device_host import DeviceGone, evaluate
 
     with opened_fleet(folder, 1) as (client, setting, fleet):
         fleet.admit([])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.analysis.hardware_counters import counters_text, read_counters, why_no_counters
+from autotune.diagnosis.hardware_counters import counters_text, read_counters, why_no_counters
 from autotune.errors import SetupError
 
 THREADS = "smsp__thread_inst_executed_per_inst_executed.ratio"

@@ -12,7 +12,7 @@ from autotune.core.records import Config, Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.evaluation import host_sanitizer
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, Unchecked, find_host_sanitizer
-from autotune.evaluation.work_item import Array, ArrayView, LocalArray, ProblemInstance, Scalar
+from autotune.problem.problem_instance import Array, ArrayView, LocalArray, ProblemInstance, Scalar
 from autotune.tuning import stored_checks
 from autotune.tuning.observer import Unobserved
 from autotune.tuning.stored_checks import Deadline, on_host, under_sanitizers

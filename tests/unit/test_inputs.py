@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from autotune.core.trials import Problem
-from autotune.evaluation.inputs import draw_inputs
-from autotune.evaluation.work_item import Array
+from autotune.problem.inputs import draw_inputs
+from autotune.problem.problem_instance import Array
 
 N = 2**20 + 5  # one generator draws all but five
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autotune.evaluation.kept_results import KeptResults
+from autotune.problem.kept_results import KeptResults
 
 SLOW = """\
 import time

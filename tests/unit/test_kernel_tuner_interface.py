@@ -16,7 +16,6 @@ import autotune
 from autotune import InputError
 from autotune.core.records import Config
 from autotune.errors import SetupError
-from autotune.evaluation import stored_inputs
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.arguments import read_arguments
 from autotune.kernel_tuner.call import KernelCall
@@ -25,6 +24,7 @@ from autotune.kernel_tuner.parameters import RESULT_NAMES, read_parameters
 from autotune.kernel_tuner.request import read_request
 from autotune.kernel_tuner.restrictions import read_restriction
 from autotune.kernel_tuner.strategy import search_options
+from autotune.problem import stored_inputs
 from autotune.serving.device_records import newest_record
 
 SIZE = 1000

@@ -12,7 +12,7 @@ from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.machine_code import MachineCode
-from autotune.evaluation.stored_inputs import StoredInputs
+from autotune.problem.stored_inputs import StoredInputs
 from autotune.space import bind, problem_of
 from tests.devices_here import pocl_here
 from tests.kernel_space import spec_of

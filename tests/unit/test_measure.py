@@ -9,7 +9,8 @@ from autotune.core.records import Launch
 from autotune.core.trials import Binary, Measurement, Problem, Rule
 from autotune.errors import ImpossibleTime
 from autotune.evaluation.measure import MAX_WARMUPS, SETTLING_MS, Control, Stopwatch, measure
-from autotune.evaluation.work_item import MeasurementPolicy, ProblemInstance, WorkItem
+from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
+from autotune.problem.problem_instance import ProblemInstance
 
 
 class Readings(Stopwatch):

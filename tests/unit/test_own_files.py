@@ -11,7 +11,7 @@ from autotune.compilers import known_compilers
 from autotune.devices import clocks
 from autotune.devices.fake import FakeControl
 from autotune.errors import LaunchError
-from autotune.evaluation.kept_results import KeptResults, save_results
+from autotune.problem.kept_results import KeptResults, save_results
 from autotune.processes.own_files import open_own, read_own, write_own
 
 

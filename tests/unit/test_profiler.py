@@ -7,7 +7,7 @@ from autotune.core.trials import Problem
 from autotune.devices import Address, backend
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.profiler import Counting, Profiler, find_profiler
-from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
+from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 
 FAKE = Address("fake", 0)
 KERNEL = """

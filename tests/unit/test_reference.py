@@ -7,8 +7,8 @@ import pytest
 
 from autotune.core.trials import Problem
 from autotune.errors import BrokenReference
-from autotune.evaluation.reference import run_reference
-from autotune.evaluation.work_item import Array
+from autotune.problem.problem_instance import Array
+from autotune.problem.reference import run_reference
 
 ARRAYS = (
     Array("x", "float32", (2, 3), "in", ("uniform", 0, 1)),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from autotune.evaluation.sampling import sample_indices
-from autotune.evaluation.work_item import Array
+from autotune.problem.problem_instance import Array
+from autotune.problem.sampling import sample_indices
 
 REFERENCE = """\
 def reference(inputs, sizes, indices):

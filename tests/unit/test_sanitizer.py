@@ -8,7 +8,7 @@ from autotune.devices import Address, backend
 from autotune.errors import ChildTimeout
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.evaluation.sanitizer import RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
-from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
+from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
 from tests.conftest import LIMIT_S
 

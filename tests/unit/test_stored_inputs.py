@@ -8,8 +8,8 @@ import pytest
 from autotune import InputError, best_config
 from autotune.core.trials import Problem
 from autotune.errors import SetupError
-from autotune.evaluation import stored_inputs
-from autotune.evaluation.stored_inputs import StoredInputs, content_sha256
+from autotune.problem import stored_inputs
+from autotune.problem.stored_inputs import StoredInputs, content_sha256
 from autotune.space import load_space
 
 FILL = "fill: {integers: [-100, 100]}"

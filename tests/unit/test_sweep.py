@@ -10,8 +10,8 @@ from autotune.cli.options import ranges
 from autotune.core.records import Tier
 from autotune.core.trials import Problem
 from autotune.errors import InputError
-from autotune.evaluation.inputs import draw_inputs
-from autotune.evaluation.work_item import Array
+from autotune.problem.inputs import draw_inputs
+from autotune.problem.problem_instance import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep, sweep_candidates
 from autotune.tuning.halfway import halfway

@@ -2,16 +2,10 @@
 
 from pathlib import Path
 
+from autotune.cluster.travelling_files import TravellingFiles, paths_of
 from autotune.core.trials import Binary, Measurement, Problem, Rule
-from autotune.evaluation.travelling_files import TravellingFiles, paths_of
-from autotune.evaluation.work_item import (
-    Array,
-    Incumbent,
-    MeasurementPolicy,
-    ProblemInstance,
-    StoredArray,
-    WorkItem,
-)
+from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, WorkItem
+from autotune.problem.problem_instance import Array, ProblemInstance, StoredArray
 
 
 def problem(x: str, y: str) -> ProblemInstance:

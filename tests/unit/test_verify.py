@@ -9,10 +9,10 @@ from autotune.core.trials import Problem, Status
 from autotune.devices import backend
 from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
 from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
-from autotune.evaluation.inputs import prepare
 from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.verify import altered, changed_inouts, verify
-from autotune.evaluation.work_item import Array, ProblemInstance, Scalar
+from autotune.problem.inputs import prepare
+from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 
 GOOD = 'y.view("float32")[:n] = x.view("float32")[:n] + 1\n'
 N = 100

@@ -9,8 +9,8 @@ import pytest
 from autotune.devices import Address
 from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceSetting, run_work_item
-from autotune.evaluation.reference import may_use_device
 from autotune.evaluation.worker import Worker
+from autotune.problem.reference import may_use_device
 from tests.conftest import LIMIT_S, wait_until
 from tests.unit.test_child import _alive
 from tests.unit.test_device_process import problem

@@ -24,9 +24,9 @@ from autotune.core.text import size_text
 from autotune.core.trials import Problem
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype
 from autotune.errors import BrokenReference, ChildFailed, ChildRaised, InputError, SetupError
-from autotune.evaluation.inputs import draw_inputs
-from autotune.evaluation.reference import call, call_reference, load_function
-from autotune.evaluation.work_item import Array, StoredArray
+from autotune.problem.inputs import draw_inputs
+from autotune.problem.problem_instance import Array, StoredArray
+from autotune.problem.reference import call, call_reference, load_function
 from autotune.processes.child import Child
 from autotune.space import SpaceSpec
 from autotune.space.arguments import DATA, INPUTS, FilledArgument

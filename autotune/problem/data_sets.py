@@ -8,7 +8,7 @@ from dataclasses import replace
 from autotune.core.error_bounds import SMALLEST, SMALLEST_NORMAL
 from autotune.core.fills import RANDOM_FILLS, SPECIAL_VALUES
 from autotune.core.records import Value
-from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.problem.problem_instance import Array, ProblemInstance
 
 DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest", "denormals")
 

@@ -22,14 +22,15 @@ from typing import Any, cast
 
 import distributed
 
+from autotune.cluster.travelling_files import TravellingFiles
 from autotune.devices import Address, cold_environment
 from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.device_process import DeviceSetting
-from autotune.evaluation.kept_results import KeptResults
-from autotune.evaluation.travelling_files import TravellingFiles
-from autotune.evaluation.work_item import Evaluated, Outcome, ProblemInstance, WorkItem
+from autotune.evaluation.work_item import Evaluated, Outcome, WorkItem
 from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays
+from autotune.problem.kept_results import KeptResults
+from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.scratch_folder import scratch_folder
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from autotune.analysis.bound import Bound
-from autotune.analysis.resource_use import COMPUTE, WASTEFUL, Use, use_text
 from autotune.compilers.ptx_counters import SECTOR_BYTES, Counts
+from autotune.diagnosis.bound import Bound
+from autotune.diagnosis.resource_use import COMPUTE, WASTEFUL, Use, use_text
 from autotune.hardware.architectures import WARP
 
 BOUND = 0.6  # share of a ceiling from which a resource explains the time

@@ -22,7 +22,6 @@ from autotune.evaluation.instance import environment
 from autotune.processes.child import Child, kill_all
 from autotune.processes.fork_server import preload
 from autotune.processes.scratch_folder import scratch_folder
-from autotune.tuning.observer import Observer
 
 try:
     import dask
@@ -190,7 +189,11 @@ def _be_worker(scheduler: str, security: distributed.Security) -> None:
 
 @contextmanager
 def open_several(
-    devices: str | None, cluster: str | None, device: str | None, observer: Observer
+    devices: str | None,
+    cluster: str | None,
+    device: str | None,
+    on_stage: OnStage,
+    warn: Callable[[str], None],
 ) -> Iterator[Cluster]:
     """Open the devices of this machine that `--devices` names, or those of a cluster, as `--cluster` does.
 
@@ -198,22 +201,23 @@ def open_several(
         devices: As `--devices`; None takes the cluster.
         cluster: As `--cluster`.
         device: As `--device`, to choose among those of a cluster.
-        observer: Is told what is being done, and warned of a scheduler that is open to others.
+        on_stage: Is told what is being done.
+        warn: Is told of a scheduler that is open to others.
     """
     if cluster is None:
-        observer.stage(Stage("finding devices"))
+        on_stage(Stage("finding devices"))
         with open_devices(local_devices(devices or ALL)) as opened:
             yield opened
     else:
-        warn_of_open_scheduler(cluster, observer)
-        with open_cluster(cluster, device, observer.stage) as opened:
+        warn_of_open_scheduler(cluster, warn)
+        with open_cluster(cluster, device, on_stage) as opened:
             yield opened
 
 
-def warn_of_open_scheduler(address: str, observer: Observer) -> None:
+def warn_of_open_scheduler(address: str, warn: Callable[[str], None]) -> None:
     """Dask itself asks nobody who connects for a name."""
     if "://" in address and not address.startswith(("tls://", "wss://")):
-        observer.warn(
+        warn(
             f"--cluster {address}: anyone who reaches this scheduler or its workers can run code on them; "
             "use tls://, or a network of your own"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autotune.core.trials import Failure
 from autotune.errors import SetupError
 from autotune.evaluation.probing import transfer_ms
-from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.tuning.context import TuningContext
 
 _MAX_BYTES = 2**28  # larger amounts are extrapolated

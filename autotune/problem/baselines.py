@@ -17,9 +17,9 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from autotune.errors import BrokenReference
-from autotune.evaluation.inputs import draw_inputs
-from autotune.evaluation.reference import BASELINE, call, functions_of
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.inputs import draw_inputs
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.reference import BASELINE, call, functions_of
 
 Run = Callable[[], object]
 

@@ -17,10 +17,7 @@ from typing import Any
 
 import distributed
 
-from autotune.core.stages import Stage
-from autotune.core.trials import Failure
-from autotune.errors import BrokenReference, NoMemory, SetupError
-from autotune.evaluation.device_host import (
+from autotune.cluster.device_host import (
     DeviceGone,
     DeviceHost,
     HostSetting,
@@ -30,8 +27,12 @@ from autotune.evaluation.device_host import (
     give_back,
     take_files,
 )
-from autotune.evaluation.travelling_files import paths_of
-from autotune.evaluation.work_item import Evaluated, Outcome, ProblemInstance, WorkItem
+from autotune.cluster.travelling_files import paths_of
+from autotune.core.stages import Stage
+from autotune.core.trials import Failure
+from autotune.errors import BrokenReference, NoMemory, SetupError
+from autotune.evaluation.work_item import Evaluated, Outcome, WorkItem
+from autotune.problem.problem_instance import ProblemInstance
 
 # Short work items are sent together, because a task costs this process some milliseconds, short or long.
 MIN_TASK_S = 0.2

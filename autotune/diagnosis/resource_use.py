@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from autotune.analysis.bound import Bound
-from autotune.analysis.device_rates import MULTIPLY_ADD, DeviceRates, Rate
 from autotune.compilers.ptx_counters import PIPES, SECTOR_BYTES, Counts
 from autotune.core.records import DeviceInfo
+from autotune.diagnosis.bound import Bound
+from autotune.diagnosis.device_rates import MULTIPLY_ADD, DeviceRates, Rate
 from autotune.hardware.architectures import WARP
 from autotune.serving.ceilings import Ceiling
 

@@ -10,7 +10,7 @@ from autotune.core.trials import Binary
 from autotune.devices import cold_environment
 from autotune.errors import SetupError
 from autotune.evaluation.profiler import Counting, Profiler, find_profiler
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.tuning.task import TuningTask
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.evaluation.work_item import ProblemInstance, WorkItem
+from autotune.evaluation.work_item import WorkItem
+from autotune.problem.problem_instance import ProblemInstance
 
 
 def paths_of(problems: Iterable[ProblemInstance]) -> Iterator[str]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from autotune.analysis.device_rates import MULTIPLY_ADD, DeviceRates
 from autotune.core.records import DeviceInfo
+from autotune.diagnosis.device_rates import MULTIPLY_ADD, DeviceRates
 from autotune.hardware.architectures import WARP
 from autotune.serving.ceilings import Ceiling
 

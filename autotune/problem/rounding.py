@@ -10,9 +10,9 @@ import numpy as np
 from autotune.core.error_bounds import SMALLEST_NORMAL, UNIT_ROUNDOFF
 from autotune.devices.array_compare import EXACT, unlike
 from autotune.errors import BrokenReference
-from autotune.evaluation.inputs import draw_inputs
-from autotune.evaluation.reference import run_magnitude, run_reference
-from autotune.evaluation.work_item import ProblemInstance
+from autotune.problem.inputs import draw_inputs
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.reference import run_magnitude, run_reference
 
 
 def allows_rounding(problem: ProblemInstance, reference: Path, compared: Set[str]) -> bool:

@@ -14,24 +14,24 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from autotune.analysis.bottleneck import Times, verdict
-from autotune.analysis.bound import Bound
-from autotune.analysis.hardware_counters import hardware_counters, why_no_counters
-from autotune.analysis.littles_law import (
-    ArithmeticInFlight,
-    LittlesLaw,
-    arithmetic_in_flight,
-    littles_law,
-)
-from autotune.analysis.other_forms import LadderStep, OtherForms
-from autotune.analysis.resource_use import Use, Work, uses
-from autotune.analysis.transfers import call_transfer_ms
 from autotune.compilers.occupancy import Occupancy
 from autotune.compilers.ptx_counters import Counts
 from autotune.compilers.sass import MachineCode
 from autotune.core.records import Config, Sizes
 from autotune.core.stages import Stage
 from autotune.core.trials import Status, Trial
+from autotune.diagnosis.bottleneck import Times, verdict
+from autotune.diagnosis.bound import Bound
+from autotune.diagnosis.hardware_counters import hardware_counters, why_no_counters
+from autotune.diagnosis.littles_law import (
+    ArithmeticInFlight,
+    LittlesLaw,
+    arithmetic_in_flight,
+    littles_law,
+)
+from autotune.diagnosis.other_forms import LadderStep, OtherForms
+from autotune.diagnosis.resource_use import Use, Work, uses
+from autotune.diagnosis.transfers import call_transfer_ms
 from autotune.errors import CompileError, InputError, SetupError
 from autotune.evaluation.instance import work
 from autotune.evaluation.journal import read_trials

@@ -23,7 +23,6 @@ from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.instance import work
 from autotune.evaluation.probing import transfer_ms, waited_ms
-from autotune.evaluation.work_item import ProblemInstance
 from autotune.hardware.peak_rates import (
     SHARED_BYTES_PER_CLOCK,
     boost_mhz,
@@ -31,6 +30,7 @@ from autotune.hardware.peak_rates import (
     lanes_per_clock,
     tensor_operations_per_s,
 )
+from autotune.problem.problem_instance import ProblemInstance
 from autotune.serving.cache import store_beside
 from autotune.serving.ceilings import (
     BYTES,

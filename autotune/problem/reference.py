@@ -24,9 +24,9 @@ from autotune.core.trials import Problem
 from autotune.devices.base import Indices
 from autotune.devices.element_types import is_floating, numpy_dtype
 from autotune.errors import BrokenReference
-from autotune.evaluation.data_sets import has_special_values
-from autotune.evaluation.sampling import sample_indices, takes_indices
-from autotune.evaluation.work_item import Array
+from autotune.problem.data_sets import has_special_values
+from autotune.problem.problem_instance import Array
+from autotune.problem.sampling import sample_indices, takes_indices
 
 _FUNCTIONS = ("reference", "inputs", "magnitude")  # that a file may have
 BASELINE = "baseline_"  # begins the names of functions that a kernel is compared with

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from autotune.devices.base import Indices
-from autotune.evaluation.work_item import Array
+from autotune.problem.problem_instance import Array
 
 INDICES = "indices"  # the parameter of a reference that is asked for a sample
 # A change of these changes samples, so raise the version in `kept_results`, too.

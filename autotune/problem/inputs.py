@@ -23,10 +23,10 @@ from autotune.core.trials import Problem
 from autotune.devices.array_compare import EXACT, unlike
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype, plain_dtype
 from autotune.errors import SetupError
-from autotune.evaluation.data_sets import has_special_values
-from autotune.evaluation.kept_results import KeptResults, load_results
-from autotune.evaluation.reference import run_magnitude, run_reference
-from autotune.evaluation.work_item import Array, ProblemInstance
+from autotune.problem.data_sets import has_special_values
+from autotune.problem.kept_results import KeptResults, load_results
+from autotune.problem.problem_instance import Array, ProblemInstance
+from autotune.problem.reference import run_magnitude, run_reference
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
 _PIECE = 2**18  # elements that are drawn at once: in a core's cache, and threads seldom wait for Python

@@ -1,0 +1,1 @@
+"""Devices elsewhere as slots of the evaluator, through Dask."""

@@ -1,0 +1,1 @@
+"""What bounds a configuration, and what a device can reach."""

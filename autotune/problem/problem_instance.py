@@ -1,0 +1,204 @@
+"""A problem with all its expressions evaluated: arrays, numbers and launches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from autotune.core.launch_plan import Settings
+from autotune.core.records import Launch, Value
+from autotune.core.records import Scalar as ScalarValue
+from autotune.core.trials import Problem
+from autotune.devices.array_compare import EXACT, Tolerance
+from autotune.devices.element_types import array_bytes
+
+canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # as keys hash a value
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array in a .npy file, of the element type that its argument has; `sha256` is of the content."""
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Array:
+    """One array argument; `fill` is a kind of fill and its parameters, None for `out` and `scratch`.
+
+    The fill of an array that is read from a file is "stored" and the content's hash; `path` is that file.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    role: str  # "in", "out", "inout" or "scratch"
+    fill: tuple[Value, ...] | None
+    path: str = field(default="", compare=False)  # not compared: the hash identifies the content
+    symbol: str = ""  # the variable of the source that it is copied to
+    is_kept: bool = field(default=False, compare=False)  # filled once for all calls
+
+    @property
+    def count(self) -> int:
+        """The number of its elements."""
+        return math.prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size on the device."""
+        return array_bytes(self.dtype, self.shape)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Version 1 of this array's part of a trial's key."""
+        words = {"name": self.name, "dtype": self.dtype, "shape": self.shape, "role": self.role}
+        return words | {"fill": self.fill} | ({"symbol": self.symbol} if self.symbol else {})
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One scalar argument."""
+
+    name: str
+    dtype: str
+    value: ScalarValue
+
+
+@dataclass(frozen=True)
+class LocalArray:
+    """One argument that is local memory of OpenCL: each block has its own."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class ArrayView:
+    """One argument that is a pointer into an array."""
+
+    name: str
+    of: str
+    offset_bytes: int
+
+
+@dataclass(frozen=True)
+class ProblemInstance:
+    """One problem that a configuration runs on, with its arguments and launches."""
+
+    definition: Problem
+    arrays: tuple[Array, ...]
+    scalars: tuple[Scalar, ...]
+    launches: tuple[Launch, ...]
+    tolerance: Tolerance = EXACT
+    expected: tuple[tuple[str, StoredArray], ...] | None = None  # None: a reference file computes it
+    views: tuple[ArrayView, ...] = ()
+    local: tuple[LocalArray, ...] = ()
+    bounds: tuple[tuple[str, Tolerance], ...] = ()  # of outputs whose tolerance is their own
+    settings: Settings = ()  # of the device while it is timed
+    trusted: str = ""  # the file of what trusted configurations computed, in the place of `expected`
+
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """The names of what the launches use: arguments that they pass, and arrays in variables."""
+        passed = {name for launch in self.launches for name in launch.arguments}
+        passed |= {view.of for view in self.views if view.name in passed}
+        return frozenset(passed | {array.name for array in self.arrays if array.symbol})
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """Version 1 of this problem's part of a trial's key; keep its words when fields are renamed."""
+        return (
+            {
+                "problem": [
+                    sorted(self.definition.sizes.items()),
+                    self.definition.dtype,
+                    self.definition.seed,
+                ],
+                "arrays": [array.identity for array in self.arrays],
+                "scalars": [{"name": s.name, "dtype": s.dtype, "value": s.value} for s in self.scalars],
+                "launches": [
+                    {
+                        "entry": step.entry,
+                        "grid": step.grid,
+                        "block": step.block,
+                        "shared_bytes": step.shared_bytes,
+                        "arguments": step.arguments,
+                        **step.attributes,
+                    }
+                    for step in self.launches
+                ],
+                "rtol": self.tolerance.rtol,
+                "atol": self.tolerance.atol,
+            }
+            | self._expected_identity
+            | self._later_identity
+        )
+
+    @cached_property
+    def identity_text(self) -> str:
+        """The identity as it is hashed."""
+        return canonical(self.identity)
+
+    @property
+    def _later_identity(self) -> dict[str, Any]:
+        bounds = [[name, bound.rtol, bound.atol, bound.factor] for name, bound in self.bounds]
+        views = [[view.name, view.of, view.offset_bytes] for view in self.views]
+        local = [[array.name, array.size_bytes] for array in self.local]
+        settings = [list(setting) for setting in self.settings]
+        later = {"bounds": bounds, "views": views, "local": local, "device": settings}
+        return {name: found for name, found in later.items() if found}
+
+    def tolerance_of(self, name: str) -> Tolerance:
+        """How far the elements of an output may be from the reference's."""
+        return dict(self.bounds).get(name, self.tolerance)
+
+    @property
+    def with_magnitude(self) -> tuple[str, ...]:
+        """The outputs whose tolerance follows from the data."""
+        return tuple(name for name, bound in self.bounds if bound.factor)
+
+    @property
+    def _expected_identity(self) -> dict[str, Any]:
+        if self.trusted:
+            return {"expected": "trusted"}
+        if self.expected is None:
+            return {}
+        return {"expected": [[name, array.sha256] for name, array in self.expected]}
+
+    @property
+    def data_sha256(self) -> str:
+        """Of the content of all stored arrays; empty where there are none."""
+        stored = [str(item.fill[1]) for item in self.arrays if item.fill and item.fill[0] == "stored"]
+        return hashlib.sha256("".join(stored).encode()).hexdigest() if stored else ""
+
+    @cached_property
+    def data_key(self) -> str:
+        """Identifies inputs and expected results, which depend on the problem and all arrays but scratch."""
+        arrays = [array for array in self.identity["arrays"] if array["role"] != "scratch"]
+        return json.dumps([self.identity["problem"], arrays, *self._expected_identity.values()])
+
+
+def identity_of(problems: Iterable[ProblemInstance]) -> str:
+    """Identifies what a binary runs on these problems: launches, scalars and arrays."""
+    texts = "\n".join(problem.identity_text for problem in problems)
+    return hashlib.sha256(texts.encode()).hexdigest()[:32]
+
+
+def in_order(problems: tuple[ProblemInstance, ...], kind: str) -> tuple[ProblemInstance, ...]:
+    """The order to verify problems in on a kind of device: on a CPU the one with the most threads is first.
+
+    PoCL makes machine code for a kernel when it first runs: for grids of fewer than 65,536 threads, and again
+    for wider ones. That for wider grids also serves smaller ones that run after them in the same process.
+    """
+    if kind != "cpu" or not problems:
+        return problems
+    widest = max(problems, key=lambda problem: sum(step.threads for step in problem.launches))
+    return (widest, *(problem for problem in problems if problem is not widest))
