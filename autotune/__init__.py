@@ -4,8 +4,6 @@ This module names what production code needs. Each name is imported on first use
 package loads nothing else.
 """
 
-__version__ = "0.1.0"
-
 __all__ = [
     "Argument",
     "AutotuneError",
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from autotune.api.tune import tune, tune_all, tune_sweep
     from autotune.compilers.kernel_source import include_dir
     from autotune.core.records import Argument, Config, DeviceInfo, Launch, Match, Tier
+    from autotune.core.version import __version__ as __version__
     from autotune.devices.opencl_platforms import opencl_devices
     from autotune.errors import AutotuneError, CacheError, InputError, NoConfig
     from autotune.runtime.call_maker import StaleWarning
@@ -57,6 +56,7 @@ _MODULES = {
     "runtime.call_maker": ("StaleWarning",),
     "runtime.loaded_kernel": ("LoadedKernel", "load_kernel"),
     "serving.lookup": ("best_config",),
+    "core.version": ("__version__",),
     "core.records": ("Argument", "Config", "DeviceInfo", "Launch", "Match", "Tier"),
     "compilers.kernel_source": ("include_dir",),
     "devices.opencl_platforms": ("opencl_devices",),

@@ -14,9 +14,9 @@ from math import prod
 from pathlib import Path
 from typing import Protocol
 
-from autotune.compilers.base import cuda_compiler
 from autotune.compilers.cubins import Cubins
 from autotune.compilers.kernel_source import SourceText, read_source, render
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
 from autotune.compilers.resource_usage import Resources, read_resources
 from autotune.core.records import Config, Launch

@@ -10,9 +10,10 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.compilers.base import cuda_compiler, undefined_names
+from autotune.compilers.base import undefined_names
 from autotune.compilers.host_code import device_part
 from autotune.compilers.kernel_source import SourceText, read_source, render
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.portable_words import portable_names
 from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter

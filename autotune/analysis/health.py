@@ -10,8 +10,8 @@ from enum import Enum
 from pathlib import Path
 
 from autotune.analysis.inventory import inventory
-from autotune.compilers.base import cuda_compiler
 from autotune.compilers.binary_cache import default_folder
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.core.records import DeviceInfo
 from autotune.core.text import count_text
 from autotune.devices import BACKENDS, CPU_ADVICE, INTEL_PACKAGES, Address, backend

@@ -20,7 +20,7 @@ from autotune.serving.cache import (
     read_record,
     record_path,
 )
-from autotune.serving.matching import stale_reasons
+from autotune.serving.query import stale_reasons
 
 
 @dataclass(frozen=True)

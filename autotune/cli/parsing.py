@@ -9,8 +9,8 @@ from keyword import iskeyword
 from types import ModuleType
 from typing import Any, NoReturn
 
-from autotune import __version__
 from autotune.core.text import hint, nearest
+from autotune.core.version import __version__
 from autotune.errors import InputError
 
 # What `autotune --help` says about each command. A command's module is imported only when it is used.

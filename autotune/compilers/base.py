@@ -1,4 +1,4 @@
-"""The interface of a compiler, and the choice of one for CUDA."""
+"""The interface of a compiler."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary
 from autotune.errors import MissingExtra
-
-if TYPE_CHECKING:
-    from autotune.compilers.nvcc import NvccCompiler
-    from autotune.compilers.nvrtc import CudaCompiler
-    from autotune.compilers.triton_compiler import TritonCompiler
 
 TRITON_MODULE = "autotune.compilers.triton_compiler"
 _VERSION = re.compile(r"^__version__ = (['\"])([^'\"]+)\1\s*(?:#|$)", re.MULTILINE)
@@ -68,22 +62,3 @@ def triton_name() -> str:
 def undefined_names(log: str) -> list[str]:
     """The names that a compiler, or Python, does not know, in the order of its log."""
     return list(dict.fromkeys(word for match in _UNDEFINED.findall(log) for word in match if word))
-
-
-def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler | TritonCompiler:
-    """Open a compiler for an NVIDIA architecture, `nvrtc`, `nvcc` or `triton`; needs no GPU.
-
-    Raises MissingExtra without NVRTC or Triton, and SetupError without nvcc.
-    """
-    if kind == TRITON:
-        try:
-            from autotune.compilers.triton_compiler import TritonCompiler
-        except ImportError:
-            raise MissingExtra("triton", "triton") from None
-        return TritonCompiler(architecture)
-    try:
-        from autotune.compilers.nvcc import NvccCompiler
-        from autotune.compilers.nvrtc import CudaCompiler
-    except ImportError:
-        raise MissingExtra("cuda.bindings", "cuda") from None
-    return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)

@@ -1,4 +1,4 @@
-"""What is known of CUDA compilers without loading them: their identity, for keys of the binary cache.
+"""The choice of a CUDA compiler, and what is known without loading it: its identity, for keys of binaries.
 
 To load NVRTC and to ask for its version takes longer than to load a kernel. The answer is kept in the user's
 cache folder, with the state of the files that it comes from, and counts as long as these are unchanged.
@@ -16,10 +16,11 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from autotune.compilers.base import cuda_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, content_key, default_folder
 from autotune.compilers.hidden_reads import HEADER_FOLDERS
+from autotune.core.launch_plan import TRITON
 from autotune.core.trials import Binary
+from autotune.errors import MissingExtra
 from autotune.processes.files import user_folder
 from autotune.processes.own_files import read_own, write_own
 
@@ -33,6 +34,25 @@ _VARIABLES = (
     *("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"),
     *("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", *HEADER_FOLDERS),
 )
+
+
+def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler | TritonCompiler:
+    """Open a compiler for an NVIDIA architecture, `nvrtc`, `nvcc` or `triton`; needs no GPU.
+
+    Raises MissingExtra without NVRTC or Triton, and SetupError without nvcc.
+    """
+    if kind == TRITON:
+        try:
+            from autotune.compilers.triton_compiler import TritonCompiler
+        except ImportError:
+            raise MissingExtra("triton", "triton") from None
+        return TritonCompiler(architecture)
+    try:
+        from autotune.compilers.nvcc import NvccCompiler
+        from autotune.compilers.nvrtc import CudaCompiler
+    except ImportError:
+        raise MissingExtra("cuda.bindings", "cuda") from None
+    return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)
 
 
 class KnownCompiler(NamedTuple):

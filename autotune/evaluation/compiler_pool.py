@@ -15,9 +15,9 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from autotune.compilers.base import TRITON_MODULE, Compiler, cuda_compiler, driver_compiler, triton_name
+from autotune.compilers.base import TRITON_MODULE, Compiler, driver_compiler, triton_name
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
-from autotune.compilers.known_compilers import lazy_compiler
+from autotune.compilers.known_compilers import cuda_compiler, lazy_compiler
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status

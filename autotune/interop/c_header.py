@@ -16,10 +16,10 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
-from autotune import __version__
 from autotune.core.escapes import c_string
 from autotune.core.launch_plan import macro_name
 from autotune.core.records import Config, DeviceInfo, KernelRecord, Sizes, Tier, Value, VariantTable
+from autotune.core.version import __version__
 from autotune.errors import ExpressionError, InputError
 from autotune.hardware.names import Traits, traits_of
 from autotune.interop.c_condition import ALWAYS, NEVER, condition
@@ -29,7 +29,7 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import DeviceRecord, first_of_each, latest, no_results, walk
 from autotune.serving.foreign_matching import TargetDevice, match_default, match_other_devices
 from autotune.serving.interpolation import match_variants
-from autotune.serving.matching import Query
+from autotune.serving.query import Query
 from autotune.serving.validity import KernelOnDevice
 
 TEMPLATE = Path(__file__).with_suffix(".h")

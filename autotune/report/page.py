@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from autotune import __version__
+from autotune.core.version import __version__
 from autotune.errors import InputError
 from autotune.interop.files import read_text, write_text
 

@@ -6,9 +6,7 @@ import hashlib
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autotune.compilers.base import driver_compiler
@@ -19,44 +17,23 @@ from autotune.core.records import DeviceInfo, Provenance, Sizes, Tier
 from autotune.core.text import size_text
 from autotune.errors import CompileError, DeviceError, InputError, SetupError
 from autotune.runtime.call_plan import CallArguments, CallPlanner
-from autotune.runtime.packages import Make, package_of
-from autotune.runtime.prepared import Bound, Launcher, Workspace
+from autotune.runtime.call_signature import Call
+from autotune.runtime.packages import package_of
+from autotune.runtime.prepared import Launcher, Workspace
 from autotune.runtime.programs import shared
 from autotune.runtime.shipped import ShippedBinaries, binary_key
 from autotune.runtime.trust import Trust
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.lookup import best_config
-from autotune.serving.matching import change_sentence
+from autotune.serving.query import change_sentence
 
 if TYPE_CHECKING:
     from autotune.runtime.background_tuning import BackgroundTuning
 
-CHECK_S = 1.0  # how often cache files are looked at for changes
-
 
 class StaleWarning(UserWarning):
     """A result was tuned with another source, space, driver, runtime or compiler than is now in use."""
-
-
-@dataclass(slots=True)
-class Call:
-    """Launches that are ready for all calls that look alike."""
-
-    run: Callable[[Sequence[Any]], Any]  # queues the launches, as `Prepared` has it
-    bind: Callable[[Sequence[Any]], Bound]  # likewise
-    best: Best
-    ask: Callable[[], Best]  # asks the cache for the configuration again
-    makers: tuple[Make, ...]  # of the outputs that are returned
-    like: int  # the place of the array that outputs are made beside
-    number: Callable[[str, Any], Any]  # converts a scalar of a call
-    needed_alignment_bytes: Callable[[], int]  # the multiple that arrays of a GPU have to begin at
-    until: float = field(default_factory=lambda: monotonic() + CHECK_S)  # when to look at the cache again
-
-    def is_current(self) -> bool:
-        """Whether the cache still gives this configuration; then it is not looked at for a while."""
-        self.until = monotonic() + CHECK_S
-        return self.ask() is self.best
 
 
 class Request(NamedTuple):

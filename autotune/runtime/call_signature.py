@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
 
 from autotune.core.records import CallSpec, KernelRecord
 from autotune.errors import InputError
-from autotune.runtime.prepared import View
+from autotune.runtime.packages import Make
+from autotune.runtime.prepared import Bound, View
+from autotune.serving.best import Best
 
-if TYPE_CHECKING:
-    from autotune.runtime.call_maker import Call
-
+CHECK_S = 1.0  # how often cache files are looked at for changes
 _OF_ONE_SIZE = re.compile(  # `n + 1`, `64 * n` or `n * 64`
     r"\s*(?:(?P<before>\d+)\s*\*\s*)?(?P<size>[A-Za-z_]\w*)\s*"
     r"(?:\*\s*(?P<after>\d+)\s*)?(?P<offset>[+-]\s*\d+)?\s*",
     re.ASCII,
 )
 _HIDDEN = ("scratch", "local", "scalar", "view")  # roles of what is not passed as an array
+
+
+@dataclass(slots=True)
+class Call:
+    """Launches that are ready for all calls that look alike."""
+
+    run: Callable[[Sequence[Any]], Any]  # queues the launches, as `Prepared` has it
+    bind: Callable[[Sequence[Any]], Bound]  # likewise
+    best: Best
+    ask: Callable[[], Best]  # asks the cache for the configuration again
+    makers: tuple[Make, ...]  # of the outputs that are returned
+    like: int  # the place of the array that outputs are made beside
+    number: Callable[[str, Any], Any]  # converts a scalar of a call
+    needed_alignment_bytes: Callable[[], int]  # the multiple that arrays of a GPU have to begin at
+    until: float = field(default_factory=lambda: monotonic() + CHECK_S)  # when to look at the cache again
+
+    def is_current(self) -> bool:
+        """Whether the cache still gives this configuration; then it is not looked at for a while."""
+        self.until = monotonic() + CHECK_S
+        return self.ask() is self.best
 
 
 class CallSignature:

@@ -28,8 +28,7 @@ from autotune.cuda.module import Module
 from autotune.errors import DeviceError, InputError
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.runtime.cuda_context import context_id, context_of
-from autotune.runtime.packages import LEGACY, PER_THREAD
-from autotune.runtime.prepared import Bound, CallPlan, Hidden, Workspace, offsets
+from autotune.runtime.prepared import LEGACY, PER_THREAD, Bound, CallPlan, Hidden, Workspace, offsets
 
 if TYPE_CHECKING:
     from autotune.runtime.launch_graph import LaunchGraph

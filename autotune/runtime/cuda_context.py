@@ -7,7 +7,7 @@ import ctypes
 from autotune.cuda.driver import CAPTURE_INVALIDATED, call, inside, primary_context
 from autotune.errors import InputError
 from autotune.hardware.cuda_driver import driver
-from autotune.runtime.packages import LEGACY, PER_THREAD
+from autotune.runtime.prepared import LEGACY, PER_THREAD
 
 _POINTER_CONTEXT = 1  # CU_POINTER_ATTRIBUTE_CONTEXT, from cuda.h
 

@@ -12,7 +12,7 @@ from weakref import WeakSet
 from autotune.cuda.driver import handle_of
 from autotune.cuda.graph import Graph
 from autotune.hardware.cuda_driver import driver
-from autotune.runtime.packages import LEGACY
+from autotune.runtime.prepared import LEGACY
 
 NOT_HERE = -1  # beside the driver's statuses
 

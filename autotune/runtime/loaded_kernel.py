@@ -17,21 +17,11 @@ from autotune.core.c_types import require_dtype_name
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import KernelRecord, Tier
 from autotune.errors import DeviceError, InputError
-from autotune.runtime.call_maker import Call, CallMaker, Request
+from autotune.runtime.call_maker import CallMaker, Request
 from autotune.runtime.call_plan import CallArguments
-from autotune.runtime.call_signature import CallSignature
-from autotune.runtime.packages import (
-    LEGACY,
-    LOW_BITS,
-    PER_THREAD,
-    UNUSUAL,
-    Looks,
-    Repeat,
-    look,
-    package_of,
-    stream_handle,
-)
-from autotune.runtime.prepared import Bound, View
+from autotune.runtime.call_signature import Call, CallSignature
+from autotune.runtime.packages import LOW_BITS, UNUSUAL, Looks, Repeat, look, package_of, stream_handle
+from autotune.runtime.prepared import LEGACY, PER_THREAD, Bound, View
 from autotune.runtime.shipped import ShippedBinaries
 from autotune.runtime.trust import Trust
 from autotune.serving.best import Best
@@ -120,7 +110,7 @@ class LoadedKernel:
                     from autotune.runtime.opencl import call_on_cpu
 
                     others = {name: value for name, value in named.items() if name not in hosts}
-                    return call_on_cpu(self, hosts, signature.written, others)
+                    return call_on_cpu(self, self.kernel, hosts, signature.written, others)
                 call, handles = self._prepared(signature, given, stream, sizes, numbers)
         if monotonic() > call.until and not self._is_current(signature, call):
             return self(*arrays, stream=stream, **named)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -20,9 +20,6 @@ from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make, Repeat, native_name
 from autotune.runtime.prepared import Bound, CallPlan, View, Workspace
-
-if TYPE_CHECKING:
-    from autotune.runtime.loaded_kernel import LoadedKernel
 
 
 class PyopenclPackage:
@@ -89,12 +86,17 @@ class PyopenclPackage:
 
 
 def call_on_cpu(
-    kernel: LoadedKernel, arrays: Mapping[str, Any], written: Set[str], others: Mapping[str, Any]
+    kernel: Callable[..., Any],
+    label: str,
+    arrays: Mapping[str, Any],
+    written: Set[str],
+    others: Mapping[str, Any],
 ) -> Any:
     """Call a kernel with numpy arrays on the CPU and wait; outputs are numpy arrays, too.
 
     Args:
         kernel: The kernel.
+        label: Its name, for messages.
         arrays: All arrays of the call, by name.
         written: The arguments that the kernel writes: arrays that are changed in place.
         others: The rest of the call, by name.
@@ -106,17 +108,15 @@ def call_on_cpu(
     outputs = {name: array for name, array in arrays.items() if name in written}
     for name, array in outputs.items():
         if not array.flags.writeable:
-            raise InputError(f"{kernel.kernel}: {name}: the kernel writes it, but the array is read-only")
+            raise InputError(f"{label}: {name}: the kernel writes it, but the array is read-only")
     require_no_fork()
     queue, _ = _cpu_queue()
     there: dict[str, Any] = {}
     for name, array in arrays.items():
         if array.dtype.hasobject:
-            raise InputError(f"{kernel.kernel}: {name}: expected an array of numbers, found one of objects")
+            raise InputError(f"{label}: {name}: expected an array of numbers, found one of objects")
         if hasattr(array, "mask"):
-            raise InputError(
-                f"{kernel.kernel}: {name}: has a mask, which a kernel does not see; pass x.filled(0)"
-            )
+            raise InputError(f"{label}: {name}: has a mask, which a kernel does not see; pass x.filled(0)")
         there[name] = cl_array.to_device(queue, np.ascontiguousarray(array, array.dtype.newbyteorder("=")))
     made = kernel(**there, **others)
     for name, array in outputs.items():

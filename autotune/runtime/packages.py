@@ -20,15 +20,13 @@ import numpy as np
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import InputError
 from autotune.hardware.cuda_driver import PointerQuestion, pointer_device, pointer_question
-from autotune.runtime.prepared import Launcher, View
+from autotune.runtime.prepared import LEGACY, PER_THREAD, Launcher, View
 
 Look = tuple[Any, ...]  # of an array, after that of the arrays before it
 Key = tuple[Any, ...]  # the stream's handle, and what the arrays look like
 Looks = tuple[Key, list[Any]]
 Make = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its handle
 
-# The driver's and the array interface's numbers of the default streams; 0 may be either.
-LEGACY, PER_THREAD = 1, 2
 LOW_BITS = 32 - 1  # of an address; no access needs more than 32 bytes of alignment
 
 

@@ -18,6 +18,9 @@ from autotune.core.trials import Binary
 _ALIGNMENT_BYTES = 256  # arrays in a block are aligned as allocations are
 _MAX_SPARE_BYTES = 2**26
 
+# The driver's and the array interface's numbers of the default streams; 0 may be either.
+LEGACY, PER_THREAD = 1, 2
+
 
 class View(NamedTuple):
     """An array as a launch takes it; dtype and shape are None for raw memory."""

@@ -10,18 +10,8 @@ from functools import partial
 from typing import Any
 
 from autotune.errors import InputError
-from autotune.runtime.packages import (
-    LEGACY,
-    UNUSUAL,
-    CudaPackage,
-    Look,
-    Looks,
-    Make,
-    Repeat,
-    call_key,
-    stream_handle,
-)
-from autotune.runtime.prepared import View
+from autotune.runtime.packages import UNUSUAL, CudaPackage, Look, Looks, Make, Repeat, call_key, stream_handle
+from autotune.runtime.prepared import LEGACY, View
 
 _MAX_LOOKS = 10_000  # with a number; a program may pass ever new shapes
 

@@ -15,7 +15,6 @@ from autotune.core.text import size_text
 from autotune.hardware.names import Traits, slug, traits_of, traits_of_name
 from autotune.serving.best import Best
 from autotune.serving.device_records import DeviceRecord, latest
-from autotune.serving.matching import Query, dtype_of, only_sizes, stale_reasons
 from autotune.serving.portability import (
     KnownDevice,
     Slowdown,
@@ -27,6 +26,7 @@ from autotune.serving.portability import (
     ranked,
     scopes,
 )
+from autotune.serving.query import Query, dtype_of, only_sizes, stale_reasons
 from autotune.serving.validity import Check, KernelOnDevice, require_sizes
 
 _RELATIONS = {

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from autotune.core.records import Config, Entry, Match, Sizes, Tier, VariantTable, distance
 from autotune.core.text import size_text
 from autotune.serving.best import Best
-from autotune.serving.matching import Query, stale_reasons
 from autotune.serving.portability import Slowdown
+from autotune.serving.query import Query, stale_reasons
 from autotune.serving.validity import KernelOnDevice
 
 # Half-way, a variant that is valid and has no time counts as so many times as slow as the slowest that has

@@ -19,7 +19,8 @@ from autotune.serving import cache as files
 from autotune.serving.best import Best
 from autotune.serving.cache_reader import CacheReader, Stamp, stamp
 from autotune.serving.cache_schema import damaged
-from autotune.serving.matching import Query, match_own_results
+from autotune.serving.matching import match_own_results
+from autotune.serving.query import Query
 from autotune.serving.validity import whole_sizes
 
 TYPE_CHECKING = False

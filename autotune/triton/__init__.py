@@ -23,7 +23,7 @@ from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.records import KernelRecord, LaunchSpec
 from autotune.errors import InputError
 from autotune.runtime.background_tuning import BackgroundTuning
-from autotune.runtime.call_maker import CHECK_S
+from autotune.runtime.call_signature import CHECK_S
 from autotune.serving.device_records import newest_record
 from autotune.serving.lookup import best_config
 

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
 
-from autotune import __version__
 from autotune.core.launch_plan import CUDA_COMPILERS
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import ArgumentSpec, Config, Entry, KernelRecord, Measured, Provenance
 from autotune.core.trials import Measurement, Objective, Trial
+from autotune.core.version import __version__
 from autotune.evaluation.identity import workload_sha256
 from autotune.evaluation.instance import work
 from autotune.evaluation.work_item import MeasurementPolicy

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
-from autotune import __version__
 from autotune.core.records import NOISY, Config, Entry, KernelRecord
 from autotune.core.trials import Budget, Failure, Objective, Trial
+from autotune.core.version import __version__
 from autotune.evaluation.identity import workload_sha256
 from autotune.searchers.base import evaluate
 from autotune.serving.cache import read_record, record_path, store

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from autotune.compilers.base import cuda_compiler
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.resource_usage import read_resources
 from autotune.errors import CompileError
 

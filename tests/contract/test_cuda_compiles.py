@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import packaged, read_source, render
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.compilers.resource_usage import read_resources
 from autotune.core.expressions import parse

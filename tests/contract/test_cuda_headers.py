@@ -2,8 +2,8 @@
 
 import pytest
 
-from autotune.compilers.base import cuda_compiler
 from autotune.compilers.cuda_headers import find_header
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.errors import CompileError
 
 pytest.importorskip("cuda.bindings.nvrtc")

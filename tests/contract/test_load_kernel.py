@@ -631,7 +631,7 @@ def test_calls_of_all_threads_get_their_own_sums(rows, queue):
 
 def test_a_cache_that_is_replaced_while_a_program_runs_is_seen(rows, queue, monkeypatch):
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
-    monkeypatch.setattr("autotune.runtime.call_maker.CHECK_S", 0)
+    monkeypatch.setattr("autotune.runtime.call_signature.CHECK_S", 0)
     kernel = load_kernel("rows")
     kernel(x, out)
     held = json.loads(rows.read_text())
@@ -650,7 +650,7 @@ def test_a_cache_that_is_replaced_while_a_program_runs_is_seen(rows, queue, monk
 def test_a_bound_kernel_keeps_the_order_of_its_arrays_and_calls_take_the_new_one(
     rows, queue, monkeypatch, is_bound_first
 ):
-    monkeypatch.setattr("autotune.runtime.call_maker.CHECK_S", 0)
+    monkeypatch.setattr("autotune.runtime.call_signature.CHECK_S", 0)
     held = json.loads(rows.read_text())
     x_spec, part, out_spec, *others = held["arguments"]
     out_spec["shape"] = x_spec["shape"]  # only their names tell them apart
@@ -672,7 +672,7 @@ def test_a_bound_kernel_keeps_the_order_of_its_arrays_and_calls_take_the_new_one
 
 
 def test_a_size_that_gets_another_name_while_a_program_runs_is_seen(rows, queue, monkeypatch):
-    monkeypatch.setattr("autotune.runtime.call_maker.CHECK_S", 0)
+    monkeypatch.setattr("autotune.runtime.call_signature.CHECK_S", 0)
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
     kernel = load_kernel("rows")
     kernel(x, out)
@@ -697,7 +697,7 @@ def elsewhere(rows):
 
 
 def test_what_callers_pass_is_read_again_once_a_damaged_file_is_mended(rows, elsewhere, queue, monkeypatch):
-    monkeypatch.setattr("autotune.runtime.call_maker.CHECK_S", 0)
+    monkeypatch.setattr("autotune.runtime.call_signature.CHECK_S", 0)
     x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
     kernel, newest = load_kernel("rows"), json.loads(elsewhere.read_text())
     kernel(x=x, out=out)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.nvcc import find_nvcc
 from autotune.compilers.resource_usage import read_resources
 from autotune.errors import CompileError, SetupError

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from autotune.cli import new
-from autotune.compilers.base import cuda_compiler
 from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.resource_usage import read_resources
 from autotune.core.bare_code import bare_code
 from autotune.errors import InputError

@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("triton", reason="needs the extra triton")
 
 from autotune.analysis.compile_survey import Settings, survey
-from autotune.compilers.base import cuda_compiler
 from autotune.compilers.kernel_source import read_source
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.occupancy import why_refused
 from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import completed, scratch_bytes, scratch_name, unpack

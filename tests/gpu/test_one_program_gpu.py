@@ -5,7 +5,7 @@ from threading import Thread
 import pytest
 
 from autotune import load_kernel, tune
-from autotune.runtime.packages import PER_THREAD
+from autotune.runtime.prepared import PER_THREAD
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::autotune.StaleWarning")]
 

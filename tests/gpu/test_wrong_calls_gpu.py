@@ -364,7 +364,7 @@ def test_arrays_on_a_gpu_that_is_not_current(two_gpus):
 
 
 def test_a_cache_that_is_replaced_while_a_program_runs(torch, tmp_path, monkeypatch):
-    monkeypatch.setattr("autotune.runtime.call_maker.CHECK_S", 0)
+    monkeypatch.setattr("autotune.runtime.call_signature.CHECK_S", 0)
     reduce, x = reduce_with(tmp_path), numbers(torch)
     expected = int(x.sum(dtype=torch.int32))
     assert int(reduce(x)) == expected

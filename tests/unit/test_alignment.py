@@ -6,7 +6,8 @@ import pytest
 
 from autotune.core.launch_plan import TRITON
 from autotune.runtime.alignment import needed_alignment_bytes, widest_access_bytes
-from autotune.runtime.packages import PER_THREAD, call_key
+from autotune.runtime.packages import call_key
+from autotune.runtime.prepared import PER_THREAD
 from tests.space_example import GPU
 
 HOPPER = replace(GPU, architecture="sm_90")

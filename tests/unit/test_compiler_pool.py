@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.compilers import nvrtc
-from autotune.compilers.base import cuda_compiler
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.core.records import Config
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status, Trial
 from autotune.errors import MissingExtra

@@ -7,8 +7,7 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.runtime import cuda
-from autotune.runtime.packages import LEGACY, PER_THREAD
-from autotune.runtime.prepared import CallPlan, Hidden, Workspace
+from autotune.runtime.prepared import LEGACY, PER_THREAD, CallPlan, Hidden, Workspace
 from tests.driver_double import CONTEXT, driver_double
 
 OUT_OF_MEMORY = 2

@@ -94,7 +94,7 @@ def test_packages_import_from_lower_layers_only():
 def test_modules_do_not_import_each_other():
     known = modules(ROOT / "autotune")
     graph = {
-        name: {target for _, target in imports(name, file, set(known), late=False)} - {name, FACADE}
+        name: {target for _, target in imports(name, file, set(known))} - {name, FACADE}
         for name, file in known.items()
         if name != FACADE
     }

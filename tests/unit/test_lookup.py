@@ -16,7 +16,8 @@ from autotune.errors import CacheError, InputError, NoConfig
 from autotune.hardware import host_cpu
 from autotune.serving import cache
 from autotune.serving.lookup import best_config
-from autotune.serving.matching import Query, match_own_results
+from autotune.serving.matching import match_own_results
+from autotune.serving.query import Query
 from autotune.serving.validity import KernelOnDevice
 from tests.cache_example import DEFAULT, DEVICE, OTHER, PROVENANCE, entry, record
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from autotune.compilers.base import cuda_compiler
+from autotune.compilers.known_compilers import cuda_compiler
 from autotune.core.trials import Failure
 from autotune.devices import Address
 from autotune.errors import CompileError, SetupError
