@@ -30,7 +30,7 @@ from autotune.evaluation import worker
 from autotune.processes.child import Child
 from autotune.tuning.context import FULL_POLICY, open_context
 from autotune.tuning.options import Options
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import search
 
@@ -87,7 +87,7 @@ def health(parsed: argparse.Namespace) -> float:
     return float(done.stdout.splitlines()[-1])
 
 
-def run_search(task: TuningTask, parsed: argparse.Namespace, folder: Path) -> Result:
+def run_search(task: TuningTask, parsed: argparse.Namespace, folder: Path) -> SearchResult:
     """Search the whole space in random order, counting the device's processes."""
     worker.Child = CountedChild  # type: ignore[attr-defined]
     options = Options(
@@ -103,7 +103,7 @@ def run_search(task: TuningTask, parsed: argparse.Namespace, folder: Path) -> Re
         return search(task, options, progress)
 
 
-def complaints(result: Result, device: str) -> list[str]:
+def complaints(result: SearchResult, device: str) -> list[str]:
     """What is not as it should be."""
     found = [
         f"{trial.config}: {trial.status.value} ({trial.detail}), expected {' '.join(wanted)}"
@@ -120,7 +120,7 @@ def complaints(result: Result, device: str) -> list[str]:
     return found
 
 
-def fatal(result: Result) -> int:
+def fatal(result: SearchResult) -> int:
     """How many trials cost the device's process."""
     return sum(trial.status in (Status.CRASHED, Status.TIMEOUT) for trial in result.trials)
 
@@ -132,7 +132,7 @@ def _is_as_expected(trial: Trial, wanted: tuple[str, str], device: str) -> bool:
     return trial.status.value == status and has_reason
 
 
-def print_table(result: Result) -> None:
+def print_table(result: SearchResult) -> None:
     """A line per kind: how many, how they ended, what one took, and a reason."""
     print(f"\n{'kind':20}{'trials':>7}  {'statuses':16}{'s each':>7}  reason of the first")
     for kind in EXPECTED:

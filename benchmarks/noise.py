@@ -30,7 +30,7 @@ from autotune.errors import AutotuneError
 from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.finals import Finals, remeasure
 from autotune.tuning.options import Options
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import search
 
@@ -38,7 +38,7 @@ SEEDS = (0, 1)
 MIN_MS = 0.05
 
 
-def searched(task: TuningTask, options: Options, folder: Path, seed: int) -> Result:
+def searched(task: TuningTask, options: Options, folder: Path, seed: int) -> SearchResult:
     """One search with a journal and a cache of its own."""
     own = replace(options, seed=seed, journal=folder / f"{seed}.jsonl", cache=folder / f"cache{seed}")
     with SearchProgress() as progress:
@@ -75,7 +75,7 @@ def print_same_binary(context: TuningContext, trials: Sequence[Trial]) -> float:
     return worst
 
 
-def print_winners(context: TuningContext, results: Sequence[Result]) -> float:
+def print_winners(context: TuningContext, results: Sequence[SearchResult]) -> float:
     """The winners in turns: prints a line for each, and gives their difference."""
     winners = {result.winner.key: result.winner for result in results}
     finals = in_turns(context, list(winners.values()))

@@ -40,7 +40,7 @@ from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.work_item import Outcome, WorkItem
 from autotune.tuning import finals, last_round, shared_processes, tuner
 from autotune.tuning.options import Options
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target
 
 CONFIGURATIONS = 150
@@ -264,7 +264,7 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
     return _judged(result, min(map(true_ms, task.space)), began_final_ms[0], device.now_ms)
 
 
-def _judged(result: Result, best_ms: float, search_ms: float, ended_ms: float) -> Found:
+def _judged(result: SearchResult, best_ms: float, search_ms: float, ended_ms: float) -> Found:
     winner_ms = true_ms(result.winner.config)
     low, high = result.final.interval_ms
     return Found(

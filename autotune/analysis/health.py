@@ -26,7 +26,7 @@ MIN_FREE_BYTES = 2**30
 _DRIVER_SETTINGS = Path("/proc/driver/nvidia/params")
 
 
-class State(Enum):
+class Severity(Enum):
     """How serious a finding is."""
 
     GOOD = "good"
@@ -39,7 +39,7 @@ class HealthFinding:
     """One thing that was looked at; `advice` says what to do unless it is good."""
 
     subject: str
-    state: State
+    state: Severity
     detail: str
     advice: str = ""
 
@@ -72,22 +72,22 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
         try:
             backend(name)
         except MissingExtra as error:
-            yield HealthFinding(name, State.WARNING, "not available", str(error))
+            yield HealthFinding(name, Severity.WARNING, "not available", str(error))
             continue
         if name == "opencl" and (fault := _runtime_fault()):
             advice = f"install it again, with what it needs: pip install {INTEL_PACKAGES}"
-            yield HealthFinding(name, State.WARNING, f"Intel's runtime cannot be loaded: {fault}", advice)
+            yield HealthFinding(name, Severity.WARNING, f"Intel's runtime cannot be loaded: {fault}", advice)
         own = [(address, device) for address, device in devices if address.backend == name]
         for address, device in own:
             finding = _tried(address, device)
-            works |= finding.state is State.GOOD
+            works |= finding.state is Severity.GOOD
             yield finding
         if not own:
             driver = driver_version()
             reason = f"no device, NVIDIA driver {driver}" if entry.dialect == "cuda" else "no device"
-            yield HealthFinding(name, State.WARNING, reason, "install or load the driver of the device")
+            yield HealthFinding(name, Severity.WARNING, reason, "install or load the driver of the device")
     if not works:
-        yield HealthFinding("devices", State.PROBLEM, "none that works", CPU_ADVICE)
+        yield HealthFinding("devices", Severity.PROBLEM, "none that works", CPU_ADVICE)
 
 
 def _tried(address: Address, device: DeviceInfo) -> HealthFinding:
@@ -95,8 +95,10 @@ def _tried(address: Address, device: DeviceInfo) -> HealthFinding:
     detail = f"{device.name}, {device.runtime.strip()}"
     if fault := device_fault(address):
         advice = "update its driver, or name another device with --device"
-        return HealthFinding(str(address), State.WARNING, f"{detail}: cannot run a kernel: {fault}", advice)
-    return HealthFinding(str(address), State.GOOD, detail)
+        return HealthFinding(
+            str(address), Severity.WARNING, f"{detail}: cannot run a kernel: {fault}", advice
+        )
+    return HealthFinding(str(address), Severity.GOOD, detail)
 
 
 def _runtime_fault() -> str:
@@ -108,16 +110,16 @@ def _runtime_fault() -> str:
 
 def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
     try:
-        yield HealthFinding("NVRTC", State.GOOD, cuda_compiler("sm_90").name)
+        yield HealthFinding("NVRTC", Severity.GOOD, cuda_compiler("sm_90").name)
     except AutotuneError as error:
-        state = State.WARNING if _nvidia_gpu(devices) is None else State.PROBLEM
+        state = Severity.WARNING if _nvidia_gpu(devices) is None else Severity.PROBLEM
         yield HealthFinding("NVRTC", state, "not found", str(error))
     try:
-        yield HealthFinding("nvcc", State.GOOD, str(cuda_compiler("sm_90", "nvcc").files[0]))
+        yield HealthFinding("nvcc", Severity.GOOD, str(cuda_compiler("sm_90", "nvcc").files[0]))
     except AutotuneError as error:
         how = str(error) if isinstance(error, MissingExtra) else "install the CUDA toolkit"
         advice = f"only spaces with `compiler: nvcc` need it: {how}"
-        yield HealthFinding("nvcc", State.WARNING, "not found", advice)
+        yield HealthFinding("nvcc", Severity.WARNING, "not found", advice)
 
 
 def _nvidia_gpu(devices: Sequence[tuple[Address, DeviceInfo]]) -> Address | None:
@@ -138,14 +140,14 @@ def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFind
     for name, path in tools.items():
         if path is None:
             yield HealthFinding(
-                name, State.WARNING, "not found", "install the CUDA toolkit, or add it to PATH"
+                name, Severity.WARNING, "not found", "install the CUDA toolkit, or add it to PATH"
             )
         else:
-            yield HealthFinding(name, State.GOOD, path)
+            yield HealthFinding(name, Severity.GOOD, path)
     restricted = _DRIVER_SETTINGS.exists() and "RmProfilingAdminOnly: 1" in _DRIVER_SETTINGS.read_text()
     if restricted and os.geteuid() != 0:
         advice = "load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0"
-        yield HealthFinding("GPU counters", State.WARNING, "only root may read them", advice)
+        yield HealthFinding("GPU counters", Severity.WARNING, "only root may read them", advice)
 
 
 def _steadiness() -> Iterator[HealthFinding]:
@@ -153,12 +155,12 @@ def _steadiness() -> Iterator[HealthFinding]:
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     if load > cores * BUSY_SHARE["cpu"]:
         advice = "stop other programs while you tune for a CPU, and for short kernels on a GPU"
-        yield HealthFinding("load", State.WARNING, f"{load:.1f} on {cores} cores", advice)
+        yield HealthFinding("load", Severity.WARNING, f"{load:.1f} on {cores} cores", advice)
     else:
-        yield HealthFinding("load", State.GOOD, f"{load:.1f} on {cores} cores")
+        yield HealthFinding("load", Severity.GOOD, f"{load:.1f} on {cores} cores")
     if slow := slow_governors("cpu"):
         advice = "sudo cpupower frequency-set -g performance"
-        yield HealthFinding("CPU clocks", State.WARNING, f"governor {slow}", advice)
+        yield HealthFinding("CPU clocks", Severity.WARNING, f"governor {slow}", advice)
 
 
 def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
@@ -166,18 +168,18 @@ def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
     try:
         check_writable(root)
     except WriteError as error:
-        yield HealthFinding("cache", State.PROBLEM, str(error), "choose another folder with --cache")
+        yield HealthFinding("cache", Severity.PROBLEM, str(error), "choose another folder with --cache")
     found = inventory(read_roots(cache), runs)
     for reason in found.unreadable:
-        yield HealthFinding("stored results", State.PROBLEM, reason, "move the file away, or restore it")
+        yield HealthFinding("stored results", Severity.PROBLEM, reason, "move the file away, or restore it")
     stale = sum(bool(result.stale) for result in found.results)
     journals = count_text(len(found.journals), "journal")
     detail = f"{len(found.results)} in {' and '.join(read_roots(cache))}, {journals}"
     if stale:
         advice = "autotune list says why; search again"
-        yield HealthFinding("stored results", State.WARNING, f"{detail}, {stale} stale", advice)
+        yield HealthFinding("stored results", Severity.WARNING, f"{detail}, {stale} stale", advice)
     else:
-        yield HealthFinding("stored results", State.GOOD, detail)
+        yield HealthFinding("stored results", Severity.GOOD, detail)
 
 
 def _folders(runs: Path) -> Iterator[HealthFinding]:
@@ -185,16 +187,16 @@ def _folders(runs: Path) -> Iterator[HealthFinding]:
     binaries = default_folder()
     for subject, folder in (("journals", runs), ("binary cache", binaries)):
         if folder is None:
-            yield HealthFinding(subject, State.WARNING, "no home folder", "set XDG_CACHE_HOME")
+            yield HealthFinding(subject, Severity.WARNING, "no home folder", "set XDG_CACHE_HOME")
             continue
         existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         free_bytes = shutil.disk_usage(existing).free
         detail = f"{folder}, {free_bytes / 2**30:.1f} GiB free"
         if not os.access(existing, os.W_OK):
             yield HealthFinding(
-                subject, State.PROBLEM, f"{folder} cannot be written", "change its permissions"
+                subject, Severity.PROBLEM, f"{folder} cannot be written", "change its permissions"
             )
         elif free_bytes < MIN_FREE_BYTES:
-            yield HealthFinding(subject, State.WARNING, detail, "free some disk space")
+            yield HealthFinding(subject, Severity.WARNING, detail, "free some disk space")
         else:
-            yield HealthFinding(subject, State.GOOD, detail)
+            yield HealthFinding(subject, Severity.GOOD, detail)

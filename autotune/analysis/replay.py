@@ -47,7 +47,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Run:
+class ReplayRun:
     """One replayed search: the rows it evaluated, in order, and the wall time of the searcher itself."""
 
     seed: int
@@ -153,7 +153,7 @@ class ReplayTrials:
         return [self._recorded.trials[row]]
 
 
-def replay(recorded: Recorded, searcher: Searcher, *, budget: int, seed: int, parallel: int = 1) -> Run:
+def replay(recorded: Recorded, searcher: Searcher, *, budget: int, seed: int, parallel: int = 1) -> ReplayRun:
     """Run one search until it has evaluated `budget` configurations or returns.
 
     Args:
@@ -168,4 +168,4 @@ def replay(recorded: Recorded, searcher: Searcher, *, budget: int, seed: int, pa
     with suppress(BudgetSpent):
         searcher.search(recorded.space, trials, seed=seed)
     thinking_s = time.perf_counter() - began - trials.own_s
-    return Run(seed, tuple(trials.rows), trials.requests, thinking_s)
+    return ReplayRun(seed, tuple(trials.rows), trials.requests, thinking_s)

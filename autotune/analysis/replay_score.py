@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.optimize import isotonic_regression
 
-from autotune.analysis.replay import Floats, Recorded, Run
+from autotune.analysis.replay import Floats, Recorded, ReplayRun
 
 CHECKPOINTS = (50, 100, 200)  # numbers of evaluations after which the best so far is reported
 MARGINS = (5, 1)  # percent above the optimum that count as reached
@@ -56,7 +56,7 @@ class Efficiency:
     thinking_ms: float
 
 
-def efficiency(recorded: Recorded, runs: Sequence[Run]) -> Efficiency:
+def efficiency(recorded: Recorded, runs: Sequence[ReplayRun]) -> Efficiency:
     """Score runs of one searcher with different seeds."""
     optimum_ms = float(np.nanmin(recorded.times_ms))
     best_ms = [np.fmin.accumulate(recorded.times_ms[list(run.rows)]) for run in runs]
@@ -101,7 +101,7 @@ class RandomBaseline:
         is_ahead = self._curve_ms > self._value_at(_TO)
         self._counts = is_ahead if is_ahead.any() else self._curve_ms > self._times_ms[0]
 
-    def score(self, runs: Sequence[Run]) -> float:
+    def score(self, runs: Sequence[ReplayRun]) -> float:
         """The share of random search's distance to the optimum that the runs save, mean over the time axis.
 
         A falling curve is fitted to the ranks of all runs' best so far; it is constant after half of the runs
@@ -146,7 +146,7 @@ class RandomBaseline:
         between = np.linspace(distinct[0], distinct[-1], len(counts))
         return np.asarray(PchipInterpolator(distinct, expected)(between))
 
-    def _trace(self, run: Run) -> tuple[Floats, Floats]:
+    def _trace(self, run: ReplayRun) -> tuple[Floats, Floats]:
         """Time spent, and rank of the best so far (0: the optimum), from the first success on."""
         rows = list(run.rows)
         best_ms = np.fmin.accumulate(self._recorded.times_ms[rows])

@@ -21,7 +21,7 @@ from autotune.evaluation.scoring import measured_values
 from autotune.report.gather import gather_sources
 from autotune.report.page import framed
 from autotune.report.search_page import report_html
-from autotune.tuning.result import Result as Found
+from autotune.tuning.result import SearchResult as Found
 
 if TYPE_CHECKING:
     import pandas

@@ -69,7 +69,7 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 
 def _check_cache(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
-    from autotune.tuning.recheck import State, cached_record, recheck, refresh
+    from autotune.tuning.recheck import CheckState, cached_record, recheck, refresh
     from autotune.tuning.task import bind_target
 
     root = str(writable_root(parsed.cache))
@@ -98,7 +98,7 @@ def _check_cache(parsed: argparse.Namespace) -> None:
             if parsed.refresh:
                 refresh(of_entry, root, checked[-1])
     emit(entries_json(checked) if parsed.json else entries_text(checked, parsed.refresh))
-    wrong = sum(one.state is State.WRONG for one in checked)
+    wrong = sum(one.state is CheckState.WRONG for one in checked)
     if wrong and not parsed.refresh:
         raise SetupError(
             f"wrong: {wrong} of {count_text(len(checked), 'result')}; add --refresh, or search again"

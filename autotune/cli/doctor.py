@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Print all findings; fails if one of them keeps searches from running."""
-    from autotune.analysis.health import State, examine
+    from autotune.analysis.health import Severity, examine
     from autotune.devices.listing import find_devices
 
     findings = examine(find_devices(), parsed.cache, RUNS)
@@ -31,6 +31,6 @@ def run(parsed: argparse.Namespace) -> None:
     else:
         rows = [(item.state.value, item.subject, item.detail, item.advice) for item in findings]
         console().print(table(("", "what", "found", "to do"), rows))
-    problems = [finding.subject for finding in findings if finding.state is State.PROBLEM]
+    problems = [finding.subject for finding in findings if finding.state is Severity.PROBLEM]
     if problems:
         raise SetupError(f"problems with {', '.join(dict.fromkeys(problems))}")

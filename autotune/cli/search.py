@@ -22,7 +22,7 @@ from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_
 if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
     from autotune.cluster.connection import Cluster
     from autotune.tuning.observer import Observer
-    from autotune.tuning.result import Result
+    from autotune.tuning.result import SearchResult
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 
@@ -181,14 +181,14 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
     emit(result_json(result) if parsed.json else wrapped(result_text(result)))
 
 
-def _with_device(parsed: argparse.Namespace, options: Options) -> Result:
+def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with opt.opened_task(parsed) as (task, progress):
         from autotune.tuning.tuner import search
 
         return search(task, options, progress)
 
 
-def _with_cluster(parsed: argparse.Namespace, options: Options) -> Result:
+def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with opt.progress(parsed) as progress, _opened_cluster(parsed, progress) as cluster:
         from autotune.tuning.task import bind_target
         from autotune.tuning.tuner import search
@@ -211,7 +211,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.cluster.connection import open_each_model, warn_of_open_scheduler
     from autotune.tuning.each_model import search_each_model
 
-    def show(result: Result) -> None:
+    def show(result: SearchResult) -> None:
         if not parsed.json:
             emit(wrapped(result_text(result)) + "\n")
 
@@ -238,7 +238,7 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.tuning.plan import carry_out
     from autotune.tuning.several_spaces import plan_of_spaces
 
-    def show(result: Result) -> None:
+    def show(result: SearchResult) -> None:
         if not parsed.json:
             emit(result_line(result))
 

@@ -18,7 +18,7 @@ from autotune.searchers.base import FASTER
 from autotune.tuning.doubts import busy_text, is_busy, slow_governors
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.source_results import summary
 from autotune.tuning.stored_checks import late_text
 
@@ -33,13 +33,13 @@ SHIFT = 1.3  # warn if best and default both took this many times as long, or as
 _FASTEST = 10  # how many of the fastest configurations the line `learnt` is about
 
 
-def result_line(result: Result) -> str:
+def result_line(result: SearchResult) -> str:
     """One line on a search that is one of several."""
     best = f"best {result.final.median_ms:.4g} ms, {ratio_text(result.speedup)} over the default"
     return f"{result.task.spec.kernel}: {best}; {_explored(result)}"
 
 
-def result_text(result: Result) -> str:
+def result_text(result: SearchResult) -> str:
     """The last thing a search prints: what was tried, what won, what was learnt, where it is stored."""
     task, winner, final = result.task, result.winner, result.final
     is_earlier = all(trial.config != winner.config for trial in result.trials)
@@ -70,7 +70,7 @@ def result_text(result: Result) -> str:
     return "\n".join(lines)
 
 
-def result_json(result: Result) -> dict[str, Any]:
+def result_json(result: SearchResult) -> dict[str, Any]:
     """The result as JSON values, for scripts."""
     return {
         "kernel": result.task.spec.kernel,
@@ -109,7 +109,7 @@ def result_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _tried(result: Result) -> str:
+def _tried(result: SearchResult) -> str:
     count = len(result.trials)
     statuses = ", ".join(f"{number} {status.value}" for status, number in result.counts.most_common())
     line = (
@@ -126,18 +126,18 @@ def _tried(result: Result) -> str:
     return line + ("; the time was over" if result.time_was_over else "")
 
 
-def _cost(result: Result) -> str:
+def _cost(result: SearchResult) -> str:
     """What a search minimised, as a noun."""
     return _COSTS.get(result.objective, result.objective_name)
 
 
-def _metrics(result: Result) -> Mapping[str, float]:
+def _metrics(result: SearchResult) -> Mapping[str, float]:
     """The metrics of the winner, of its trial in the search."""
     pairs = zip(result.trials, result.metrics, strict=True)
     return next((metrics for trial, metrics in pairs if trial.config == result.winner.config), {})
 
 
-def _own(result: Result) -> list[str]:
+def _own(result: SearchResult) -> list[str]:
     """The value of the user's objective, and metrics."""
     found = [f"{name} {value:.4g}" for name, value in _metrics(result).items()]
     if result.objective is Objective.OWN:
@@ -145,7 +145,7 @@ def _own(result: Result) -> list[str]:
     return [f"        {', '.join(found)}"] if found else []
 
 
-def _use(result: Result) -> list[str]:
+def _use(result: SearchResult) -> list[str]:
     """How well the best uses a GPU, as far as that is known."""
     winner = replace(result.winner, measurement=result.final)
     use = use_of(result.task.space, winner)
@@ -163,7 +163,7 @@ def _energy(measurement: Measurement) -> str:
     return f", {measurement.energy_j:.4g} J a run" if measurement.energy_j is not None else ""
 
 
-def _speedup(result: Result) -> str:
+def _speedup(result: SearchResult) -> str:
     """How much better the best is than the default, as far as the measurement can tell."""
     default, ratio = result.task.spec.default, result.speedup
     if result.winner.config == default:
@@ -183,7 +183,7 @@ def _speedup(result: Result) -> str:
     return f"the best is {factor} times as fast{doubt}{why}"
 
 
-def _no_speedup(result: Result) -> str:
+def _no_speedup(result: SearchResult) -> str:
     """Why the default is the best."""
     others = [trial for trial in result.trials if trial.config != result.winner.config]
     if not others:
@@ -195,7 +195,7 @@ def _no_speedup(result: Result) -> str:
     return f"nothing that was tried takes less {_cost(result)}"
 
 
-def _beaten_by_default(result: Result) -> float:
+def _beaten_by_default(result: SearchResult) -> float:
     """The share of the other configurations that were slower than the default in the search."""
     times_ms = {trial.config: trial.time_ms for trial in result.trials if trial.time_ms is not None}
     default_ms = times_ms.pop(result.task.spec.default, result.default.median_ms)
@@ -203,7 +203,7 @@ def _beaten_by_default(result: Result) -> float:
     return sum(time_ms > default_ms for time_ms in times_ms.values()) / max(1, len(times_ms))
 
 
-def _front(result: Result) -> list[str]:
+def _front(result: SearchResult) -> list[str]:
     if not result.front:
         return []
     ends = [f"{time_ms:.4g} ms, {energy_j:.4g} J" for _, time_ms, energy_j in result.front]
@@ -214,7 +214,7 @@ def _front(result: Result) -> list[str]:
     ]
 
 
-def _ties(result: Result) -> list[str]:
+def _ties(result: SearchResult) -> list[str]:
     if not result.ties:
         return []
     winner, count = result.winner.config, len(result.ties)
@@ -224,7 +224,7 @@ def _ties(result: Result) -> list[str]:
     return [f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"]
 
 
-def _groups(result: Result) -> list[str]:
+def _groups(result: SearchResult) -> list[str]:
     """Which of the groups that the space contrasts wins."""
     if not result.groups:
         return []
@@ -252,7 +252,7 @@ def _noise(final: Measurement, lacked_time: bool) -> list[str]:
     ]
 
 
-def _warnings(result: Result) -> list[str]:
+def _warnings(result: SearchResult) -> list[str]:
     """What makes the times or the results doubtful."""
     searched_ms = {trial.config: trial.time_ms for trial in result.trials}
     finals = ((result.winner.config, result.final), (result.task.spec.default, result.default))
@@ -265,7 +265,7 @@ def _warnings(result: Result) -> list[str]:
     ]
 
 
-def _unrepeated(result: Result) -> list[str]:
+def _unrepeated(result: SearchResult) -> list[str]:
     """Warn of times in the search that are far below that of the best, which came out best in turns."""
     if result.objective is not Objective.TIME:
         return []
@@ -283,14 +283,14 @@ def _unrepeated(result: Result) -> list[str]:
     ]
 
 
-def _others(result: Result) -> list[str]:
+def _others(result: SearchResult) -> list[str]:
     """Other programs that kept the CPU busy during the search."""
     if not is_busy(result.cores_of_others, result.task.device.kind):
         return []
     return [f"warning other programs used {busy_text(result.cores_of_others)} during the search"]
 
 
-def _governors(result: Result) -> list[str]:
+def _governors(result: SearchResult) -> list[str]:
     """Governors that let the CPU's clocks change."""
     slow = slow_governors(result.task.device.kind)
     return [f"warning the CPU's governor is {slow}: times may be unsteady"] if slow else []
@@ -325,7 +325,7 @@ def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
     ]
 
 
-def uncompared(result: Result) -> list[str]:
+def uncompared(result: SearchResult) -> list[str]:
     """Warn of outputs that the reference does not return."""
     if not result.compares:
         return ["warning no output was compared: the reference returns none, so a wrong kernel can win"]
@@ -333,7 +333,7 @@ def uncompared(result: Result) -> list[str]:
     return [f"warning not compared, because the reference does not return it: {names}"] if names else []
 
 
-def late_checks(results: Sequence[Result]) -> list[str]:
+def late_checks(results: Sequence[SearchResult]) -> list[str]:
     """The checks that `--time` left no time for in results of a space, and how to make up for them."""
     result, late = results[0], dict.fromkeys(name for one in results for name in one.late)
     if not late:
@@ -346,7 +346,7 @@ def late_checks(results: Sequence[Result]) -> list[str]:
     return [f"checks  {late_text(late)}: {shlex.join((*command, '--refresh'))}"]
 
 
-def _failures(result: Result) -> list[str]:
+def _failures(result: SearchResult) -> list[str]:
     """Trials that failed in the last round, and how to list all that failed."""
     lines = [
         f"failed  in the last round: {trial.status.value}: {trial.config}: {trial.detail}"
@@ -359,7 +359,7 @@ def _failures(result: Result) -> list[str]:
     return lines
 
 
-def _learnt(result: Result) -> list[str]:
+def _learnt(result: SearchResult) -> list[str]:
     """Which values the fastest configurations have in common and most others do not have."""
     ranked = by_score(result.trials)
     fastest, others = ranked[:_FASTEST], ranked[_FASTEST:]
@@ -379,7 +379,7 @@ def _learnt(result: Result) -> list[str]:
     return [f"learnt  the {_FASTEST} {best} {found}; the {worst} took {factor} times the best's {cost}"]
 
 
-def _explored(result: Result) -> str:
+def _explored(result: SearchResult) -> str:
     """How much of the space was tried, and what the rest promises."""
     estimate, is_noisy = result.stopping_estimate, (result.final.noise or 0.0) > NOISY
     count = f"{estimate.valid:,} valid configurations"

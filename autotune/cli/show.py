@@ -99,7 +99,7 @@ def run(parsed: argparse.Namespace) -> None:
         say(f"{_share_text(chosen, found)}{of}")
 
 
-class Row(NamedTuple):
+class TrialRow(NamedTuple):
     """A trial, the journal that it is from, and what else a table shows of it."""
 
     journal: Path
@@ -108,7 +108,7 @@ class Row(NamedTuple):
     use: DeviceUse = DeviceUse()
 
 
-def _rows(journal: Path, *, with_finals: bool) -> list[Row]:
+def _rows(journal: Path, *, with_finals: bool) -> list[TrialRow]:
     """The trials of a journal, with the times of its last round where they are asked for."""
     from autotune.evaluation.journal import read_journal
 
@@ -118,18 +118,18 @@ def _rows(journal: Path, *, with_finals: bool) -> list[Row]:
     return [_row(journal, trial, finals.get(trial.key), fastest) for trial in trials]
 
 
-def _share_text(chosen: Sequence[Row], found: Sequence[Row]) -> str:
+def _share_text(chosen: Sequence[TrialRow], found: Sequence[TrialRow]) -> str:
     return f"{len(chosen)} of {count_text(len(found), 'trial')}"
 
 
-def _row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -> Row:
+def _row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -> TrialRow:
     """The trial with its measurement of the last round, if it took part; the fastest is marked."""
     if final is None or trial.time_ms is None:
-        return Row(journal, trial)
+        return TrialRow(journal, trial)
     is_fastest = trial.key == fastest
     mark = "the fastest of the last round" if is_fastest else ""
     detail = "; ".join(filter(None, (mark, trial.detail)))
-    return Row(journal, replace(trial, measurement=final, detail=detail), is_fastest)
+    return TrialRow(journal, replace(trial, measurement=final, detail=detail), is_fastest)
 
 
 def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
@@ -171,7 +171,7 @@ def importance_json(found: Importance) -> dict[str, Any]:
     }
 
 
-def _front(rows: Sequence[Row]) -> list[Row]:
+def _front(rows: Sequence[TrialRow]) -> list[TrialRow]:
     front = [config for config, _, _ in pareto_front([row.trial for row in rows])]
     if not front:
         raise InputError(
@@ -190,7 +190,7 @@ def _condition(text: str) -> Expression:
         raise InputError(f"--where: {error}{mend}") from None
 
 
-def _select(rows: Sequence[Row], parsed: argparse.Namespace) -> list[Row]:
+def _select(rows: Sequence[TrialRow], parsed: argparse.Namespace) -> list[TrialRow]:
     """Filter and sort the trials as the options say."""
     chosen = [row for row in rows if parsed.status in (None, row.trial.status.value)]
     if parsed.pareto:
@@ -212,7 +212,7 @@ def _select(rows: Sequence[Row], parsed: argparse.Namespace) -> list[Row]:
     return chosen[: parsed.limit]
 
 
-def _time_key(row: Row) -> tuple[bool, float]:
+def _time_key(row: TrialRow) -> tuple[bool, float]:
     """The fastest of the last round first: times of the search may be lower by luck."""
     return (not row.is_fastest, math.inf if row.trial.time_ms is None else row.trial.time_ms)
 
@@ -222,7 +222,7 @@ def _sort_key(value: Value | None) -> tuple[int, Value]:
     return (2, 0) if value is None else (int(isinstance(value, str)), value)
 
 
-def trials_table(rows: Sequence[Row], *, with_journal: bool = False) -> Table:
+def trials_table(rows: Sequence[TrialRow], *, with_journal: bool = False) -> Table:
     """Make a table with a column per parameter, and of energy, resources and their use what is known."""
     names = list(dict.fromkeys(name for row in rows for name in row.trial.config))
     columns = ("ms", "J", "status", *names, "registers", "spill", *COLUMNS, "journal", "detail")

@@ -14,7 +14,7 @@ from autotune.cli.tables import UNKNOWN, cell, ratio_cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.records import NOISY, Config, Tier, VariantTable
 from autotune.core.text import count_text, ratio_text, table_sizes
-from autotune.serving.interpolation import Row, rows_of
+from autotune.serving.interpolation import SizeRow, rows_of
 from autotune.serving.portability import Slowdown, expected_slowdown
 from autotune.tuning.sweep import Sweep
 
@@ -85,7 +85,7 @@ def _best(one: VariantTable, relative_times: Mapping[Config, float]) -> Config:
     return min(one.configs, key=lambda config: relative_times.get(config, float("inf")))
 
 
-def _rows(found: Sweep, one: VariantTable) -> list[Row]:
+def _rows(found: Sweep, one: VariantTable) -> list[SizeRow]:
     """The times of the variants where one has a time, also half-way, in the order of the sizes."""
     pairs = zip(found.results, found.rows, strict=True)
     swept = [row for result, row in pairs if result.task.space.problem.dtype == one.dtype]
@@ -105,7 +105,7 @@ def _noise(found: Sweep) -> list[str]:
     ]
 
 
-def _variants(one: VariantTable, rows: Sequence[Row]) -> str:
+def _variants(one: VariantTable, rows: Sequence[SizeRow]) -> str:
     expected = _expected(one)
     if expected is None:
         bound = "their slowdown is not known: too few sizes"
@@ -121,7 +121,7 @@ def _variants(one: VariantTable, rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _fastest_at(one: VariantTable, rows: Sequence[Row]) -> dict[Config, list[str]]:
+def _fastest_at(one: VariantTable, rows: Sequence[SizeRow]) -> dict[Config, list[str]]:
     """At which sizes each variant is the fastest: `n=1,024 to n=8,192` and `n=65,536`."""
     varied = [name for name in rows[0].sizes if len({row.sizes[name] for row in rows}) > 1]
     found: dict[Config, list[str]] = {config: [] for config in one.configs}

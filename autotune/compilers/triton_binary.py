@@ -20,7 +20,7 @@ UNUSED = "unused pointer"  # stands for the hidden pointers of a kernel; no argu
 
 
 @dataclass(frozen=True)
-class TritonKernel:
+class TritonBinary:
     """One cubin, and what its compiler decided.
 
     `passed` has the places of the launch plan's arguments that the kernel takes; a number that equals 1 is
@@ -38,14 +38,14 @@ class TritonKernel:
     scratch_bytes: int = 0
 
 
-def pack(kernels: Mapping[str, TritonKernel]) -> bytes:
+def pack(kernels: Mapping[str, TritonBinary]) -> bytes:
     """The content of a binary with these kernels, by the entries of launches."""
     heads = {entry: vars(kernel) | {"cubin": len(kernel.cubin)} for entry, kernel in kernels.items()}
     head = json.dumps(heads).encode()
     return _MAGIC + head + b"\n" + b"".join(kernel.cubin for kernel in kernels.values())
 
 
-def unpack(binary: Binary) -> dict[str, TritonKernel]:
+def unpack(binary: Binary) -> dict[str, TritonBinary]:
     """The kernels of a binary by the entries of launches; none if it is a plain cubin."""
     if not binary.data.startswith(_MAGIC):
         return {}
@@ -54,12 +54,12 @@ def unpack(binary: Binary) -> dict[str, TritonKernel]:
     for entry, head in json.loads(binary.data[len(_MAGIC) : end]).items():
         size = head.pop("cubin")
         cubin = binary.data[place : place + size]
-        found[entry] = TritonKernel(**head | {"passed": tuple(head["passed"]), "cubin": cubin})
+        found[entry] = TritonBinary(**head | {"passed": tuple(head["passed"]), "cubin": cubin})
         place += size
     return found
 
 
-def completed(step: Launch, kernel: TritonKernel) -> Launch:
+def completed(step: Launch, kernel: TritonBinary) -> Launch:
     """A launch with what the compiler decided: a grid of a Triton kernel counts programs."""
     programs, y, z = step.grid
     hidden = [UNUSED] * kernel.hidden
@@ -80,6 +80,6 @@ def scratch_name(step: Launch) -> str:
     return f"scratch of {step.entry}"
 
 
-def scratch_bytes(step: Launch, kernel: TritonKernel) -> int:
+def scratch_bytes(step: Launch, kernel: TritonBinary) -> int:
     """The size of a launch's scratch memory."""
     return prod(step.grid) * kernel.cluster * kernel.scratch_bytes

@@ -23,7 +23,7 @@ from triton.compiler import ASTSource, make_backend
 from autotune.compilers.base import triton_name
 from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.resource_usage import read_resources
-from autotune.compilers.triton_binary import TritonKernel, pack
+from autotune.compilers.triton_binary import TritonBinary, pack
 from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.syntax import parse_expression
 from autotune.core.trials import Binary
@@ -87,7 +87,7 @@ class TritonCompiler:
             symbols={name: kernel.symbol for name, kernel in found.items()},
         )
 
-    def _compiled(self, task: _Task) -> TritonKernel:
+    def _compiled(self, task: _Task) -> TritonBinary:
         """Run the stages of Triton's compiler; raises CompileError and LaunchError.
 
         `triton.compile` would hash Triton's own files first, and store all that it makes. A kernel that needs
@@ -214,7 +214,7 @@ def _text(node: ast.expr) -> str:
 
 def _kernel(
     facts: Mapping[str, Any], ptx: str, cubin: bytes, passed: Sequence[tuple[int, str]]
-) -> TritonKernel:
+) -> TritonBinary:
     """What a launch needs; raises CompileError if the kernel's parameters are not what is passed."""
     sizes = _parameter_bytes(ptx)
     expected = [_type_bytes(kind) for _, kind in passed]
@@ -226,7 +226,7 @@ def _kernel(
         )
     if facts.get("profile_scratch_size"):
         raise CompileError("the kernel asks for memory for a profiler, which autotune does not provide")
-    return TritonKernel(
+    return TritonBinary(
         symbol=facts["name"],
         warps=facts["num_warps"],
         shared_bytes=facts["shared"],

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 
-from autotune.core.preprocessor import Line, Macro, compiled_lines, without_comments, words_tested
+from autotune.core.preprocessor import Macro, SourceLine, compiled_lines, without_comments, words_tested
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFAULT = re.compile(  # of a macro, which is left out where it is given
@@ -53,7 +53,7 @@ def unseen_macros(text: str, given: Collection[str]) -> dict[str, Unseen]:
     return {name: why for name, why in found.items() if name not in reached}
 
 
-def _words(line: Line) -> Iterable[str]:
+def _words(line: SourceLine) -> Iterable[str]:
     """The words of a line whose meaning counts."""
     if line.directive in ("if", "elif"):
         return words_tested(line.rest)

@@ -65,7 +65,7 @@ GIVEN = Macro(is_given=True)
 _PERHAPS = Macro(is_given=True, may_be_undefined=True)
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line that may be compiled: `directive` is empty for code, whose text is `rest`."""
 
     directive: str
@@ -74,7 +74,7 @@ class Line(NamedTuple):
     macros: Mapping[str, Macro]  # before the line; changes as the reading goes on
 
 
-def compiled_lines(text: str, given: Collection[str] = ()) -> Iterator[Line]:
+def compiled_lines(text: str, given: Collection[str] = ()) -> Iterator[SourceLine]:
     """The lines of a source that are compiled, certainly or perhaps, without comments.
 
     Args:
@@ -88,22 +88,22 @@ def compiled_lines(text: str, given: Collection[str] = ()) -> Iterator[Line]:
         found = _DIRECTIVE.match(line)
         if found is None:
             if state is not False:
-                yield Line("", line, state is True, macros)
+                yield SourceLine("", line, state is True, macros)
             continue
         name, rest = found.groups()
         if name in ("if", "ifdef", "ifndef"):
             if state is not False:
-                yield Line(name, rest, state is True, macros)
+                yield SourceLine(name, rest, state is True, macros)
             conditions.append(_Condition(state, False if state is False else _holds(name, rest, macros)))
         elif name in ("elif", "elifdef", "elifndef", "else") and conditions:
             before = conditions[-1]
             if not before.is_chosen and before.outer is not False:
-                yield Line(name, rest, state is True, macros)
+                yield SourceLine(name, rest, state is True, macros)
             conditions[-1] = before.next(True if name == "else" else _holds(name[2:], rest, macros))
         elif name == "endif":
             del conditions[-1:]
         elif state is not False:
-            yield Line(name, rest, state is True, macros)
+            yield SourceLine(name, rest, state is True, macros)
             _define(name, rest, macros, is_certain=state is True)
 
 

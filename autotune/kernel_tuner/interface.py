@@ -30,7 +30,7 @@ from autotune.kernel_tuner.strategy import TIMEOUT_S, search_options
 from autotune.tuning.context import open_context
 from autotune.tuning.observer import Observer, Unobserved
 from autotune.tuning.options import Options
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
@@ -243,7 +243,7 @@ class _Tries:
         self._observer.last_round(count)
 
 
-def _search(task: TuningTask, options: Options, progress: Observer) -> Result:
+def _search(task: TuningTask, options: Options, progress: Observer) -> SearchResult:
     """Search from the first configuration that works; raises SetupError when several in a row do not."""
     rows = len(task.space)
     observer = _Tries(progress)

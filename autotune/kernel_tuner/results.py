@@ -12,7 +12,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Status, Trial
 from autotune.kernel_tuner.goal import Goal
 from autotune.kernel_tuner.request import Request
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 
 _BY_STATUS = {
     Status.PRUNED: util.InvalidConfig,
@@ -39,7 +39,9 @@ def result_row(trial: Trial, request: Request, goal: Goal) -> dict[str, Any]:
     return row | {"timestamp": datetime.now(UTC).isoformat(sep=" ")}
 
 
-def environment(found: Result, rows: Sequence[dict[str, Any]], goal: Goal, took_s: float) -> dict[str, Any]:
+def environment(
+    found: SearchResult, rows: Sequence[dict[str, Any]], goal: Goal, took_s: float
+) -> dict[str, Any]:
     """The device, the best configuration, and how long everything took; raises InputError as `Goal.best`."""
     device = found.task.device
     env = {
@@ -53,7 +55,7 @@ def environment(found: Result, rows: Sequence[dict[str, Any]], goal: Goal, took_
     return totals
 
 
-def _best(found: Result, rows: Sequence[dict[str, Any]], goal: Goal) -> dict[str, Any]:
+def _best(found: SearchResult, rows: Sequence[dict[str, Any]], goal: Goal) -> dict[str, Any]:
     """The winner of the last round; that of another goal than the time is the best of the search."""
     configs: list[Config] = [trial.config for trial in found.trials]
     if goal.is_time and found.winner.config in configs:

@@ -29,7 +29,7 @@ _KERNEL = re.compile(r"^kernel:\s*(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Source:
+class JournalSource:
     """A journal or the results of a kernel in a cache.
 
     Attributes:
@@ -56,7 +56,7 @@ class ExploredFolder:
         self._summaries = lru_cache(maxsize=4096)(self._summary)
         self._reader = JournalReader()
 
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, JournalSource]:
         """Everything that can be shown, by name."""
         return self._sources(self._files())
 
@@ -93,7 +93,11 @@ class ExploredFolder:
         return stamp, self._reports(chosen, tuple(caches), spaces, stamp)
 
     def _report(
-        self, chosen: tuple[Source, ...], caches: tuple[Path, ...], spaces: tuple[Path, ...], stamp: str
+        self,
+        chosen: tuple[JournalSource, ...],
+        caches: tuple[Path, ...],
+        spaces: tuple[Path, ...],
+        stamp: str,
     ) -> dict[str, Any]:
         """The data of a report; `stamp` is there for the least-recently-used cache only."""
         named = {one.path for one in chosen if one.kernel}
@@ -124,11 +128,11 @@ class ExploredFolder:
             "written_at": found.written_at,
         }
 
-    def _sources(self, files: Sequence[Path]) -> dict[str, Source]:
+    def _sources(self, files: Sequence[Path]) -> dict[str, JournalSource]:
         found = [*self._journals(files), *self._cached(files)]
         return {source.name: source for source in found}
 
-    def _journals(self, files: Iterable[Path]) -> Iterator[Source]:
+    def _journals(self, files: Iterable[Path]) -> Iterator[JournalSource]:
         for path in files:
             if path.suffix != ".jsonl":
                 continue
@@ -136,9 +140,9 @@ class ExploredFolder:
                 with path.open(encoding="utf-8", errors="replace") as file:
                     begin = file.read(_BEGIN)
                 if is_journal(begin):
-                    yield Source(self._name(path), path, None, _stamp([path]))
+                    yield JournalSource(self._name(path), path, None, _stamp([path]))
 
-    def _cached(self, files: Iterable[Path]) -> Iterator[Source]:
+    def _cached(self, files: Iterable[Path]) -> Iterator[JournalSource]:
         """The kernels of every cache; one with a link out of the folder is left out."""
         roots = {
             path.parent.parent for path in files if path.name == DEVICE_FILE and path.parent != self.root
@@ -149,7 +153,7 @@ class ExploredFolder:
                 continue
             stamp = _stamp(results)
             for kernel in kernels(str(cache)):
-                yield Source(f"{self._name(cache)}:{kernel}", cache, kernel, stamp)
+                yield JournalSource(f"{self._name(cache)}:{kernel}", cache, kernel, stamp)
 
     def _files(self) -> list[Path]:
         """Files that may be shown: no hidden folders, and no links out of the folder."""

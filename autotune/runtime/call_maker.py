@@ -36,7 +36,7 @@ class StaleWarning(UserWarning):
     """A result was tuned with another source, space, driver, runtime or compiler than is now in use."""
 
 
-class Request(NamedTuple):
+class LoadRequest(NamedTuple):
     """What `load_kernel` was asked for."""
 
     kernel: str
@@ -56,7 +56,7 @@ class CallMaker:
     Programs are shared by all kernels of the process.
     """
 
-    def __init__(self, request: Request, shipped: ShippedBinaries) -> None:
+    def __init__(self, request: LoadRequest, shipped: ShippedBinaries) -> None:
         self.kernel, self.source = request.kernel, request.source
         self._shipped = shipped
         self._request = request

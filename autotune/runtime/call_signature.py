@@ -11,7 +11,7 @@ from typing import Any
 from autotune.core.records import CallSpec, KernelRecord
 from autotune.errors import InputError
 from autotune.runtime.packages import Make
-from autotune.runtime.prepared import Bound, View
+from autotune.runtime.prepared import BoundCall, View
 from autotune.serving.best import Best
 
 CHECK_S = 1.0  # how often cache files are looked at for changes
@@ -28,7 +28,7 @@ class Call:
     """Launches that are ready for all calls that look alike."""
 
     run: Callable[[Sequence[Any]], Any]  # queues the launches, as `Prepared` has it
-    bind: Callable[[Sequence[Any]], Bound]  # likewise
+    bind: Callable[[Sequence[Any]], BoundCall]  # likewise
     best: Best
     ask: Callable[[], Best]  # asks the cache for the configuration again
     makers: tuple[Make, ...]  # of the outputs that are returned

@@ -28,7 +28,7 @@ from autotune.cuda.module import Module
 from autotune.errors import DeviceError, InputError
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.runtime.cuda_context import context_id, context_of
-from autotune.runtime.prepared import LEGACY, PER_THREAD, Bound, CallPlan, Hidden, Workspace, offsets
+from autotune.runtime.prepared import LEGACY, PER_THREAD, BoundCall, CallPlan, Hidden, Workspace, offsets
 
 if TYPE_CHECKING:
     from autotune.runtime.launch_graph import LaunchGraph
@@ -151,12 +151,12 @@ class _Prepared:
                     self._retry(queue, what, status)
         self._spare.append(packed)
 
-    def bind(self, handles: Sequence[int]) -> Bound:
+    def bind(self, handles: Sequence[int]) -> BoundCall:
         """The operations on these arrays, as a graph where the driver makes one."""
         graph = self._graph(handles)
         if graph is None:
-            return Bound(partial(self._queue, handles))
-        return Bound(graph.launch, lambda _: self._queue(handles))
+            return BoundCall(partial(self._queue, handles))
+        return BoundCall(graph.launch, lambda _: self._queue(handles))
 
     def _graph(self, handles: Sequence[int], limit: float = math.inf) -> LaunchGraph | None:
         """The operations as a graph; None where the driver makes none, or if there are so many already."""

@@ -17,11 +17,11 @@ from autotune.core.c_types import require_dtype_name
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import KernelRecord, Tier
 from autotune.errors import DeviceError, InputError
-from autotune.runtime.call_maker import CallMaker, Request
+from autotune.runtime.call_maker import CallMaker, LoadRequest
 from autotune.runtime.call_plan import CallArguments
 from autotune.runtime.call_signature import Call, CallSignature
 from autotune.runtime.packages import LOW_BITS, UNUSUAL, Looks, Repeat, look, package_of, stream_handle
-from autotune.runtime.prepared import LEGACY, PER_THREAD, Bound, View
+from autotune.runtime.prepared import LEGACY, PER_THREAD, BoundCall, View
 from autotune.runtime.shipped import ShippedBinaries
 from autotune.runtime.trust import Trust
 from autotune.serving.best import Best
@@ -45,7 +45,7 @@ class LoadedKernel:
     packs the launches. Later calls that look the same only fill in the addresses of their arrays.
     """
 
-    def __init__(self, request: Request, shipped: ShippedBinaries) -> None:
+    def __init__(self, request: LoadRequest, shipped: ShippedBinaries) -> None:
         self.kernel = request.kernel
         self.source = request.source
         self._cache = request.cache
@@ -143,7 +143,7 @@ class LoadedKernel:
         current = _stream_of(given, call.like, stream)
         launches = {now: call.bind(handles)} if (now := current()) != PER_THREAD else {}
 
-        def prepared(now: Any) -> Bound:
+        def prepared(now: Any) -> BoundCall:
             bound = self._prepared(signature, given, stream, sizes, numbers)[0].bind(handles)
             if now != PER_THREAD:  # which is another stream in each thread
                 launches[now] = bound
@@ -378,7 +378,7 @@ def load_kernel(
             stacklevel=2,
         )
     found = find_source(kernel, source, cache, trust, include_dirs, shipped.source)
-    request = Request(kernel, device, dtype, min_match, cache, found, data, trust, tuning)
+    request = LoadRequest(kernel, device, dtype, min_match, cache, found, data, trust, tuning)
     return LoadedKernel(request, shipped)
 
 

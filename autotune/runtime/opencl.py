@@ -19,7 +19,7 @@ from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make, Repeat, native_name
-from autotune.runtime.prepared import Bound, CallPlan, View, Workspace
+from autotune.runtime.prepared import BoundCall, CallPlan, View, Workspace
 
 
 class PyopenclPackage:
@@ -257,9 +257,9 @@ class _Prepared:
                 raise LaunchError(f"{entry}: {error}") from None
             return event
 
-    def bind(self, handles: Sequence[Any]) -> Bound:
+    def bind(self, handles: Sequence[Any]) -> BoundCall:
         """A run on these handles; kernels are shared, so it sets their arguments, too."""
-        return Bound(partial(self.run, handles))
+        return BoundCall(partial(self.run, handles))
 
     def _buffer(self, size_bytes: int, fill: bytes = b"") -> cl.Buffer:
         flags, content = cl.mem_flags.READ_WRITE, None

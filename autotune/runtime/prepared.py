@@ -60,7 +60,7 @@ class Prepared(Protocol):
         """Queue the launches; returns an event, or None. Raises DeviceError."""
         ...
 
-    def bind(self, handles: Sequence[Any]) -> Bound:
+    def bind(self, handles: Sequence[Any]) -> BoundCall:
         """The same for these handles only, with the least work."""
         ...
 
@@ -69,7 +69,7 @@ def _as_it_is(event: Any) -> Any:
     return event
 
 
-class Bound(NamedTuple):
+class BoundCall(NamedTuple):
     """A run on fixed arrays, in two parts, because the second is rarely needed and each function takes time.
 
     Attributes:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from autotune.core.records import DeviceInfo
 from autotune.hardware.names import Traits, traits_of
-from autotune.searchers.base import SourceResults, Trials, evaluate
+from autotune.searchers.base import SourceResults, TrialStream, evaluate
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
@@ -45,7 +45,7 @@ class AdoptionSearch:
     def __init__(self, sources: Iterable[SourceResults] = ()) -> None:
         self._sources = tuple(sources)
 
-    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
+    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose one configuration at a time until BudgetSpent; without sources, search at random."""
         sources = [_Source(space, results) for results in self._sources]
         sources = [source for source in sources if len(source.fastest)]
@@ -109,7 +109,7 @@ class _Difference:
 class _Run:
     """The state of one search."""
 
-    def __init__(self, space: Space, trials: Trials, sources: list[_Source]) -> None:
+    def __init__(self, space: Space, trials: TrialStream, sources: list[_Source]) -> None:
         self._space, self._trials = space, trials
         encoding = Encoding(space)
         self._axes, self._positions = encoding.axes, encoding.positions(slice(None))

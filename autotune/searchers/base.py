@@ -37,7 +37,7 @@ class SourceResults:
     traits: Traits = _UNKNOWN
 
 
-class Trials(Protocol):
+class TrialStream(Protocol):
     """Configurations go in, trials come out, whatever runs them: one device, several or a recording."""
 
     @property
@@ -66,12 +66,12 @@ class Trials(Protocol):
 class Searcher(Protocol):
     """Chooses which configurations to try."""
 
-    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
+    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose until there is nothing left to propose, or `collect` raises BudgetSpent."""
         ...
 
 
-def evaluate(trials: Trials, configs: Sequence[Config]) -> list[Trial]:
+def evaluate(trials: TrialStream, configs: Sequence[Config]) -> list[Trial]:
     """Submit configurations and wait for all of them; one trial for each, in order.
 
     Raises BudgetSpent after the last one that the budget covers.
@@ -86,7 +86,7 @@ def evaluate(trials: Trials, configs: Sequence[Config]) -> list[Trial]:
     return [found[config] for config in configs]
 
 
-def collect_next(trials: Trials, count: int) -> list[Trial]:
+def collect_next(trials: TrialStream, count: int) -> list[Trial]:
     """The next `count` trials of one device; with several devices, whatever ends first."""
     found = trials.collect()
     while trials.parallel == 1 and len(found) < count:
@@ -94,7 +94,7 @@ def collect_next(trials: Trials, count: int) -> list[Trial]:
     return found
 
 
-def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], trials: Trials) -> None:
+def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], trials: TrialStream) -> None:
     """Evaluate rows of the space in this order; BudgetSpent passes through."""
     under_way = 0
     for start in range(0, len(rows), BATCH):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from autotune.searchers.base import Trials, evaluate_rows
+from autotune.searchers.base import TrialStream, evaluate_rows
 from autotune.space import Space
 
 
 class ExhaustiveSearch:
     """Tries the whole space in its own order; ignores the seed."""
 
-    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
+    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose every configuration once; BudgetSpent passes through."""
         evaluate_rows(space, range(len(space)), trials)

@@ -20,7 +20,7 @@ from kernel_tuner.searchspace import Searchspace
 
 from autotune.core.records import Value
 from autotune.core.trials import Status, Trial
-from autotune.searchers.base import Trials, evaluate
+from autotune.searchers.base import TrialStream, evaluate
 from autotune.searchers.random_search import RandomSearch
 from autotune.space import Space
 
@@ -47,7 +47,7 @@ class KernelTunerSearch:
     def __init__(self, strategy: str) -> None:
         self._strategy = strategy
 
-    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
+    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose until the space was tried, or 1500 requests in a row had no new configuration.
 
         BudgetSpent passes through. Warn of strategies that are broken in the pinned version.
@@ -87,7 +87,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
 
     max_threads = 1024  # read by bayes_opt, without effect: the space is built here
 
-    def __init__(self, space: Space, trials: Trials) -> None:
+    def __init__(self, space: Space, trials: TrialStream) -> None:
         super().__init__()
         self.dev = self
         self.requests = 0  # of this run of the strategy

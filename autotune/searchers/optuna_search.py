@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.core.records import Config
 from autotune.core.trials import Trial
-from autotune.searchers.base import BATCH, Trials, collect_next
+from autotune.searchers.base import BATCH, TrialStream, collect_next
 from autotune.searchers.random_search import RandomSearch
 from autotune.space import Space
 
@@ -74,7 +74,7 @@ class OptunaSearch:
     def __init__(self, sampler: str) -> None:
         self._settings = _SAMPLERS[sampler]
 
-    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
+    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose every valid configuration once; BudgetSpent passes through."""
         settings = self._settings
         if len(space) <= max(settings.startup, 1):  # the startup would be the whole space

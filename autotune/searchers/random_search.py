@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from autotune.searchers.base import Trials, evaluate_rows
+from autotune.searchers.base import TrialStream, evaluate_rows
 from autotune.space import Space
 
 
 class RandomSearch:
     """Tries the whole space in random order."""
 
-    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
+    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose every configuration once; BudgetSpent passes through."""
         evaluate_rows(space, np.random.default_rng(seed).permutation(len(space)), trials)

@@ -26,7 +26,7 @@ from autotune.serving.validity import KernelOnDevice
 UNTIMED = 1.2
 
 
-class Row(NamedTuple):
+class SizeRow(NamedTuple):
     """The times of configurations at one size that was swept, or half-way, relative to the best one there."""
 
     sizes: Sizes
@@ -43,17 +43,17 @@ class Row(NamedTuple):
         return config in self.relative_times or kernel.is_valid(config, self.sizes)
 
 
-def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[Row]:
+def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[SizeRow]:
     """The times of a table's configurations at the sizes that were swept, and half-way between these.
 
     Args:
         table: The table.
         swept: The results at its sizes, as far as there are any.
     """
-    rows = [Row(entry.sizes, entry.relative_times) for entry in swept]
+    rows = [SizeRow(entry.sizes, entry.relative_times) for entry in swept]
     for sizes, times in table.halfway:
         timed = zip(table.configs, times, strict=True)
-        rows.append(Row(sizes, {config: time for config, time in timed if time is not None}, UNTIMED))
+        rows.append(SizeRow(sizes, {config: time for config, time in timed if time is not None}, UNTIMED))
     return rows
 
 
@@ -100,7 +100,7 @@ def match_variants(
 
 
 def in_order(
-    rows: Sequence[Row],
+    rows: Sequence[SizeRow],
     configs: Sequence[Config],
     sizes: Sizes,
     kernel: KernelOnDevice,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.space.enumeration import Limits, Rows, Rule, count_rows
+from autotune.space.enumeration import Condition, RowLimits, Rows, count_rows
 from autotune.space.rules import Rules
 from autotune.space.space import Space
 
-_LIMITS = Limits(rows=1_000_000)  # larger intermediate results are estimated
+_LIMITS = RowLimits(rows=1_000_000)  # larger intermediate results are estimated
 _SAMPLE = 200_000  # combinations
 
 
@@ -47,7 +47,7 @@ def funnel(space: Space, seed: int = 0) -> tuple[Left, ...]:
     return tuple(found[1:])
 
 
-def _holds(rule: Rule, rows: Rows) -> NDArray[np.bool_]:
+def _holds(rule: Condition, rows: Rows) -> NDArray[np.bool_]:
     """Which rows satisfy a rule: from its table where it has one."""
     if rule.columns and rule.is_tabled(_LIMITS) and rule.table is not None:
         held: NDArray[np.bool_] = rule.table[tuple(rows[:, column] for column in rule.columns)]

@@ -10,7 +10,7 @@ from autotune.errors import InputError
 from autotune.serving.cache import read_roots
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.source_results import gather
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
@@ -28,7 +28,7 @@ def full_search_result(task: TuningTask, cache: Path | None) -> Entry | None:
     return None
 
 
-def adopt(task: TuningTask, options: Options, observer: Observer) -> Result:
+def adopt(task: TuningTask, options: Options, observer: Observer) -> SearchResult:
     """Search a few configurations that the results of other devices and sizes predict to be fast.
 
     Check `full_search_result` first: the result replaces whatever the cache holds for this problem.

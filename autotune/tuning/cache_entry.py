@@ -18,7 +18,7 @@ from autotune.evaluation.identity import workload_sha256
 from autotune.evaluation.instance import work
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.space import SpaceSpec
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
 
 MAX_MEASURED = 32  # how many of the fastest configurations a result keeps besides the best
@@ -44,7 +44,9 @@ def measured(
     return tuple(row for place, row in enumerate(ranked) if place < MAX_MEASURED or row[0] in kept)
 
 
-def kernel_record(result: Result, others: Measured, seed: int, policy: MeasurementPolicy) -> KernelRecord:
+def kernel_record(
+    result: SearchResult, others: Measured, seed: int, policy: MeasurementPolicy
+) -> KernelRecord:
     """Make a record of one entry, with all that the loader needs to check and use it without reading YAML.
 
     Args:
@@ -114,7 +116,7 @@ def source_path(task: TuningTask, root: Path) -> str:
     return Path(os.path.relpath(source, root.resolve())).as_posix()
 
 
-def _provenance(result: Result, seed: int, policy: MeasurementPolicy) -> Provenance:
+def _provenance(result: SearchResult, seed: int, policy: MeasurementPolicy) -> Provenance:
     task = result.task
     return Provenance(
         tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),

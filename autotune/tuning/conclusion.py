@@ -22,11 +22,11 @@ from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import MAX_FINALISTS, by_score, finalists, measured_binary
 from autotune.tuning.groups import compare
 from autotune.tuning.last_round import Decision, Searched, last_round
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.stored_checks import StoredChecks, checks_text
 
 
-def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | None = None) -> Result:
+def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | None = None) -> SearchResult:
     """Measure the best few again in a last round, and store the winner in the cache.
 
     Args:
@@ -75,7 +75,7 @@ def _result(
     trials: Mapping[Config, Trial],
     decision: Decision,
     cached: Entry | None,
-) -> Result:
+) -> SearchResult:
     """Sum up what the search found.
 
     Args:
@@ -97,7 +97,7 @@ def _result(
         checks = cached.provenance.checks
     else:
         checks = "in an earlier search"
-    return Result(
+    return SearchResult(
         task=task,
         engine=searched.label,
         winner=winner,

@@ -19,8 +19,8 @@ from autotune.searchers import learns_from_sources
 from autotune.searchers.base import SourceResults
 from autotune.tuning.observer import Observer, Unobserved
 from autotune.tuning.options import Options
-from autotune.tuning.plan import Outcome
-from autotune.tuning.result import Result
+from autotune.tuning.plan import PlanResult
+from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import compiler_processes
 from autotune.tuning.source_results import source_name
 from autotune.tuning.task import Target, TuningTask, bind_target
@@ -32,8 +32,8 @@ def search_each_model(
     options: Options,
     observer: Observer,
     clusters: Sequence[Cluster],
-    on_result: Callable[[Result], None],
-) -> Outcome:
+    on_result: Callable[[SearchResult], None],
+) -> PlanResult:
     """Search for all models at once.
 
     Args:
@@ -52,7 +52,7 @@ def search_each_model(
             runs.append(_Run(task, cluster, shared, runs))
         except AutotuneError as error:
             failures.append(f"{cluster.info.name}: {error}")
-    found: dict[Future[Result], Result] = {}
+    found: dict[Future[SearchResult], SearchResult] = {}
     unexpected: Exception | None = None
     threads = ThreadPoolExecutor(max(1, len(runs)), thread_name_prefix="search")
     try:
@@ -71,7 +71,7 @@ def search_each_model(
         threads.shutdown(wait=False)  # interrupted, they end once the cluster is closed
     if unexpected is not None:
         raise unexpected
-    return Outcome(tuple(found[ended] for ended in searches if ended in found), tuple(failures))
+    return PlanResult(tuple(found[ended] for ended in searches if ended in found), tuple(failures))
 
 
 def _share(options: Options, task: TuningTask, searches: int) -> Options:
@@ -113,7 +113,7 @@ class _Run:
         self._times: dict[Config, float | None] = {}
         self._best_ms = math.inf
 
-    def search(self, options: Options) -> Result:
+    def search(self, options: Options) -> SearchResult:
         """Run the search; raises as `search` does."""
         engine, _ = choose_engine(options, len(self.task.space))
         learns = options.transfer and learns_from_sources(engine)

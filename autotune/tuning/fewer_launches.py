@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from autotune.core.records import Config
 from autotune.errors import ExpressionError
 from autotune.hardware.names import traits_of
-from autotune.searchers.base import Searcher, SourceResults, Trials, evaluate
+from autotune.searchers.base import Searcher, SourceResults, TrialStream, evaluate
 from autotune.space import Space
 
 MAX_CHANGES = 2  # of parameters
@@ -28,7 +28,7 @@ class FewerLaunchesFirst:
     known: Sequence[Config]
     make: Callable[[tuple[SourceResults, ...]], Searcher]
 
-    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
+    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose as a searcher does; BudgetSpent passes through."""
         configs = with_fewer_launches(space, self.known)
         results = tuple((trial.config, trial.time_ms) for trial in evaluate(trials, configs))

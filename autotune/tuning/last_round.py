@@ -18,7 +18,7 @@ from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import affordable, choose_finalists, finalists, nearly_as_fast
 from autotune.tuning.finals import remeasure
 from autotune.tuning.groups import leaders
-from autotune.tuning.limits import NO_LIMITS, Limits
+from autotune.tuning.limits import NO_LIMITS, LastRoundLimits
 from autotune.tuning.stored_checks import Gaps, StoredChecks, late_text
 from autotune.tuning.ties import winner_and_ties
 
@@ -34,7 +34,7 @@ class Searched:
     seed: int
     seconds: float
     began: CpuTimes
-    limits: Limits
+    limits: LastRoundLimits
     sources: tuple[SourceResults, ...] = ()  # what it started from
     needed: tuple[Config, ...] = ()  # whose times are stored in any case: those of a sweep
 
@@ -103,7 +103,7 @@ def decide(
     chosen: Sequence[Trial],
     checks: StoredChecks,
     until_s: float = math.inf,
-    limits: Limits = NO_LIMITS,
+    limits: LastRoundLimits = NO_LIMITS,
 ) -> Decision | dict[Config, Failure]:
     """Verify the finalists on fresh inputs, time them in turns, and check what is to be stored.
 

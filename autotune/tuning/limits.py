@@ -16,7 +16,7 @@ MIN_CHECKS_S = 3.0
 
 
 @dataclass(frozen=True)
-class Limits:
+class LastRoundLimits:
     """What the last round may take: time in seconds, and inputs by their seeds."""
 
     round_s: float
@@ -25,7 +25,7 @@ class Limits:
     seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
 
 
-NO_LIMITS = Limits(math.inf)
+NO_LIMITS = LastRoundLimits(math.inf)
 
 
 def search_options(options: Options) -> Options:
@@ -36,7 +36,7 @@ def search_options(options: Options) -> Options:
     return replace(options, budget=replace(options.budget, seconds=seconds))
 
 
-def last_round_limits(options: Options, spent_s: float) -> Limits:
+def last_round_limits(options: Options, spent_s: float) -> LastRoundLimits:
     """The limits of the last round after a search that took `spent_s`."""
     limit_s, share = options.budget.seconds, options.last_round_share
     if limit_s is not None:
@@ -46,14 +46,14 @@ def last_round_limits(options: Options, spent_s: float) -> Limits:
     return unlimited(spent_s)
 
 
-def strict(round_s: float, limit_s: float) -> Limits:
+def strict(round_s: float, limit_s: float) -> LastRoundLimits:
     """The limits of a last round with a time of its own, and of checks with their share of a time limit."""
-    return Limits(round_s, is_strict=True, checks_s=checks_time_s(limit_s))
+    return LastRoundLimits(round_s, is_strict=True, checks_s=checks_time_s(limit_s))
 
 
-def unlimited(spent_s: float) -> Limits:
+def unlimited(spent_s: float) -> LastRoundLimits:
     """The limits of a last round without a time limit, after a search that took `spent_s`."""
-    return Limits(max(MIN_UNLIMITED_S, spent_s))
+    return LastRoundLimits(max(MIN_UNLIMITED_S, spent_s))
 
 
 def checks_time_s(limit_s: float | None) -> float:

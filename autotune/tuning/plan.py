@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from autotune.errors import AutotuneError
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # needs the extra `cluster`
 
 
 @dataclass(frozen=True)
-class Step:
+class PlannedSearch:
     """One search of a plan.
 
     Attributes:
@@ -36,19 +36,19 @@ class Step:
     cluster: Cluster | None = None
 
 
-Plan = Generator[Step, Result | AutotuneError, Sequence[str]]
+Plan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]
 """Yields steps, is sent the result of each or why it failed, and returns why others were never begun."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PlanResult:
     """What a plan found, and why some of it failed."""
 
-    results: tuple[Result, ...]
+    results: tuple[SearchResult, ...]
     failures: tuple[str, ...]
 
 
-def carry_out(plan: Plan, observer: Observer, on_result: Callable[[Result], None]) -> Outcome:
+def carry_out(plan: Plan, observer: Observer, on_result: Callable[[SearchResult], None]) -> PlanResult:
     """Search what a plan names, one step after the other; a failure does not end it.
 
     Args:
@@ -59,14 +59,14 @@ def carry_out(plan: Plan, observer: Observer, on_result: Callable[[Result], None
     Raises:
         InputError: The plan as a whole is wrong; nothing was written.
     """
-    results: dict[int, Result] = {}
+    results: dict[int, SearchResult] = {}
     failures: list[str] = []
-    found: Result | AutotuneError | None = None
+    found: SearchResult | AutotuneError | None = None
     while True:
         try:
             step = next(plan) if found is None else plan.send(found)
         except StopIteration as end:
-            return Outcome(tuple(results[number] for number in sorted(results)), (*failures, *end.value))
+            return PlanResult(tuple(results[number] for number in sorted(results)), (*failures, *end.value))
         try:
             found = search(step.bind(), step.options, observer, cluster=step.cluster)
         except AutotuneError as error:

@@ -28,7 +28,7 @@ MAX_RUNNERS_UP = 3
 CHANGE = 0.02  # relative difference of two times below which they count as the same
 
 
-class State(Enum):
+class CheckState(Enum):
     """What a cached result is worth now."""
 
     SAME = "same"
@@ -43,7 +43,7 @@ class CheckedEntry:
     """A cached result beside what was found now."""
 
     entry: Entry
-    state: State
+    state: CheckState
     detail: str
     time_ms: float | None = None  # of the cached configuration, now
     fresh: Entry | None = None  # what a refresh stores; None where nothing was found
@@ -84,7 +84,7 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
         WriteError: The journal cannot be written.
     """
     if entry.config not in task.space:
-        return CheckedEntry(entry, State.UNDECIDED, "the configuration is no longer in the space")
+        return CheckedEntry(entry, CheckState.UNDECIDED, "the configuration is no longer in the space")
     runners_up = [config for config, _ in entry.measured if config not in entry.ties][:MAX_RUNNERS_UP]
     named = dict.fromkeys((entry.config, *entry.ties, *runners_up, task.spec.default))
     configs = [config for config in named if config in task.space]
@@ -137,7 +137,7 @@ def _compared(
     fresh = _fresh(context, entry, decision) if decision else None
     if decision is None or entry.config in failures:
         failure = failures[entry.config]
-        state = State.UNDECIDED if failure.by_machine else State.WRONG
+        state = CheckState.UNDECIDED if failure.by_machine else CheckState.WRONG
         return CheckedEntry(entry, state, str(failure), None, fresh)
     now = decision.measurements[context.maker.make(entry.config).key]
     fastest = decision.measurements[decision.stored[0].key]
@@ -146,13 +146,13 @@ def _compared(
     overlaps = now.interval_ms[0] <= entry.interval_ms[1] and entry.interval_ms[0] <= now.interval_ms[1]
     change = f"{ratio:.3g} times as long as stored"
     if noise > NOISY:
-        state, detail = State.UNDECIDED, f"times differ by {noise:.0%} for the same binary"
+        state, detail = CheckState.UNDECIDED, f"times differ by {noise:.0%} for the same binary"
     elif abs(ratio - 1) <= noise:
-        state, detail = State.SAME, ""
+        state, detail = CheckState.SAME, ""
     elif overlaps:
-        state, detail = State.SAME, f"{change}, but the confidence intervals meet"
+        state, detail = CheckState.SAME, f"{change}, but the confidence intervals meet"
     else:
-        state, detail = (State.FASTER if ratio < 1 else State.SLOWER), change
+        state, detail = (CheckState.FASTER if ratio < 1 else CheckState.SLOWER), change
     if entry.config not in [trial.config for trial in decision.stored]:
         share = fastest.median_ms / now.median_ms
         better = f"{decision.stored[0].config} now takes {share:.3g} times as long"

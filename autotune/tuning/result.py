@@ -15,7 +15,7 @@ from autotune.tuning.task import TuningTask
 
 
 @dataclass(frozen=True)
-class Result:
+class SearchResult:
     """What a search found; `final` and `default` are measurements of the last round."""
 
     task: TuningTask

@@ -26,7 +26,7 @@ from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finals import remeasure
 from autotune.tuning.last_round import Searched
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.ties import winner_and_ties
 
 CONFIGURATIONS = 4  # that are timed on every device: the default, and others from all over the space
@@ -146,7 +146,7 @@ def _times(context: TuningContext, compiled: Sequence[tuple[KernelInstance, Bina
     return times
 
 
-def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> Result:
+def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> SearchResult:
     """Run the last round on one device, or on the next one where that fails, and repeat it on another.
 
     Each has half of the time for the last round, if that is limited.
@@ -181,7 +181,7 @@ def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> 
 
 
 def _repeat_last_round(
-    context: TuningContext, fleet: Fleet, result: Result, used: str, limit_s: float
+    context: TuningContext, fleet: Fleet, result: SearchResult, used: str, limit_s: float
 ) -> None:
     """Run the last round on a second device, too; warn if another configuration wins there."""
     second = next((name for name in fleet.present() if name != used), None)

@@ -13,8 +13,8 @@ from autotune.core.stages import OnStage
 from autotune.core.trials import Budget
 from autotune.errors import AutotuneError, InputError
 from autotune.tuning.options import Options
-from autotune.tuning.plan import Plan, Step
-from autotune.tuning.result import Result
+from autotune.tuning.plan import Plan, PlannedSearch
+from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target, locate
 
 if TYPE_CHECKING:  # needs the extra `cluster`
@@ -59,7 +59,7 @@ def plan_of_spaces(
     if twice := next((name for name in kernels if kernels.count(name) > 1), None):
         raise InputError(f"two of the spaces are of the kernel {twice}; search them one after the other")
     deadline_s = math.inf if options.budget.seconds is None else time.monotonic() + options.budget.seconds
-    results: dict[int, Result] = {}
+    results: dict[int, SearchResult] = {}
     while tasks and (left_s := deadline_s - time.monotonic()) > 0:
         promises = {
             number: promise(results.get(number), task, options.budget.trials)
@@ -71,7 +71,7 @@ def plan_of_spaces(
         earlier = results.get(number)
         part = _part(options, earlier, left_s)
         bind = partial(tasks.__getitem__, number)
-        answer = yield Step(number, tasks[number].spec.kernel, bind, part, cluster)
+        answer = yield PlannedSearch(number, tasks[number].spec.kernel, bind, part, cluster)
         if isinstance(answer, AutotuneError):
             del tasks[number]
             continue
@@ -82,7 +82,7 @@ def plan_of_spaces(
     return [*failures, *(f"{kernel}: no time was left; give a longer --time" for kernel in late)]
 
 
-def promise(result: Result | None, task: TuningTask, max_trials: int | None) -> float:
+def promise(result: SearchResult | None, task: TuningTask, max_trials: int | None) -> float:
     """The share of the best time that the next part is expected to save per second; infinite if unknown."""
     if result is None:
         return math.inf
@@ -95,7 +95,7 @@ def promise(result: Result | None, task: TuningTask, max_trials: int | None) -> 
     return gain / max(result.search_seconds, 1e-3) if gain >= MIN_GAIN else 0.0
 
 
-def _part(options: Options, earlier: Result | None, left_s: float) -> Options:
+def _part(options: Options, earlier: SearchResult | None, left_s: float) -> Options:
     """The options of the next part of a space; its limits include what earlier parts used."""
     trials = FIRST_TRIALS if earlier is None else 2 * len(earlier.trials)
     most = options.budget.trials

@@ -23,14 +23,16 @@ from autotune.tuning.tuner import require_valid_default, start, warn_of
 TUNED = "tuned best"  # the last step of a ladder
 
 
-class Step(NamedTuple):
+class LadderStep(NamedTuple):
     """A step of a ladder: a landmark, or the tuned configuration."""
 
     name: str
     trial: Trial
 
 
-def ladder(task: TuningTask, options: Options, observer: Observer, tuned: Config | None = None) -> list[Step]:
+def ladder(
+    task: TuningTask, options: Options, observer: Observer, tuned: Config | None = None
+) -> list[LadderStep]:
     """Verify and time every landmark in the order of the space file, then the tuned configuration.
 
     A landmark that is invalid on the device gives a PRUNED trial.
@@ -53,7 +55,7 @@ def ladder(task: TuningTask, options: Options, observer: Observer, tuned: Config
     own = replace(options, journal=journal_file(task, options, "ladder.jsonl"))
     with open_context(task, own, observer, FULL_POLICY) as context:
         start(context, own, len(steps))
-        return list(map(Step, steps, evaluate(context.evaluator, list(steps.values()))))
+        return list(map(LadderStep, steps, evaluate(context.evaluator, list(steps.values()))))
 
 
 def run_once(task: TuningTask, options: Options, observer: Observer, config: Config) -> Trial:

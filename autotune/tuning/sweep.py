@@ -20,7 +20,7 @@ from autotune.searchers import check_searcher, make_searcher
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.serving.cache import check_writable, read_record, record_path, store, writable_root
-from autotune.serving.interpolation import Row
+from autotune.serving.interpolation import SizeRow
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
@@ -32,7 +32,7 @@ from autotune.tuning.limits import checks_time_s
 from autotune.tuning.namesakes import namesake
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.source_results import gather, source_name
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
@@ -59,8 +59,8 @@ STORED_OF_EACH = 1  # of the best of each size then, those whose times are store
 class Sweep:
     """What a sweep found: a result for each problem, and a table of variants for each element type."""
 
-    results: tuple[Result, ...]
-    rows: tuple[Row, ...]  # for each result, the relative times of the candidates
+    results: tuple[SearchResult, ...]
+    rows: tuple[SizeRow, ...]  # for each result, the relative times of the candidates
     tables: tuple[VariantTable, ...]
     seconds: float
 
@@ -130,8 +130,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
     done: list[SweepProblem] = []
-    results: list[Result] = []
-    rows: list[Row] = []
+    results: list[SearchResult] = []
+    rows: list[SizeRow] = []
     tables = []
     with open_processes(first, options, observer) as processes:
         processes.begin(_in_order(of_type[first.space.problem.dtype])[0].task)
@@ -318,23 +318,23 @@ def _searcher(
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
 
 
-def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> Row:
+def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> SizeRow:
     """The times of the candidates at one size, as the cache has them; without any, that of its best."""
     entry = task.cached_entry(root)
     times = entry.relative_times if entry is not None else {}
     found = {config: times[config] for config in candidates if config in times}
     best = {entry.config: 1.0} if entry is not None else {}
-    return Row(task.space.problem.sizes, found or best)
+    return SizeRow(task.space.problem.sizes, found or best)
 
 
-def _record(results: Sequence[Result], options: Options) -> KernelRecord:
+def _record(results: Sequence[SearchResult], options: Options) -> KernelRecord:
     return kernel_record(results[-1], (), options.seed, POLICY)
 
 
 def _table(
     problems: Sequence[SweepProblem],
-    swept: Sequence[Row],
-    halfway: Sequence[Row],
+    swept: Sequence[SizeRow],
+    halfway: Sequence[SizeRow],
     max_variants: int,
     kernel: KernelOnDevice,
 ) -> VariantTable:

@@ -16,7 +16,7 @@ from autotune.errors import InputError, SetupError
 from autotune.evaluation.buffers import device_bytes
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
-from autotune.serving.interpolation import Row
+from autotune.serving.interpolation import SizeRow
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, TuningContext, open_context
 from autotune.tuning.finalists import finalists
@@ -25,7 +25,7 @@ from autotune.tuning.last_round import Searched, mark_failed
 from autotune.tuning.limits import strict, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import Processes
 from autotune.tuning.stored_checks import FINDINGS, StoredChecks
 from autotune.tuning.task import TuningTask
@@ -162,11 +162,11 @@ class Candidates:
                 raise
             self._leave_out(problem, error)
 
-    def halfway_rows(self) -> list[Row]:
+    def halfway_rows(self) -> list[SizeRow]:
         """The times of the candidates at the sizes half-way between those that were swept."""
         return _rows(self._halfway, self.configs.__contains__)
 
-    def conclude(self, problem: SweepProblem, number: str) -> Result:
+    def conclude(self, problem: SweepProblem, number: str) -> SearchResult:
         """The last round at one size, with the best of its own and of others; `number` is for progress."""
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
@@ -211,7 +211,9 @@ class Candidates:
         return open_context(task, self._options, self._observer, POLICY, self._processes)
 
 
-def _rows(problems: Iterable[SweepProblem], counts: Callable[[Config], bool] = lambda _: True) -> list[Row]:
+def _rows(
+    problems: Iterable[SweepProblem], counts: Callable[[Config], bool] = lambda _: True
+) -> list[SizeRow]:
     """The relative times at some sizes of the configurations that count; none where none has a time."""
     rows = []
     for problem in problems:
@@ -219,5 +221,5 @@ def _rows(problems: Iterable[SweepProblem], counts: Callable[[Config], bool] = l
         times_ms = {trial.config: trial.time_ms for trial in tried if trial.time_ms}
         best_ms = min(times_ms.values(), default=0.0)
         times = {config: time_ms / best_ms for config, time_ms in times_ms.items()}
-        rows += [Row(problem.task.space.problem.sizes, times)] if times else []
+        rows += [SizeRow(problem.task.space.problem.sizes, times)] if times else []
     return rows

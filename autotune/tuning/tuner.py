@@ -41,7 +41,7 @@ from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.namesakes import namesake
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import Processes
 from autotune.tuning.source_results import gather, summary
 from autotune.tuning.task import TuningTask
@@ -60,7 +60,7 @@ def search(
     sources: Iterable[SourceResults] | None = None,
     cluster: Cluster | None = None,
     processes: Processes | None = None,
-) -> Result:
+) -> SearchResult:
     """Search, measure the best few again in a last round, and store the winner in the cache.
 
     Args:

@@ -7,13 +7,13 @@ from itertools import pairwise
 from math import exp, log
 
 from autotune.core.records import Config, Sizes
-from autotune.serving.interpolation import Row, in_order
+from autotune.serving.interpolation import SizeRow, in_order
 from autotune.serving.validity import KernelOnDevice
 
 WORTH = 1.01  # a further variant must be at least this many times as fast at a size, or between two of them
 
 
-def cover(rows: Sequence[Row], limit: int) -> list[Config]:
+def cover(rows: Sequence[SizeRow], limit: int) -> list[Config]:
     """Choose at most `limit` configurations that together lose least at all sizes, the most useful first.
 
     Each one is the configuration that lowers the sum of the logarithms of the slowdowns most: at the sizes,
@@ -51,8 +51,8 @@ def neighbours(sizes: Sequence[Sizes]) -> list[tuple[int, int]]:
 
 
 def left_out_slowdowns(
-    swept: Sequence[Row],
-    halfway: Sequence[Row],
+    swept: Sequence[SizeRow],
+    halfway: Sequence[SizeRow],
     found_at: Mapping[Config, Sequence[Sizes]],
     limit: int,
     kernel: KernelOnDevice,
@@ -72,7 +72,7 @@ def left_out_slowdowns(
     slowdowns = []
     for row in swept:
         known = (
-            Row(
+            SizeRow(
                 other.sizes,
                 {c: t for c, t in other.relative_times.items() if [*found_at.get(c, ())] != [row.sizes]},
             )

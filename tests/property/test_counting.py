@@ -12,7 +12,7 @@ from autotune.core.launch_plan import device_values
 from autotune.core.records import Parameter
 from autotune.errors import ExpressionError
 from autotune.space import SpaceSpec
-from autotune.space.enumeration import Limits, Scope, count_rows
+from autotune.space.enumeration import RowLimits, Scope, count_rows
 from autotune.space.truth_tables import Failed, Tables
 from tests.property.test_enumeration import DEVICE, NUMBERS, PROBLEM, a_condition, a_space, a_value
 
@@ -86,7 +86,7 @@ def test_counts_are_those_of_evaluating_every_combination(batch):
             assert count_rows(spec.parameters, [negation]) == violating[number], spec
             others = constraints[:number] + constraints[number + 1 :]
             rules = [*scope.derived_rules(), *(rule for other in others for rule in scope.rules(other))]
-            limits = Limits(table=rng.choice((1, 8, 100_000)), chunk=rng.choice((1, 7, 1_000_000)))
+            limits = RowLimits(table=rng.choice((1, 8, 100_000)), chunk=rng.choice((1, 7, 1_000_000)))
             assert count_rows(spec.parameters, [*rules, negation], limits) == violating_only[number], spec
             few = replace(limits, rows=rng.choice((1, 5, 20)))
             found = count_rows(spec.parameters, [*rules, negation], few)

@@ -15,7 +15,7 @@ from autotune.core.records import Config, Parameter
 from autotune.core.trials import Problem
 from autotune.errors import SpaceError
 from autotune.space import Constraint, Space, SpaceSpec, bind
-from autotune.space.enumeration import Limits, Rule, Scope, TooManyRows, enumerate_rows
+from autotune.space.enumeration import Condition, RowLimits, Scope, TooManyRows, enumerate_rows
 from tests.space_example import GPU
 
 DEVICE = replace(GPU, warp_size=8, has_shuffle=False, registers_per_block=None)
@@ -159,7 +159,7 @@ def a_telling_space(rng: random.Random) -> tuple[SpaceSpec, list[tuple[int, ...]
             return spec, expected
 
 
-def rules_of(spec: SpaceSpec) -> list[Rule]:
+def rules_of(spec: SpaceSpec) -> list[Condition]:
     scope = Scope(
         spec.parameters,
         spec.derived,
@@ -174,7 +174,7 @@ def test_enumeration_equals_plain_python_on_random_spaces(batch):
     rng = random.Random(batch)
     for _ in range(100):
         spec, expected = a_telling_space(rng)
-        limits = Limits(table=rng.choice((1, 8, 100_000)), chunk=rng.choice((1, 7, 1_000_000)))
+        limits = RowLimits(table=rng.choice((1, 8, 100_000)), chunk=rng.choice((1, 7, 1_000_000)))
         rows = enumerate_rows(spec.parameters, rules_of(spec), limits)
         assert [tuple(row) for row in rows.tolist()] == expected, (spec, limits)
         if expected:
@@ -212,6 +212,6 @@ def test_a_domain_of_more_than_256_values_keeps_its_order():
 def test_more_rows_than_the_limit_are_refused(text, count, table):
     parameters = (Parameter("A", tuple(range(10))), Parameter("B", tuple(range(10))))
     rules = Scope(parameters, {}, {}).rules(parse(text))
-    assert len(enumerate_rows(parameters, rules, Limits(rows=100, table=table))) == count
+    assert len(enumerate_rows(parameters, rules, RowLimits(rows=100, table=table))) == count
     with pytest.raises(TooManyRows):
-        enumerate_rows(parameters, rules, Limits(rows=count - 1, table=table))
+        enumerate_rows(parameters, rules, RowLimits(rows=count - 1, table=table))

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 from importlib import import_module
 
-from autotune.analysis.health import State, examine
+from autotune.analysis.health import Severity, examine
 from autotune.devices import Address
 from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write
@@ -30,7 +30,7 @@ def test_the_command_shows_what_there_is(folder):
 def test_an_extra_that_is_not_installed_is_named_in_full(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "pycuda", None)  # an import of it fails
     monkeypatch.delitem(sys.modules, "autotune.devices.pycuda", raising=False)
-    assert "pip install '.[pycuda]' in a clone" in findings(folder)["pycuda", State.WARNING].advice
+    assert "pip install '.[pycuda]' in a clone" in findings(folder)["pycuda", Severity.WARNING].advice
 
 
 def test_a_machine_without_packages_for_cuda_is_examined(folder, monkeypatch):
@@ -52,27 +52,27 @@ def test_a_gpu_of_a_package_that_cannot_be_imported_is_none_to_tune_for(folder, 
     monkeypatch.delitem(sys.modules, "autotune.devices.pycuda", raising=False)
     found = findings(folder, devices=[(Address("pycuda", 0), replace(DEVICE, backend="pycuda"))])
     broken = "pycuda is installed, but cannot be imported (libcurand.so.10: cannot open it); it comes with"
-    assert found["pycuda", State.WARNING].advice.startswith(broken)
-    assert ("devices", State.PROBLEM) in found and ("pycuda:0", State.GOOD) not in found
+    assert found["pycuda", Severity.WARNING].advice.startswith(broken)
+    assert ("devices", Severity.PROBLEM) in found and ("pycuda:0", Severity.GOOD) not in found
 
 
 def test_without_a_device_there_is_a_problem(folder):
-    assert ("devices", State.PROBLEM) in findings(folder, devices=())
-    assert ("devices", State.PROBLEM) not in findings(folder)
+    assert ("devices", Severity.PROBLEM) in findings(folder, devices=())
+    assert ("devices", Severity.PROBLEM) not in findings(folder)
 
 
 def test_a_damaged_result_is_a_problem_and_a_stale_one_a_warning(folder):
     old, new = entry(64, BLOCK=32), entry(1024, BLOCK=128)
     newer = replace(new.provenance, tuned_at="2099-01-01T00:00:00+00:00", source_sha256="f" * 64)
     write(folder.path / "cache", DEVICE, record(old, replace(new, provenance=newer)))
-    assert findings(folder)["stored results", State.WARNING].detail.endswith("1 stale")
+    assert findings(folder)["stored results", Severity.WARNING].detail.endswith("1 stale")
     (file,) = (folder.path / "cache" / DEVICE.slug).glob("reduce.json")
     file.write_text(file.read_text()[:-20])
-    assert "reduce.json" in findings(folder)["stored results", State.PROBLEM].detail
+    assert "reduce.json" in findings(folder)["stored results", Severity.PROBLEM].detail
     done = folder.run("doctor", "--cache", "cache")
     assert done.returncode == 1 and "autotune: problems with stored results" in done.stderr
 
 
 def test_a_cache_that_cannot_be_written_is_a_problem(folder):
     (folder.path / "cache").write_text("a file, not a folder")
-    assert ("cache", State.PROBLEM) in findings(folder)
+    assert ("cache", Severity.PROBLEM) in findings(folder)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from autotune.cli.device_use import COLUMNS, use_of
 from autotune.cli.ladder import ladder_table
 from autotune.cli.run import run_text
-from autotune.cli.show import Row, trials_table
+from autotune.cli.show import TrialRow, trials_table
 from autotune.compilers.occupancy import bytes_to_add, occupancy, why_refused
 from autotune.core.records import Launch
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import InputError
 from autotune.hardware.architectures import ARCHITECTURES, architecture
 from autotune.space import bind, load_space, problem_of
-from autotune.tuning.single_runs import Step
+from autotune.tuning.single_runs import LadderStep
 
 H100, T4, L4 = (architecture(name) for name in ("sm_90", "sm_75", "sm_89"))
 
@@ -112,11 +112,11 @@ def test_ladder_and_trials_have_columns_for_the_use_of_the_device(root):
     failed = Trial(spec.default, "k", Status.CRASHED, "why")
     cells = {
         str(column.header): list(column.cells)
-        for column in ladder_table(space, [Step("default", timed), Step("other", failed)]).columns
+        for column in ladder_table(space, [LadderStep("default", timed), LadderStep("other", failed)]).columns
     }
     assert cells["occupancy"] == ["50%", "-"] and cells["limited by"][0] == "registers"
     assert cells["of peak"] == ["50%", "-"]  # 537 MB in 0.32 ms, of 3.35 TB/s
-    shown = trials_table([Row(Path("j.jsonl"), timed, use=use_of(space, timed))])
+    shown = trials_table([TrialRow(Path("j.jsonl"), timed, use=use_of(space, timed))])
     assert [str(column.header) for column in shown.columns][-4:] == [*COLUMNS, "detail"]
     assert "occupancy  50%" in run_text(space, [timed], "x") and "50% of the device's peak" in run_text(
         space, [timed], "x"

@@ -7,7 +7,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from autotune.analysis.replay import ReplayTrials, Run, load, prepare, replay, sources_for
+from autotune.analysis.replay import ReplayRun, ReplayTrials, load, prepare, replay, sources_for
 from autotune.analysis.replay_score import CHECKPOINTS, efficiency
 from autotune.cli import main
 from autotune.core.records import Config
@@ -101,24 +101,24 @@ def test_random_search_scores_nothing_and_the_optimum_at_once_everything(recorde
     at_random = [search(recorded, "random", 200, seed) for seed in range(40)]
     assert abs(efficiency(recorded, at_random).p) < 0.1
     order = np.argsort(recorded.times_ms)  # failures last
-    perfect = efficiency(recorded, [Run(0, tuple(order.tolist()), 300, 0.3)])
+    perfect = efficiency(recorded, [ReplayRun(0, tuple(order.tolist()), 300, 0.3)])
     assert perfect.p == perfect.p400 == pytest.approx(1)
     assert perfect.found == dict.fromkeys(CHECKPOINTS, 1.0) and perfect.needed == {5: 1, 1: 1}
     assert perfect.thinking_ms == pytest.approx(1.0)
-    assert efficiency(recorded, [Run(0, tuple(order[::-1].tolist()), 300, 0.0)]).p < -1
+    assert efficiency(recorded, [ReplayRun(0, tuple(order[::-1].tolist()), 300, 0.0)]).p < -1
 
 
 def test_a_search_that_ends_early_keeps_what_it_has(recorded):
     rows = tuple(np.argsort(recorded.times_ms)[20:70].tolist())
     whole = efficiency(
-        recorded, [Run(0, rows + tuple(np.argsort(recorded.times_ms)[70:200].tolist()), 180, 0.0)]
+        recorded, [ReplayRun(0, rows + tuple(np.argsort(recorded.times_ms)[70:200].tolist()), 180, 0.0)]
     )
-    assert efficiency(recorded, [Run(0, rows, 50, 0.0)]).p == pytest.approx(whole.p)
+    assert efficiency(recorded, [ReplayRun(0, rows, 50, 0.0)]).p == pytest.approx(whole.p)
 
 
 def test_a_search_without_a_success_has_no_score(recorded):
     failed = tuple(np.flatnonzero(np.isnan(recorded.times_ms)).tolist())
-    scores = efficiency(recorded, [Run(0, failed, len(failed), 0.0)])
+    scores = efficiency(recorded, [ReplayRun(0, failed, len(failed), 0.0)])
     assert scores.failing == 1.0 and np.isnan(scores.p) and scores.needed == {5: None, 1: None}
     assert set(scores.found.values()) <= {0.0}
 

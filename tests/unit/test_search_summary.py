@@ -15,7 +15,7 @@ from autotune.processes import machine_load
 from autotune.searchers.base import StoppingEstimate
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.groups import Group
-from autotune.tuning.result import Result
+from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
 from tests.conftest import Folder
 from tests.space_example import FAKE
@@ -41,7 +41,7 @@ def plain(tmp_path_factory):
     task = TuningTask(
         Address("fake", 0), FAKE, spec, read_source(spec.source), bind(spec, FAKE, problem_of(spec, FAKE))
     )
-    return Result(
+    return SearchResult(
         task=task,
         engine="random",
         winner=trial(BEST, 1.0),

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.cli.show import Row, trials_table
+from autotune.cli.show import TrialRow, trials_table
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 
@@ -98,7 +98,7 @@ def double(grid, block, x, y, n):
 
 
 def columns(trials):
-    drawn = trials_table([Row(Path("j.jsonl"), trial) for trial in trials])
+    drawn = trials_table([TrialRow(Path("j.jsonl"), trial) for trial in trials])
     return {str(column.header): list(column.cells) for column in drawn.columns}
 
 

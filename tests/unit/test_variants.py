@@ -11,7 +11,7 @@ from autotune.analysis.merge import merge_records
 from autotune.core.records import Config, Tier, VariantTable
 from autotune.errors import NoConfig
 from autotune.serving import cache
-from autotune.serving.interpolation import Row, in_order
+from autotune.serving.interpolation import SizeRow, in_order
 from autotune.tuning.variants import cover, left_out_slowdowns
 from tests.cache_example import DEFAULT, DEVICE, entry, record
 from tests.cache_files import write
@@ -40,7 +40,7 @@ def row(n, configs=CONFIGS, noise=0.0, seed=0):
     draw = Random(f"{n} {seed}")
     times = {config: time_ms(config, n) * (1 + draw.uniform(-noise, noise)) for config in configs}
     least = min(times.values())
-    return Row({"n": n}, {config: time / least for config, time in times.items()})
+    return SizeRow({"n": n}, {config: time / least for config, time in times.items()})
 
 
 def once(config, sizes):
@@ -61,13 +61,16 @@ SAME = Kernel()
 def test_each_variant_lowers_the_loss_and_none_is_kept_that_does_not():
     a, b, c = CONFIGS[:3]
     rows = [
-        Row({"n": 1}, {a: 1.0, b: 1.2, c: 1.004}),
-        Row({"n": 2}, {a: 2.0, b: 1.2, c: 1.1}),
-        Row({"n": 3}, {a: 3.0, b: 1.0}),  # c failed, and so is slower than the slowest
+        SizeRow({"n": 1}, {a: 1.0, b: 1.2, c: 1.004}),
+        SizeRow({"n": 2}, {a: 2.0, b: 1.2, c: 1.1}),
+        SizeRow({"n": 3}, {a: 3.0, b: 1.0}),  # c failed, and so is slower than the slowest
     ]
     assert cover(rows, 8) == [b, c]  # a gains 0.4% at one size
     assert cover(rows, 1) == [b]
-    assert cover([Row({"n": 1}, {a: 1.0}), Row({"n": 2}, {a: 9.0, b: 1.0})], 8) == [b, a]  # b is not for n=1
+    assert cover([SizeRow({"n": 1}, {a: 1.0}), SizeRow({"n": 2}, {a: 9.0, b: 1.0})], 8) == [
+        b,
+        a,
+    ]  # b is not for n=1
 
 
 def test_one_that_is_never_the_best_is_a_variant_if_it_loses_least_half_way():
@@ -77,18 +80,21 @@ def test_one_that_is_never_the_best_is_a_variant_if_it_loses_least_half_way():
         {small: 1, between: 1.2, large: 3},
         {small: 3, between: 1.2, large: 1},
     )
-    rows = [Row({"n": n}, times[place]) for place, n in enumerate((16, 64, 256))]
+    rows = [SizeRow({"n": n}, times[place]) for place, n in enumerate((16, 64, 256))]
     assert set(cover(rows, 8)) == {small, between, large}
-    apart = [Row({"n": n, "m": n}, times[place]) for place, n in enumerate((16, 64, 256))]
+    apart = [SizeRow({"n": n, "m": n}, times[place]) for place, n in enumerate((16, 64, 256))]
     assert set(cover(apart, 8)) == {small, large} and not cover([], 8)
 
 
 def test_between_two_sizes_the_variant_with_the_lowest_interpolated_time_is_served():
     left, both, right = CONFIGS[:3]
-    rows = [Row({"n": 16}, {left: 1, both: 1.1, right: 2}), Row({"n": 64}, {left: 2, both: 1.1, right: 1})]
+    rows = [
+        SizeRow({"n": 16}, {left: 1, both: 1.1, right: 2}),
+        SizeRow({"n": 64}, {left: 2, both: 1.1, right: 1}),
+    ]
     served = {n: in_order(rows, CONFIGS[:3], {"n": n}, SAME)[:1] for n in (15, 16, 17, 32, 63, 65)}
     assert served == {15: [], 16: [left], 17: [left], 32: [both], 63: [right], 65: []}
-    grid = [Row({"m": m, "n": n}, {left: 1 + m * n, right: 9}) for m in (1, 4) for n in (1, 4)]
+    grid = [SizeRow({"m": m, "n": n}, {left: 1 + m * n, right: 9}) for m in (1, 4) for n in (1, 4)]
     assert [in_order(grid, [left, right], {"m": m, "n": 2}, SAME)[0] for m in (1, 2, 4)] == [
         left,
         left,
@@ -99,7 +105,7 @@ def test_between_two_sizes_the_variant_with_the_lowest_interpolated_time_is_serv
 
 def test_a_time_with_other_launches_says_nothing_of_a_size():
     small, large, _ = CONFIGS[:3]
-    rows = [Row({"n": 16}, {small: 1, large: 1.2}), Row({"n": 64}, {small: 1.5, large: 1})]
+    rows = [SizeRow({"n": 16}, {small: 1, large: 1.2}), SizeRow({"n": 64}, {small: 1.5, large: 1})]
 
     def served(n, launched):
         return in_order(rows, [small, large], {"n": n}, Kernel(launched))[0]
@@ -114,9 +120,9 @@ def test_a_time_with_other_launches_says_nothing_of_a_size():
 def test_a_size_at_which_a_variant_is_not_valid_says_nothing_of_it():
     even, other, _ = CONFIGS[:3]
     rows = [
-        Row({"n": 16}, {even: 1.0, other: 1.1}),
-        Row({"n": 31}, {other: 1.0}, 1.2),
-        Row({"n": 64}, {even: 1.0, other: 1.1}),
+        SizeRow({"n": 16}, {even: 1.0, other: 1.1}),
+        SizeRow({"n": 31}, {other: 1.0}, 1.2),
+        SizeRow({"n": 64}, {even: 1.0, other: 1.1}),
     ]
     kernel = Kernel(is_valid=lambda config, sizes: config != even or sizes["n"] % 2 == 0)
     assert in_order(rows, [even, other], {"n": 30}, kernel)[0] == even
@@ -125,7 +131,11 @@ def test_a_size_at_which_a_variant_is_not_valid_says_nothing_of_it():
 
 def test_what_only_an_earlier_search_proposed_takes_part_in_leaving_out():
     own, earlier, _ = CONFIGS[:3]
-    rows = [Row({"n": 1}, {own: 1.0, earlier: 2.0}), Row({"n": 2}, {earlier: 1.0}), Row({"n": 4}, {own: 1.0})]
+    rows = [
+        SizeRow({"n": 1}, {own: 1.0, earlier: 2.0}),
+        SizeRow({"n": 2}, {earlier: 1.0}),
+        SizeRow({"n": 4}, {own: 1.0}),
+    ]
     found_at = {own: [{"n": 1}, {"n": 4}]}
     assert left_out_slowdowns(rows, [], found_at, 4, SAME) == (1.0,)
 

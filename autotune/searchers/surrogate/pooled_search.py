@@ -12,7 +12,7 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from autotune.core.records import Config
-from autotune.searchers.base import Trials
+from autotune.searchers.base import TrialStream
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.failure_model import FailureModel
@@ -45,7 +45,7 @@ class PooledSearch:
         self._pool, self._first = pool, first
         self._stop_when_unlikely = stop_when_unlikely
 
-    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
+    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose every configuration, the most promising first; BudgetSpent passes through.
 
         With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.

@@ -9,7 +9,7 @@ from math import ceil
 import numpy as np
 
 from autotune.core.records import Config
-from autotune.searchers.base import Trials, collect_next
+from autotune.searchers.base import TrialStream, collect_next
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.initial_design import maximin_order
@@ -33,7 +33,7 @@ class Run:
     def __init__(
         self,
         encoding: Encoding,
-        trials: Trials,
+        trials: TrialStream,
         rng: np.random.Generator,
         *,
         has_costs: bool = True,

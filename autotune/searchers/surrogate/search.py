@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from autotune.searchers.base import SourceResults, Trials
+from autotune.searchers.base import SourceResults, TrialStream
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
@@ -45,7 +45,7 @@ class SurrogateSearch:
         self._stop_when_unlikely = stop_when_unlikely
         self._works_ahead = works_ahead and not stop_when_unlikely
 
-    def search(self, space: Space, trials: Trials, *, seed: int) -> None:
+    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose every configuration once, the most promising first; BudgetSpent passes through."""
         if len(space) <= DESIGN:
             RandomSearch().search(space, trials, seed=seed)
