@@ -51,8 +51,7 @@ class CompilerPool:
     """Compiles sources in `workers` processes, with a time limit of `timeout_s` each.
 
     `setting` says how they open the compiler. `binaries` is a folder of binaries for later searches; without
-    one, `scratch` is a folder of those that this search needs again in its last round. `finish` is called
-    with each binary and its configuration before the binary is handed out.
+    one, `scratch` is a folder of those that this search needs again in its last round.
     """
 
     def __init__(
@@ -64,9 +63,8 @@ class CompilerPool:
         binaries: Path | None = None,
         scratch: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        finish: Callable[[Binary, KernelInstance], None] | None = None,
     ) -> None:
-        self._setting, self._finish = setting, finish
+        self._setting = setting
         self._binaries, self._scratch = binaries, scratch
         self._timeout_s = timeout_s
         self._environment = environment
@@ -86,7 +84,7 @@ class CompilerPool:
 
     def compile(self, instance: KernelInstance) -> Future[Compilation]:
         """Queue the source of a configuration."""
-        return self._threads.submit(self._finished, instance)
+        return self.submit(instance.source, instance.options, instance.names)
 
     def close(self) -> None:
         """Cancel what is queued and kill the processes."""
@@ -101,12 +99,6 @@ class CompilerPool:
         return Child(
             _open, self._setting.open, *folders, environment=environment, server=self._setting.server
         )
-
-    def _finished(self, instance: KernelInstance) -> Compilation:
-        compiled = self._compile(instance.source, tuple(instance.options), tuple(instance.names))
-        if self._finish is not None and isinstance(compiled, Binary):
-            self._finish(compiled, instance)
-        return compiled
 
     def _compile(self, *what: Any) -> Compilation:
         """Compile in one of the children; repeat once in a fresh one if the machine may be at fault."""

@@ -17,7 +17,6 @@ from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.evaluation.machine_code import MachineCode
 from autotune.evaluation.memory_check import enough_memory
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.worker import Worker
@@ -57,7 +56,7 @@ class Processes:
     @cached_property
     def pool(self) -> CompilerPool:
         """The compilers."""
-        task, options, machine_code = self._task, self._options, self._machine_code()
+        task, options = self._task, self._options
         pool = CompilerPool(
             compiler_setting(task.address, task.device, task.spec.compiler),
             workers=options.workers or compiler_processes(task.device.kind),
@@ -65,19 +64,9 @@ class Processes:
             binaries=default_folder() if options.binary_cache else None,
             scratch=Path(self.scratch) / "binaries",
             environment=self.variables,
-            finish=machine_code.make if machine_code else None,
         )
         self._opened.callback(pool.close)
-        if machine_code:
-            self._opened.callback(machine_code.close)
         return pool
-
-    def _machine_code(self) -> MachineCode | None:
-        """What has machine code made by PoCL, which makes it late; None for other devices."""
-        task = self._task
-        if task.device.kind != "cpu" or "PoCL" not in task.device.runtime:
-            return None
-        return MachineCode(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
 
     def stored(self, task: TuningTask) -> StoredInputs:
         """Return the stored inputs of a problem: those of the context before if it has the same."""
