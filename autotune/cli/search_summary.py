@@ -15,9 +15,9 @@ from autotune.core.records import NOISY, Value
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.searchers.base import FASTER
-from autotune.tuning.doubts import busy_text, is_busy, slow_governors
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
+from autotune.tuning.machine_load import busy_text, is_busy, slow_governors
 from autotune.tuning.result import SearchResult
 from autotune.tuning.source_results import summary
 from autotune.tuning.stored_checks import late_text

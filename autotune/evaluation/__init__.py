@@ -1,4 +1,4 @@
-"""Compile, verify and time one configuration at a time, and write each result to the journal.
+"""Evaluates configurations: compiles, verifies and times them, and writes each result to the journal.
 
-The evaluator and the worker run in the parent process, `device_process` runs in the child.
+The evaluator and the worker run in the parent process, `device_process` in the child.
 """

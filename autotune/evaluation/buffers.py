@@ -1,4 +1,4 @@
-"""The arrays of a problem in device memory: a program runs on them, and what it leaves is checked."""
+"""The arrays of a problem in device memory: programs run on them, and their content is checked afterwards."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from autotune.evaluation.poison import GUARD_BYTES
 from autotune.problem.inputs import ProblemData
 from autotune.problem.problem_instance import Array, ProblemInstance
 
-# Of device memory: small arrays of the same name stay allocated while they take no more together, for each
-# problem in memory. One that alone takes more is large.
+# Share of device memory: per problem in memory, small arrays of the same name stay allocated up to this
+# total. An array that alone takes more is large.
 KEPT_SHARE = 2**-9
 
 
@@ -28,7 +28,7 @@ class SharedBuffers:
     def __init__(self, device: Device, data: ProblemData) -> None:
         self.device = device
         self.data = data
-        self._guarded: dict[Array, GuardedBuffer] = {}  # in the order of their latest use
+        self._guarded: dict[Array, GuardedBuffer] = {}  # in order of their latest use
         # energy of restoring these arrays at these clocks
         self.restore_j: dict[tuple[tuple[Array, ...], Settings], float | None] = {}
 
@@ -103,14 +103,14 @@ class ProblemBuffers:
         return arguments
 
     def are_right(self, arrays: Sequence[GuardedBuffer]) -> bool:
-        """Whether inputs are unchanged, outputs right and guard zones whole."""
+        """True if inputs are unchanged, outputs right and guard zones whole."""
         differences = self.device.compare([self._against_correct(guarded) for guarded in arrays])
         for guarded, difference in zip(arrays, differences, strict=True):
             guarded.is_pristine = guarded.array.role == "in" and difference is None
         return not any(differences) and not any(map(self._sample_difference, arrays))
 
     def wrong(self, guarded: GuardedBuffer) -> Difference | None:
-        """Index of the first element that is not as a correct run leaves it, and how many are not."""
+        """Index of the first wrong element, compared with a correct run, and their number."""
         comparison = self._against_correct(guarded)
         whole = self.difference(comparison)
         if whole is not None:

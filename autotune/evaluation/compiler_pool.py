@@ -34,11 +34,11 @@ Compilation = Binary | Failure
 
 @dataclass(frozen=True)
 class CompilerSetting:
-    """How the processes of a pool open their compiler.
+    """The compiler of a pool's processes, and how they open it.
 
     Attributes:
         open: Opens it, in each process.
-        modules: What their fork server imports for it.
+        modules: The modules that their fork server imports for it.
         server: The name of the fork server.
     """
 
@@ -48,10 +48,10 @@ class CompilerSetting:
 
 
 class CompilerPool:
-    """Compiles sources in `workers` processes, with a time limit of `timeout_s` each.
+    """Compiles sources in `workers` processes, each source within `timeout_s`.
 
-    `setting` says how they open the compiler. `binaries` is a folder of binaries for later searches; without
-    one, `scratch` is a folder of those that this search needs again in its last round.
+    `setting` opens the compiler. `binaries` is a folder that keeps binaries for later searches; without it,
+    `scratch` keeps those that this search needs again in its last round.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class CompilerPool:
         self._environment = environment
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
         self._idle: SimpleQueue[Child | None] = SimpleQueue()  # None: to be started
-        self._lock = Lock()  # of the set of children, which does not change during `close`
+        self._lock = Lock()  # guards the set of children, which does not change during `close`
         self._closing = False
         preload((__name__, *setting.modules), COLD, server=setting.server)
         self._children = {self._start() for _ in range(workers)}
@@ -106,16 +106,16 @@ class CompilerPool:
         try:
             compiled, child = self._attempt(child, *what)
             if isinstance(compiled, Failure) and compiled.by_machine and not self._closing:
-                # not in the next idle one: what killed this one may have killed them all
+                # not in the next idle one: the cause may have killed them all
                 compiled, child = self._attempt(child, *what)
         finally:
             self._idle.put(child)
         return compiled
 
     def _attempt(self, child: Child | None, *what: Any) -> tuple[Compilation, Child | None]:
-        """What a child makes of a source, and the child for the next one: a fresh one if this one is gone.
+        """Compile in a child; return the result and the next source's child, a fresh one if this one is gone.
 
-        It is None where the system starts no process; then the next attempt tries that again.
+        The child is None if the system starts no process; the next attempt tries again.
         """
         try:
             child = child or self._replacement(None)
@@ -157,7 +157,7 @@ class CompilerPool:
 
 
 def compiler_setting(address: Address, device: DeviceInfo, kind: str) -> CompilerSetting:
-    """How processes open a device's compiler; `kind` is that of `cuda_compiler`.
+    """The setting for a device's compiler; `kind` as for `cuda_compiler`.
 
     Raises MissingExtra or SetupError if the compiler is not installed. Does not initialise the CUDA driver.
     """
@@ -168,7 +168,7 @@ def compiler_setting(address: Address, device: DeviceInfo, kind: str) -> Compile
 
 
 def cuda_setting(architecture: str, kind: str = "") -> CompilerSetting:
-    """How processes open the compiler for an architecture.
+    """The setting for an architecture's compiler.
 
     Triton takes long to import: a server of its own does it, while another one imports what devices need.
     """
@@ -179,7 +179,7 @@ def cuda_setting(architecture: str, kind: str = "") -> CompilerSetting:
 
 
 def device_setting(address: Address) -> CompilerSetting:
-    """How processes open the compiler that a device of this machine has."""
+    """The setting for the compiler of a device of this machine."""
     return CompilerSetting(partial(device_compiler, address), (BACKENDS[address.backend].module,))
 
 

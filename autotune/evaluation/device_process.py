@@ -1,7 +1,7 @@
 """The device process: an open device, the memory of each problem, and the functions that use them.
 
-A configuration's failure is returned as a value, a refused launch by `run_and_restore`. An error that breaks
-the process is handled by the worker.
+A configuration's failure is returned as a value; `run_and_restore` turns a refused launch into one. The
+worker handles errors that break the process.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from autotune.problem.problem_instance import ProblemInstance, in_order
 
 @dataclass(frozen=True)
 class DeviceSetting:
-    """What a device process is started for.
+    """The device and the problems that a device process is started for.
 
     Attributes:
         address: The device.
         reference: The reference file.
-        problems: The first problems, which it begins to prepare at once.
+        problems: The first problems; it begins to prepare them at once.
         wrong: Saves the arrays of wrong results; None saves none.
         kept: Keeps the results of slow references; None keeps none.
-        upcoming: Problems of later, which it also prepares if they are small.
+        upcoming: Later problems, which it also prepares if they are small.
     """
 
     address: Address
@@ -56,7 +56,7 @@ class DeviceSetting:
 
 
 class DeviceState:
-    """State of the device process: the device, buffers, programs that stay loaded, and what has passed.
+    """State of the device process: the device, buffers, loaded programs, and items that have passed.
 
     The data of the first problems stay on the host. Device memory holds only the problems placed last.
     """
@@ -85,7 +85,7 @@ class DeviceState:
         return self._preparation.compared
 
     def place(self, problems: tuple[ProblemInstance, ...]) -> None:
-        """Allocate the arrays of these problems in device memory and free those of all others.
+        """Allocate the arrays of these problems in device memory, and free all other problems' arrays.
 
         Raises SetupError, OutOfMemory, or what the reference raises.
         """
@@ -105,15 +105,15 @@ class DeviceState:
         return ProblemBuffers(problem, self._placed[problem.data_key])
 
     def data(self, problem: ProblemInstance) -> ProblemData:
-        """Return the inputs and expected results of a problem; those of the first ones are kept."""
+        """Return the inputs and expected results of a problem; the first problems' are kept."""
         return self._preparation.of(problem)
 
     def allows_rounding(self, problem: ProblemInstance) -> bool:
-        """Whether the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
+        """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
         return self._preparation.allows_rounding(problem)
 
     def control(self, item: WorkItem) -> Control | None:
-        """The incumbent to time beside a configuration, the same object until another one leads."""
+        """The incumbent to time next to a configuration, the same object until another one leads."""
         incumbent = item.incumbent
         if incumbent is None:
             return None
@@ -124,22 +124,22 @@ class DeviceState:
         return self._control
 
     def save_arrays(self, failure: Failure, buffers: ProblemBuffers) -> Failure:
-        """Save the arrays of a wrong result that a check just found, if asked to; the failure says where."""
+        """Save the arrays of a wrong result that a check just found, if wanted; the failure says where."""
         if self._wrong is None or failure.status is not Status.WRONG_RESULT:
             return failure
         where = self._wrong.write(failure.detail, wrong_arrays(buffers))
         return replace(failure, detail=f"{failure.detail}{where}")
 
     def is_loaded(self, binary: Binary) -> bool:
-        """Whether the program of a binary stays loaded."""
+        """True if the program of a binary stays loaded."""
         return binary.sha256 in self._programs
 
     def checks(self, item: WorkItem) -> tuple[ProblemInstance, ...]:
         """The problems to verify a configuration on before its own, in order.
 
-        Only the first one if it has passed all of them before: the sizes of a sweep share their checks. That
-        one stays because a program's first run takes longer than others, and the time of a run on its own
-        problem may decide that it is hopeless.
+        Only the first one if it has passed all of them before: the sizes of a sweep share their checks. The
+        first one stays because a program's first run takes longer than others, and a slow run on its own
+        problem might make it look hopeless.
         """
         checks = in_order(item.checks, self.device.info.kind)
         return checks[:1] if item.checks_key in self._passed else checks
@@ -182,7 +182,7 @@ def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments
 
 
 def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
-    """Verify a configuration on its checks and its problem, time it there, and verify what that left."""
+    """Verify a configuration on its checks and its problem, time it there, and verify its arrays again."""
     control = state.control(item)
     try:
         program = state.program(item.binary)
@@ -229,7 +229,7 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
 def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) -> bool | Failure:
     """Verify a configuration on one problem without timing it; its program stays loaded.
 
-    Returns whether it can be repeated without restoring its arrays, or what is wrong.
+    Returns True if it can be repeated without restoring its arrays, or its failure.
     """
     buffers = state.buffers(problem)
     failure = verify(state.program(binary, keep=True), buffers)
@@ -239,7 +239,7 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
 def verify_often(
     state: DeviceState, binary: Binary, problem: ProblemInstance, count: int, limit_s: float
 ) -> Failure | None:
-    """Check the results of `count` runs of a verified configuration, of fewer where they take `limit_s`."""
+    """Check the results of `count` runs of a verified configuration, or of as many as `limit_s` allows."""
     began_s = time.perf_counter()
     program, buffers = state.program(binary, keep=True), state.buffers(problem)
     for number in range(1, count + 1):
@@ -252,9 +252,9 @@ def verify_often(
 
 
 def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> None:
-    """Run a configuration once on exact arrays, for tools that watch accesses; results are not checked.
+    """Run a configuration once on arrays without guard zones, for sanitizers and profilers.
 
-    There are no guard zones, and arrays without an input are left as they were allocated.
+    Results are not checked. Arrays without an input are left as they were allocated.
     """
     program, device, inputs = state.program(binary, keep=True), state.device, state.data(problem).inputs
     arguments: dict[str, Buffer | np.generic] = {
@@ -281,7 +281,7 @@ def arrays_after_run(
 ) -> dict[str, str]:
     """Run a configuration once, and return the files that its arrays were saved to, by argument name.
 
-    `names` are those of the arrays to save; None saves all.
+    `names` names the arrays to save; None saves all.
     """
     buffers = state.buffers(problem)
     for guarded in buffers.arrays():
@@ -309,13 +309,13 @@ def run_for_results(
     problem: ProblemInstance,
     path: Path,
 ) -> Failure | None:
-    """Verify a configuration at the sizes to verify, then write what it computes on a problem.
+    """Verify a configuration at the sizes to verify, then write its results on a problem.
 
     Args:
-        state: Of the device process.
-        binary: The configuration's.
-        checks: Those of the sizes to verify.
-        problem: One without expected results.
+        state: The state of the device process.
+        binary: The configuration's binary.
+        checks: The problems of the sizes to verify.
+        problem: A problem without expected results.
         path: The file for the arrays that the reference returns.
     """
     program, buffers = state.program(binary), state.buffers(problem)
@@ -333,6 +333,6 @@ def run_for_results(
 
 
 def _refused(error: LaunchError) -> Failure:
-    """The failure of a configuration that a device does not launch, or not time."""
+    """The failure of a configuration that a device cannot launch or cannot time."""
     is_time = isinstance(error, ImpossibleTime)
     return Failure(Status.MEASUREMENT_ERROR if is_time else Status.LAUNCH_ERROR, str(error))

@@ -1,4 +1,4 @@
-"""What is measured of a verified configuration in the device process: samples, energy and conditions."""
+"""Measurements of a verified configuration in the device process: samples, energy and conditions."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def energy(
     Args:
         state: The state of the device process.
         binary: The compiled configuration.
-        problem: What it runs on.
-        run_ms: How long a run takes.
-        seconds: How long to measure.
-        repeatable: Whether it can run again without restoring its arrays.
+        problem: The problem that it runs on.
+        run_ms: Time of one run.
+        seconds: Time to measure for.
+        repeatable: True if it can run again without restoring its arrays.
 
     Returns:
         None if the device has no energy counter; a Failure when the runs leave a wrong result.

@@ -1,4 +1,4 @@
-"""What a configuration occupies of a multiprocessor."""
+"""Occupancy: the share of a multiprocessor that a configuration uses."""
 
 from __future__ import annotations
 

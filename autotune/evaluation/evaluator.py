@@ -1,7 +1,7 @@
-"""Turns configurations into trials: has them compiled, verified, timed and journaled.
+"""Turns configurations into trials: compiled, verified, timed and journaled.
 
-A searcher submits configurations and collects trials. Compilers work ahead of the devices: for one device
-configurations run in the order of submission, several take whatever is compiled.
+A searcher submits configurations and collects trials. Compilers work ahead of the devices. One device runs
+configurations in the order of submission; several devices take whichever is compiled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMPILE_AHEAD = 4  # configurations per compiler process
 BY_MACHINE = "the machine may be the cause: the next search tries again"
 TIMEOUT_FACTOR = 20  # a trial may take this many times as long as the default's
 LOST = Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", Blame.MACHINE))
-_PATIENCE_S = 5.0  # without an event, before devices are looked for
+_PATIENCE_S = 5.0  # without an event, before looking for devices
 _CHOOSING = Stage("choosing what to try next")
 
 
@@ -42,9 +42,9 @@ class Begun:
 
     Attributes:
         compilation: Its binary or failure; done at once where the trial is known.
-        instance: None where there is none, which is why it failed.
+        instance: None if none could be made, which is why it failed.
         known: The trial, if it needs no run.
-        is_journaled: Whether that was read from the journal.
+        is_journaled: True if that was read from the journal.
     """
 
     compilation: Future[Compilation]
@@ -69,7 +69,7 @@ class Running:
 
 
 class Evaluator:
-    """What a searcher submits configurations to and collects trials from."""
+    """Takes configurations from a searcher, and gives it their trials."""
 
     def __init__(
         self,
@@ -93,26 +93,26 @@ class Evaluator:
             worker: One of the devices, for a space whose results a Python function verifies.
             ledger: Has the budget and the trials.
             policy: How configurations are timed.
-            objective: What the search minimises.
+            objective: The objective of the search.
             timeout_s: Time limit of a configuration; less once the first one has run.
-            on_stage: Is told what is being done.
+            on_stage: Called with each stage.
         """
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
         self._ledger, self._policy, self._objective = ledger, policy, objective
         self._timeout_s, self._on_stage = timeout_s, on_stage
-        # few under a time limit, which many would overrun
+        # few under a time limit: many would overrun it
         self._ahead = pool.workers * (1 if ledger.limit_s is not None else COMPILE_AHEAD)
-        # compilers would disturb what a CPU times: a whole window is compiled, then run
+        # compilers would disturb times on a CPU: a whole window is compiled, then run
         self._shares_cores = devices.parallel == 1 and maker.space.device.kind == "cpu"
         self._waiting: deque[Config] = deque()  # to be compiled
         self._begun: dict[Future[Any], Begun] = {}  # being compiled, in the order of submission
         self._compiled: deque[Begun] = deque()  # to be run
         self._outgoing: list[Running] = []  # the next task
         self._running: dict[Future[list[Evaluated]], list[Running]] = {}
-        # of lost tasks: one at a time is sent again, to see which of them costs its device
-        self._suspects: deque[Running] = deque()
-        self._suspect: Future[list[Evaluated]] | None = None
-        self._twins: dict[RunKey, list[Begun]] = {}  # of what runs: the same binary and launches
+        # items of lost tasks: sent again one at a time, to see which one costs its device
+        self._retries: deque[Running] = deque()
+        self._retry: Future[list[Evaluated]] | None = None
+        self._duplicates: dict[RunKey, list[Begun]] = {}  # by key of a running item: same binary and launches
         self._under_way: set[Config] = set()  # all of these
         self._ended: deque[Trial] = deque()  # to be collected
         self._events: SimpleQueue[Future[Any]] = SimpleQueue()
@@ -120,13 +120,13 @@ class Evaluator:
 
     @property
     def parallel(self) -> int:
-        """How many configurations should be under way; 1: trials come one by one, in order."""
+        """Number of configurations that should be under way; 1: trials come one by one, in order."""
         return self._devices.parallel
 
     def submit(self, configs: Sequence[Config]) -> None:
-        """Begin to evaluate configurations, as far as the budget covers them.
+        """Begin to evaluate as many of the configurations as the budget covers.
 
-        One that was tried before or is invalid costs nothing: its trial can be collected at once.
+        A configuration that was tried before or is invalid costs nothing: its trial can be collected at once.
         """
         for config in dict.fromkeys(configs):
             if config in self._under_way:
@@ -179,16 +179,16 @@ class Evaluator:
                 self._wait()
             if not self._shares_cores:  # the device goes on while trials are journaled and a searcher chooses
                 self._send(limit_s)
-        finally:  # what has ended is written even after an error; a full disk then hides that error
+        finally:  # finished trials are written even after an error; a full disk then hides that error
             self._ledger.report()
 
     def _is_over(self, limit_s: float | None) -> bool:
         return limit_s is not None and self._ledger.spent_s >= limit_s
 
     def _stop(self) -> None:
-        """Let what runs end, drop what does not run yet, and raise BudgetSpent."""
-        self._ledger.time_was_over |= bool(self._waiting or self._begun or self._compiled or self._suspects)
-        for queue in (self._waiting, self._begun, self._compiled, self._suspects):
+        """Let running configurations end, drop all others, and raise BudgetSpent."""
+        self._ledger.time_was_over |= bool(self._waiting or self._begun or self._compiled or self._retries)
+        for queue in (self._waiting, self._begun, self._compiled, self._retries):
             queue.clear()
         while self._running:
             self._wait()
@@ -198,7 +198,7 @@ class Evaluator:
         raise BudgetSpent
 
     def _compile(self) -> None:
-        """Begin to compile what waits, a few configurations ahead of the devices."""
+        """Begin to compile waiting configurations, a few ahead of the devices."""
         if self._shares_cores and (self._begun or self._compiled or self._running):
             return
         ahead = self._ahead + self._devices.slots * self._devices.task_items
@@ -227,17 +227,17 @@ class Evaluator:
             return
         while self._compiled and len(self._running) < self._devices.slots and not self._may_wait:
             self._send_task()
-        if self._suspects and self._suspect not in self._running:
-            self._suspect = self._run([self._suspects.popleft()])
+        if self._retries and self._retry not in self._running:
+            self._retry = self._run([self._retries.popleft()])
 
     @property
     def _may_wait(self) -> bool:
-        """Whether all devices are busy and more is to come, so that the next task can grow."""
+        """True if all devices are busy and more is to come: the next task can grow."""
         is_growing = bool(self._begun or self._waiting) and len(self._compiled) < self._devices.task_items
         return is_growing and len(self._running) >= self._devices.count
 
     def _send_task(self) -> None:
-        """Send what is compiled: as much as one task should have, but no more than a fair share."""
+        """Send compiled configurations: as many as one task should have, but no more than a fair share."""
         share = len(self._compiled) // (self._devices.slots - len(self._running))
         count = max(1, min(share, self._devices.task_items))
         while self._compiled and len(self._outgoing) < count:
@@ -269,14 +269,14 @@ class Evaluator:
             trial = self._trial(instance, compiled, Outcome(None, same.measurement), self._lap_s())
             detail = f"same binary and launches as {same.config}"
             self._record(replace(trial, detail=detail), begun, compiled)
-        elif key in self._twins:
-            self._twins[key].append(begun)
+        elif key in self._duplicates:
+            self._duplicates[key].append(begun)
         elif (failure := self._verified_here(instance, compiled)) is not None:
             trial = self._trial(instance, compiled, Outcome(failure), self._lap_s())
             self._record(trial, begun, compiled)
         else:
             item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
-            self._twins[key] = []
+            self._duplicates[key] = []
             self._outgoing.append(Running(begun, instance, compiled, item))
 
     def _verified_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
@@ -321,11 +321,11 @@ class Evaluator:
         self._send_again(self._devices.stranded())
 
     def _take_outcomes(self, future: Future[list[Evaluated]]) -> None:
-        """Record what a task found; send what was lost again."""
+        """Record the outcomes of a task; send lost items again."""
         outcomes = self._devices.result(future)
         task = self._running.pop(future)
         if outcomes is None and len(task) > 1:
-            self._suspects.extend(task)
+            self._retries.extend(task)
         elif outcomes is not None and not outcomes:
             self._run(task)
         else:
@@ -343,7 +343,7 @@ class Evaluator:
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
         trial = self._trial(running.instance, running.binary, outcome, cost_s)
         self._record(replace(trial, device=evaluated.device), running.begun, running.binary)
-        self._compiled.extendleft(self._twins.pop(running.key))
+        self._compiled.extendleft(self._duplicates.pop(running.key))
         self._landed_s = perf_counter()
 
     def _trial(
@@ -375,7 +375,7 @@ class Evaluator:
         )
 
     def _lap_s(self) -> float:
-        """Wall time since the last trial, for one that needs no run."""
+        """Wall time since the last trial, for a trial that needs no run."""
         began_s, self._landed_s = self._landed_s, perf_counter()
         return self._landed_s - began_s
 

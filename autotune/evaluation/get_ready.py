@@ -1,4 +1,4 @@
-"""Imports what the processes of a search need; imports little itself, so that a command can begin with it."""
+"""Imports what the processes of a search need; light itself, so a command can begin with it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def get_ready(listing: Listing, *, triton: bool) -> None:
-    """Import in the background, once, what the processes of a search need, while files are being read.
+    """Import what the processes of a search need, once, in the background, while files are being read.
 
     Args:
-        listing: That of the devices that the search chooses from.
-        triton: Whether the kernel is, or seems to be, written for Triton.
+        listing: The listing of the devices that the search chooses from.
+        triton: True if the kernel is, or seems to be, written for Triton.
     """
     if triton:
         preload((TRITON_MODULE,), server=TRITON)

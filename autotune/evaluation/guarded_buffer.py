@@ -1,6 +1,6 @@
-"""One array in device memory, between guard zones, beside its pristine content and its expected result.
+"""One array in device memory between guard zones, with images of its pristine content and expected result.
 
-It stays allocated from one configuration to the next. Its pristine image has guard zones and poison, too, so
+It stays allocated from one configuration to the next. Its pristine image includes guard zones and poison, so
 one copy restores it.
 """
 
@@ -25,8 +25,8 @@ from autotune.problem.sampling import sample_indices
 
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
 _READ_BYTES = 2**22  # per transfer to the host when an image is compared there
-PINNED_BYTES = 2**26  # host memory from this size on is pinned while it is copied: three times as fast
-WRONG_BYTES = 2**18  # of an output made wrong before a timed run: little beside what a run moves
+PINNED_BYTES = 2**26  # larger host memory is pinned while it is copied: three times as fast
+WRONG_BYTES = 2**18  # of an output made wrong before a timed run: little compared with a run's traffic
 
 
 class GuardedMemory:
@@ -39,7 +39,7 @@ class GuardedMemory:
         self.whole: Buffer = device.allocate(self.whole_bytes)
 
     def write(self, content: Bytes, guard: Bytes) -> None:
-        """Write the guard zones and what is between them."""
+        """Write the guard zones and the content between them."""
         skip = self._size_bytes % PAGE_BYTES  # regions start at whole pages
         above = np.concatenate([np.zeros(skip, np.uint8), guard])
         for start, part in (
@@ -62,7 +62,7 @@ class GuardedMemory:
 
 
 class GuardedImage(GuardedMemory):
-    """What an array should hold, on the device to compare it there, and on the host."""
+    """The content that an array should have, on the device for comparisons there, and on the host."""
 
     def __init__(self, device: Device, content: Bytes, guard: Bytes) -> None:
         super().__init__(device, content.size)
@@ -70,7 +70,7 @@ class GuardedImage(GuardedMemory):
         self.write(content, guard)
 
     def is_intact(self) -> bool:
-        """Whether the device holds what the host does; a stray write may have hit it."""
+        """True if the device's image equals the host's; a stray write may have hit it."""
         for start in range(0, self.content.size, _READ_BYTES):
             part = self.content[start : start + _READ_BYTES]
             if not np.array_equal(self.read(start, part.size), part):
@@ -79,10 +79,10 @@ class GuardedImage(GuardedMemory):
 
 
 class GuardedBuffer:
-    """One array of a problem in device memory, with its pristine image and that of its expected result.
+    """One array of a problem in device memory, with images of its pristine content and expected result.
 
-    All three include the guard zones on either side, so that one comparison checks everything. Where only a
-    sample of the elements is expected, the host compares it, and the device the guard zones.
+    All three include the guard zones on either side: one comparison checks everything. If only a sample of
+    the elements is expected, the host compares the sample, and the device the guard zones.
     """
 
     def __init__(self, device: Device, array: Array, data: ProblemData) -> None:
@@ -99,18 +99,18 @@ class GuardedBuffer:
         self._pristine = GuardedImage(device, initial, self.guard)
         self._memory = GuardedMemory(device, self.size_bytes)
         self.region: Buffer = self.from_offset(0)
-        self._expected_values = expected  # of all elements, or of the sample
+        self._expected_values = expected  # one per element, or per element of the sample
         self._magnitudes = data.magnitudes.get(array.name)  # likewise
         self._device_magnitudes: Buffer = None
         if self._magnitudes is not None and self._magnitudes.size == self.count:
             self._device_magnitudes = device.allocate(self._magnitudes.nbytes)
             device.write(self._device_magnitudes, as_bytes(self._magnitudes))
-        self.sample: Indices | None = None  # what the host compares; None: the device compares all
+        self.sample: Indices | None = None  # indices that the host compares; None: the device compares all
         self._expected: GuardedImage | None = None
         if expected is not None:
             if expected.size < self.count:
                 self.sample = sample_indices(array, seed)
-            elif data.may_be_nan:  # which is wrong to a device
+            elif data.may_be_nan:  # a device would call it wrong
                 self.sample = np.arange(self.count)
             else:
                 self._expected = GuardedImage(device, as_bytes(expected), self.guard)
@@ -118,7 +118,7 @@ class GuardedBuffer:
         self.restore()
 
     def from_offset(self, offset_bytes: int) -> Buffer:
-        """The array from an offset on."""
+        """The array, from an offset on."""
         size_bytes = self.size_bytes - offset_bytes
         return self._device.region(self._memory.whole, GUARD_BYTES + offset_bytes, size_bytes)
 
@@ -135,9 +135,9 @@ class GuardedBuffer:
         self._put(self._pristine.whole, self.count - half, half, source_offset=GUARD_BYTES)
 
     def write_expected_part(self) -> None:
-        """Write the expected result except for a quarter in its second half, which stays as a run left it.
+        """Write the expected result, except for a quarter in its second half, which keeps the run's values.
 
-        Where only a sample is expected, everything stays so.
+        If only a sample is expected, all elements keep the run's values.
         """
         if self._expected is None:
             return
@@ -147,8 +147,8 @@ class GuardedBuffer:
             source_offset = GUARD_BYTES + start * self.item_bytes
             self._put(self._expected.whole, start, max(0, stop - start), source_offset)
 
-    def spoil(self, turn: int) -> None:
-        """Write plausible wrong values into a part of an output, another part in every turn."""
+    def corrupt(self, turn: int) -> None:
+        """Write plausible but wrong values into a part of an output, a different part in every turn."""
         if self._wrong is not None and self.count:
             length = wrong_bytes(self.array) // self.item_bytes
             start = turn * length % self.count
@@ -161,9 +161,9 @@ class GuardedBuffer:
         return ArrayComparison(self._memory.whole, self._pristine.whole, word, count)
 
     def against_correct(self, tolerance: Tolerance) -> ArrayComparison:
-        """The comparison with what a correct run leaves, and with whole guard zones.
+        """The comparison with the array after a correct run, guard zones included.
 
-        That is the initial content of an input, and of other arrays the expected result, if there is one.
+        For an input that is its initial content; for other arrays the expected result, if there is one.
         """
         if self.array.role == "in":
             return self.against_initial()
@@ -181,7 +181,7 @@ class GuardedBuffer:
         )
 
     def sample_difference(self, tolerance: Tolerance) -> Difference | None:
-        """Index of the first element of the sample that is not as expected, and how many are not."""
+        """Index of the first wrong element of the sample, and their number."""
         if self.sample is None:
             return None
         places, found, expected = self.compared(0, self.count)
@@ -189,7 +189,7 @@ class GuardedBuffer:
         return (int(wrong[0]), len(wrong)) if len(wrong) else None
 
     def magnitude_at(self, places: Indices) -> NDArray[Any] | None:
-        """The magnitudes of elements that are compared; None where none were computed."""
+        """The magnitudes of compared elements; None if none were computed."""
         if self._magnitudes is None:
             return None
         return self._magnitudes[places if self.sample is None else np.searchsorted(self.sample, places)]
@@ -199,22 +199,22 @@ class GuardedBuffer:
         return self._memory.guards()
 
     def is_trustworthy(self) -> bool:
-        """Whether the pristine and expected images are intact; a stray write may have hit them."""
+        """True if the pristine and expected images are intact; a stray write may have hit them."""
         return all(image is None or image.is_intact() for image in (self._pristine, self._expected))
 
     def index_of(self, change: Difference, comparison: ArrayComparison) -> int:
-        """Index in the array of the first element that a comparison found different."""
+        """Array index of the first element that a comparison found different."""
         return (change[0] * element_bytes(comparison.dtype) - GUARD_BYTES) // self.item_bytes
 
     def values(self, first: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Read elements from `first` on: those in memory, and the expected or else the initial ones."""
+        """Read elements from `first` on: as they are in memory, and as expected, or else as initialised."""
         offset_bytes, size_bytes = first * self.item_bytes, count * self.item_bytes
         memories = (self._memory, self._expected or self._pristine)
         found, expected = (one.read(offset_bytes, size_bytes).view(self.dtype) for one in memories)
         return found, expected
 
     def compared(self, first: int, count: int) -> tuple[Indices, NDArray[Any], NDArray[Any]]:
-        """Of `count` elements from `first` on, those that are compared: their indices, found and expected."""
+        """The compared ones of `count` elements from `first` on: indices, found values, expected values."""
         if self.sample is None:
             return np.arange(first, first + count), *self.values(first, count)
         assert self._expected_values is not None
@@ -223,7 +223,7 @@ class GuardedBuffer:
         return self.sample[inside], found.view(self.dtype)[inside], self._expected_values[inside]
 
     def are_unwritten(self, found: NDArray[Any]) -> bool:
-        """Whether elements of an output still hold what it was poisoned with."""
+        """True if elements of an output still hold the poison."""
         return self.array.role == "out" and bool(np.all(as_bytes(found) == self._pristine.content[0]))
 
     def content(self) -> NDArray[Any]:
@@ -238,7 +238,7 @@ class GuardedBuffer:
             self._device.copy(self._memory.whole, source, count * self.item_bytes, offsets)
 
     def _wrong_content(self) -> Buffer | None:
-        """Plausible values, each of them wrong in its place; None without an expected result."""
+        """Plausible values, each wrong in its place; None without an expected result."""
         if self._expected_values is None:
             return None
         plain = numpy_dtype(plain_dtype(self.array.dtype))
@@ -255,18 +255,18 @@ class GuardedBuffer:
 
 @contextmanager
 def _pinned(device: Device, part: Bytes) -> Iterator[None]:
-    """Pin a large part of memory while it is copied, if the driver can: it refuses memory-mapped files.
+    """Pin large memory while it is copied, if the driver can; it refuses memory-mapped files.
 
-    One byte that is repeated takes no memory; the device sets it.
+    A repeated byte takes no host memory; the device sets it.
     """
     with ExitStack() as opened:
         if part.size >= PINNED_BYTES and part.strides == (1,):
-            with suppress(DeviceError):  # a copy says so if the device is really lost
+            with suppress(DeviceError):  # if the device is really lost, a copy says so
                 opened.enter_context(device.pinned(part))
         yield
 
 
 def wrong_bytes(array: Array) -> int:
-    """Size in bytes of the wrong values that `GuardedBuffer.spoil` writes into an output."""
+    """Size in bytes of the wrong values that `GuardedBuffer.corrupt` writes into an output."""
     item_bytes = numpy_dtype(array.dtype).itemsize
     return item_bytes * min(array.count, WRONG_BYTES // item_bytes)

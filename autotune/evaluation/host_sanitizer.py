@@ -1,10 +1,10 @@
-"""Finds races, accesses out of bounds and reads of unwritten memory on any machine: runs a kernel on the CPU.
+"""Runs a kernel on the CPU to find races, accesses out of bounds and reads of unwritten memory anywhere.
 
-kernels/threads.h gives CUDA's words in C++, and kernels/opencl_words.h those of OpenCL C. So kernels in the
-portable dialect, plain CUDA C++ without textures or tensor cores, and plain OpenCL C without images can be
-run, one fiber per thread. They run twice: watched by kernels/races.h, from memory of zeros, and
-under AddressSanitizer, from memory of ones. Where the outputs differ, they depend on memory that the kernel
-has not written.
+kernels/threads.h defines CUDA's words in C++, and kernels/opencl_words.h OpenCL C's. With them, three kinds
+of kernels run, one fiber per thread: the portable dialect, plain CUDA C++ without textures or tensor cores,
+and plain OpenCL C without images. A kernel runs twice: watched by kernels/races.h, with memory that starts as
+zeros, and under AddressSanitizer, with memory that starts as ones. If the outputs differ, they depend on
+memory that the kernel has not written.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from autotune.problem.inputs import draw_inputs
 from autotune.problem.problem_instance import Array, ProblemInstance
 
 HOST_TOOLS = ("races on the CPU", "AddressSanitizer")
-MAX_CPU_S = 10  # of one run; a busy machine takes longer
-TIMEOUT_S = 180.0  # of the compiler, and of one run, whatever else the machine does
+MAX_CPU_S = 10  # CPU time of one run; a busy machine takes longer
+TIMEOUT_S = 180.0  # wall time of the compiler, and of one run, on a machine however busy
 MAX_THREADS = 200_000  # of all problems: some 0.2 s of CPU time in each build; compiling takes twice as long
-MAX_BYTES = 2**26  # of the arrays of one problem: they are written to files
+MAX_BYTES = 2**26  # arrays of one problem: they are written to files
 _FOUND = 86  # the exit code of a finding
 _OPTIONS = (
     *("-std=c++17", "-O1", "-g1", "-fno-pie", "-no-pie", "-ffp-contract=off", "-fpermissive", "-w"),
-    "-D_GLIBCXX_BITS_SPECFUN_H",  # leaves std::beta and the like out, which take a third of the time
+    "-D_GLIBCXX_BITS_SPECFUN_H",  # leaves out std::beta and the like, which take a third of the time
 )
 _LIBRARIES = ("-lm", "-lc", "-lgcc")
 _BUILDS = {
     "addresses": (
         "-fsanitize=address,alignment,bounds",
         "-fno-sanitize-recover=all",
-        "-fno-tree-sink",  # a read stays where it is written
+        "-fno-tree-sink",  # reads are not moved
         "-ftrivial-auto-var-init=pattern",
     ),
     "races": (
@@ -70,18 +70,18 @@ _DYNAMIC = re.compile(
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([^>]+)>", re.MULTILINE)
 _CUDA_HEADERS = re.compile(r"cuda(_runtime(_api)?)?\.h|device_launch_parameters\.h|vector_types\.h")
 _LOCAL = r"\b(?:__)?local\b"
-_OPENCL_WORDS = (  # what only its place tells apart: pointers to shared memory, shared memory, vectors
+_OPENCL_WORDS = (  # told apart by their place alone: pointers to shared memory, shared memory, vectors
     (re.compile(_LOCAL + r"(?=[\w\s]*\*)"), ""),
     (re.compile(_LOCAL + r"(?![^;{}()]*,\s*\*)"), "__shared__"),  # g++ refuses both in one declaration
     (re.compile(r"\(\s*((?:float|int)[24])\s*\)\s*(?=\()"), r"make_\1"),
 )
-_OWN_WORDS = {  # what stands in the place of portable.h's: shared memory has a size, copies take time
+_OWN_WORDS = {  # instead of portable.h's: shared memory has a size, copies take time
     "extern __shared__ __align__(16) type name[]": "__shared__ __align__(16) type name[count]",
     "#define COPY_ASYNC(target, source) (*(target) = *(source))": "#define COPY_ASYNC autotune::copy_async",
     "#define COPY_COMMIT()\n": "#define COPY_COMMIT() autotune::end_group()\n",
     "#define COPY_WAIT(groups)\n": "#define COPY_WAIT(groups) autotune::wait_for_copies(groups)\n",
 }
-_FRAME = (  # of a report, the first one in the kernel's source: its function, file and line
+_FRAME = (  # the first entry of a report in the kernel's source: function, file and line
     r"(?:    #\d+ .*/(?:threads\.h|opencl_words\.h|\w+\.(?:inc|cpp)):\d+.*\n)*"
     r"    #\d+ (?:0x\w+ in )?(?:void )?(?:\(anonymous namespace\)::)?(\w+).* (?:\S*/)?([^ /]+:\d+)"
 )
@@ -95,7 +95,7 @@ _BARRIER = re.compile(r"^BARRIER: (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Unchecked:
-    """Why the CPU cannot tell whether a configuration is right."""
+    """The reason why a configuration cannot be checked on the CPU."""
 
     reason: str
     is_late: bool = False  # no time was left
@@ -114,7 +114,7 @@ class HostSanitizer:
 
         Args:
             source: The source.
-            problems: What to run it on.
+            problems: The problems to run it on.
             until_s: When to end, on the clock of `time.perf_counter`.
         """
         small = [one for one in problems if sum(array.size_bytes for array in one.arrays) <= MAX_BYTES]
@@ -173,9 +173,9 @@ def _threads(problem: ProblemInstance) -> int:
 
 
 def _with_own_words(source: str, dynamic_bytes: int) -> str:
-    """The source behind the words that it needs, some of which take the place of its own.
+    """The source after the definitions that it needs, some of which replace its own.
 
-    It is in a namespace without a name, for only then g++ watches what is static in templates and inline
+    It is in an unnamed namespace: only then does g++ watch static variables in templates and inline
     functions.
     """
     headers = [name for name in _INCLUDE.findall(source) if not _CUDA_HEADERS.fullmatch(name)]
@@ -237,7 +237,7 @@ def _run(program: Path, number: int, until_s: float, variables: dict[str, str]) 
 
 
 def _place(program: Path, code: str) -> str:
-    """The function, file and line of a machine instruction, outside of our headers."""
+    """The function, file and line of a machine instruction, outside autotune's headers."""
     words = ["addr2line", "-Cfise", str(program), code]
     frames = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
     for function, line in zip(frames[::2], frames[1::2], strict=False):
@@ -248,7 +248,7 @@ def _place(program: Path, code: str) -> str:
 
 
 def _unwritten(folder: Path, number: int, problem: ProblemInstance) -> Failure | None:
-    """What differs between the outputs of both builds."""
+    """The difference between the outputs of both builds, as a finding."""
     for array in _outputs(problem):
         paths = [folder / build / f"{number}.{array.name}" for build in _BUILDS]
         contents = [np.fromfile(path, np.uint8) for path in paths]
@@ -264,7 +264,7 @@ def _found(status: Status, what: str) -> Failure:
 
 
 def _outputs(problem: ProblemInstance) -> list[Array]:
-    """The outputs that are compared; the gaps in structures are left out."""
+    """The compared outputs, without the padding of structures."""
     return [
         array
         for array in problem.arrays
@@ -273,7 +273,7 @@ def _outputs(problem: ProblemInstance) -> list[Array]:
 
 
 def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> str:
-    """The source between CUDA's words and a main program that runs the problem whose number it is given."""
+    """A program: CUDA's words, the source, and a main function that runs the problem of a given number."""
     arrays, cases = [], []
     for number, problem in enumerate(problems):
         steps = []

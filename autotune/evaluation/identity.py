@@ -1,6 +1,6 @@
 """The keys of trials and the headers of journals, spelled out.
 
-This is version 1. Keep its words when fields and classes are renamed: a change invalidates all journals.
+This is version 1. Keep its words when fields and classes are renamed; a change would invalidate all journals.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def trial_key(
     """Return the key of a trial, version 1; renaming what is hashed would invalidate every journal.
 
     Args:
-        source_sha256: Of the kernel's source and all that it includes.
+        source_sha256: Hash of the kernel's source and all its includes.
         config: The configuration.
-        options: The compiler's.
-        compiler: Its name in the space file.
-        problems: Those of the verification, then the timed one.
+        options: The compiler's options.
+        compiler: The compiler's name in the space file.
+        problems: The problems to verify on, then the timed one.
         environment: Device, software and compiler version, as `environment` returns them.
 
     Returns:
@@ -59,15 +59,15 @@ def trial_key(
 
 
 def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str, hidden: str = "") -> dict[str, str]:
-    """What all rows of a journal share; parameters and constraints may change, since each row has its own.
+    """The facts that all rows of a journal share, without parameters and constraints: rows have their own.
 
-    `hidden` is that of the source.
+    `hidden` is the `hidden` of the source.
     """
     return (
         {
             "kernel": spec.kernel,
             "source": source_sha256[:16],
-            "reference": "function"  # whose results are a part of every row's key
+            "reference": "function"  # their results are a part of every row's key
             if spec.functions.reference is not None
             else _reference_sha256(spec.reference)[:16],
             "sizes": sizes_text(problem.sizes),
@@ -81,9 +81,9 @@ def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str, hidden
 
 
 def _reference_sha256(path: Path) -> str:
-    """A hash of a reference's file and of the modules of the user's that it imports.
+    """A hash of a reference's file and of the user's modules that it imports.
 
-    It is another one each time where it cannot be known which these are.
+    It is different each time if these modules cannot be known.
     """
     content = path.read_bytes()
     modules = own_modules(content.decode(errors="replace"), path)
@@ -92,7 +92,7 @@ def _reference_sha256(path: Path) -> str:
 
 
 def journal_notes(spec: SpaceSpec) -> dict[str, str]:
-    """Parts of what the header's `arguments` covers, in words; older journals have fewer or none."""
+    """Notes that say in words what the header's `arguments` covers; older journals have fewer or none."""
     return {
         "verify_sizes": "; ".join(map(sizes_text, spec.verify_sizes)) or "none",
         "tolerance": f"rtol {spec.rtol} and atol {spec.atol}{_bounds_text(spec)}",
@@ -113,7 +113,7 @@ def _argument_text(item: FilledArgument) -> str:
 
 
 def workload_sha256(spec: SpaceSpec) -> str:
-    """A hash of what a time depends on in a space file besides the configuration: inputs and launches."""
+    """A hash of what a time depends on in a space file except for the configuration: inputs and launches."""
     launches = [
         {name: value for name, value in asdict(step).items() if value or name != "constants"}
         for step in spec.launch
@@ -125,7 +125,7 @@ def workload_sha256(spec: SpaceSpec) -> str:
 
 
 def sizes_text(sizes: Sizes) -> str:
-    """Sizes as in a journal's header, sorted by name: `[('m', 8), ('n', 4096)]`."""
+    """Sizes, sorted by name, as in a journal's header: `[('m', 8), ('n', 4096)]`."""
     return "[" + ", ".join(f"('{name}', {size})" for name, size in sorted(sizes.items())) + "]"
 
 

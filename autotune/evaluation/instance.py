@@ -1,4 +1,4 @@
-"""Turns a configuration into everything needed to compile and run it, and into the key of its trial."""
+"""Turns a configuration into all that is needed to compile and run it, and into the key of its trial."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class KernelInstance:
     config: Config
     source: str
     options: tuple[str, ...]
-    names: tuple[str, ...]  # of C++, to look up in the binary
+    names: tuple[str, ...]  # C++ names to look up in the binary
     checks: tuple[ProblemInstance, ...]
     problem: ProblemInstance
     floor_ms: float
@@ -60,7 +60,7 @@ class KernelInstance:
         return identity_of((*self.checks, self.problem))
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
-        """Outputs that it writes and nobody compares; all such outputs if none at all is compared."""
+        """Outputs that the launches write and nothing compares; all such outputs if no output is compared."""
         problem = self.problem
         outputs = [array.name for array in problem.arrays if array.role in ("out", "inout")]
         some = any(name in compared for name in outputs)
@@ -91,7 +91,7 @@ class InstanceMaker:
             source: The kernel's source.
             dialect: The dialect of the device's compiler.
             compiler: The compiler's name and version.
-            stored: Inputs and results that come from files and functions; None if nothing will run.
+            stored: Inputs and results from files and functions; None if nothing will run.
         """
         self.space = space
         self._stored = stored
@@ -100,7 +100,7 @@ class InstanceMaker:
         self._environment = environment(space.device, compiler, space.spec.measure)
         self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
         self._data_names = sorted(_data_names(space.spec))
-        # by what they depend on; configurations share them, and so their identity and how they travel
+        # by what they depend on; configurations share them, and with them their identity and their encoding
         self._data: dict[tuple[Any, ...], ProblemInstance] = {}
         self._launched: dict[tuple[Any, ...], ProblemInstance] = {}
 
@@ -110,7 +110,7 @@ class InstanceMaker:
         checks = []
         for place, sizes in enumerate(self._verify_sizes, 1):
             values = space.valid_values(config, sizes)
-            if values is not None:  # each with its own seed, and so with its own poison
+            if values is not None:  # each with its own seed, hence its own poison
                 check = replace(space.problem, sizes=sizes, seed=space.problem.seed + place)
                 checks.append(self._instance_at(values, check, is_check=True))
         values = space.values(config)
@@ -151,7 +151,7 @@ class InstanceMaker:
             return None
 
     def has_same_inputs(self, one: Problem, other: Problem) -> bool:
-        """Whether all inputs of two problems are stored, with the same content."""
+        """True if all inputs of two problems are stored and equal."""
         kinds = {item.fill.kind for item in self.space.spec.arguments if item.fill is not None}
         if self._stored is None or not kinds <= {"file", INPUTS}:
             return False
@@ -168,7 +168,7 @@ class InstanceMaker:
     def _instance_at(
         self, values: Mapping[str, Any], problem: Problem, *, is_check: bool = False
     ) -> ProblemInstance:
-        """The instance of a problem by the values of names.
+        """The instance of a problem for given values of names.
 
         `is_check` is for the sizes to verify, at which nothing but the reference is trusted.
         """
@@ -238,7 +238,7 @@ class InstanceMaker:
     def _floor_ms(self, values: Mapping[str, Any]) -> float:
         """The time to move the work's bytes at the memory's bandwidth; 0 if unknown or held in caches.
 
-        Warm caches hold a part of them even where the whole does not fit.
+        Warm caches hold a part of them even if the whole does not fit.
         """
         bandwidth = self.space.device.memory_bandwidth_bytes_per_s
         work_bytes = _work(self.space, values).get("bytes")
@@ -261,7 +261,7 @@ def _remembered(
 
 
 def environment(device: DeviceInfo, compiler: str, conditions: CallConditions = USUAL) -> dict[str, str]:
-    """What a time depends on apart from the kernel: device, driver, runtime, compiler, conditions."""
+    """All that a time depends on except for the kernel: device, driver, runtime, compiler, conditions."""
     measured = {"measure": str(conditions)} if str(conditions) else {}
     variables = variables_text("opencl" if device.backend == "opencl" else compiler.partition(" ")[0])
     return (
@@ -279,7 +279,7 @@ def environment(device: DeviceInfo, compiler: str, conditions: CallConditions = 
 
 
 def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
-    """The problem's `bytes` and `flops`, as far as the space file gives them."""
+    """The problem's `bytes` and `flops`, if the space file gives them."""
     return _work(space, space.values(config, sizes))
 
 

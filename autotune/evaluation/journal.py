@@ -1,9 +1,9 @@
 """The journal of a search: a file with one JSON line per trial, appended before the next trial starts.
 
-A line outlives this process once it is passed to the operating system; a thread syncs it to the disk.
+Once the operating system has a line, it outlives this process; a thread syncs it to the disk.
 
 The first line describes what all rows share: kernel, source, device, problem and arguments. A row's key
-covers everything that its outcome depends on, so a row stays valid as long as its key does.
+covers all that its outcome depends on, so the row is valid as long as its key is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from autotune.processes.files import hold, is_at, locked, open_to_append, replac
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _MAX_KNOWN = 16  # journals that a reader remembers
-_FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: how devices compare, and which one failed
+_FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: scales of devices, and which device failed
 
 
 class LastRound(NamedTuple):
@@ -44,7 +44,7 @@ class LastRound(NamedTuple):
 
     measurements: dict[str, Measurement]
     checked: frozenset[str]
-    has_sanitizers: bool  # among the checks, as far as there are some for the device
+    has_sanitizers: bool  # these are among the checks, if the device has some
 
 
 _Finals = dict[tuple[str, ...], LastRound]
@@ -67,10 +67,10 @@ class Journal:
 
         Args:
             path: The file.
-            header: What all of its trials depend on.
-            notes: Kept in it to say in words what a hash of the header covers.
-            fresh: Whether to start over.
-            keep: Whether to keep, of a journal with another header, the trials that hold.
+            header: The facts that all of its trials depend on.
+            notes: Kept in the file to say in words what a hash of the header covers.
+            fresh: True to start over.
+            keep: True to keep the trials that still hold of a journal with another header.
             key_of: As in `edit_of`.
 
         Raises JournalError when it belongs to another search or is damaged, and WriteError when it cannot be
@@ -106,7 +106,7 @@ class Journal:
     def append(self, *trials: Trial) -> None:
         """Write trials.
 
-        Raises WriteError when that fails; what was written before is whole.
+        Raises WriteError when that fails; earlier rows stay whole.
         """
         self.trials.update((trial.key, trial) for trial in trials)
         self._write(*map(_trial_row, trials))
@@ -117,11 +117,11 @@ class Journal:
         self._write(_finals_row(found))
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
-        """Write how the devices of a search compare; raises WriteError when that fails."""
+        """Write the scales of the devices of a search; raises WriteError when that fails."""
         self._write({"devices": {name: asdict(scale) for name, scale in scales.items()}})
 
     def append_lost(self, device: str, reason: str) -> None:
-        """Write that a device fails and takes no further part; raises WriteError when that fails."""
+        """Write that a device has failed and is left out; raises WriteError when that fails."""
         self._write({"lost": {device: shortened(reason)}})
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ class Journal:
         rows.add(lines, self.path)
         self.trials, self.finals = rows.trials, rows.finals
         if not any(trial.status is Status.OK for trial in self.trials.values()):
-            # the default runs first, and it failed: nothing is lost, and the cause may be mended by now
+            # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
             if self.trials:
                 self.warning = f"{self.path}: none of its trials succeeded; it is started over"
             self.start_over()
@@ -179,11 +179,11 @@ class Journal:
             self._continue_after(edit, keep)
 
     def start_over(self) -> None:
-        """Forget all trials; raises WriteError when the file cannot be replaced, which then keeps them."""
+        """Forget all trials; raises WriteError when the file cannot be replaced: then it keeps them."""
         self._replace((), {})
 
     def _replace(self, trials: Iterable[Trial], finals: _Finals) -> None:
-        """Put a file of these trials and last rounds in place of the present one: all of them or nothing."""
+        """Replace the file, atomically, by one with these trials and last rounds."""
         self.trials, self.finals = {trial.key: trial for trial in trials}, finals
         rows = [{"journal": VERSION, **self._header, **self._notes}, *map(_trial_row, self.trials.values())]
         rows += map(_finals_row, finals.values())
@@ -201,7 +201,7 @@ class Journal:
             self._file = file
 
     def _continue_after(self, edit: Edit, keep: bool) -> None:
-        """Keep the trials that hold, or raise JournalError with what has changed and what to do."""
+        """Keep the trials that hold, or raise JournalError: the changes, and what to do."""
         held, every = len(edit.kept), count_text(len(self.trials), "trial")
         what = f"{self.path}: since its trials were run, something has changed: {'; '.join(edit.changes)}."
         if not (edit.is_harmless or (keep and held)):
@@ -221,7 +221,7 @@ class Journal:
         self._replace(edit.kept, self.finals if edit.is_harmless else {})
 
     def _write(self, *rows: Mapping[str, Any]) -> None:
-        """Write whole rows at once; if the disk is full, remove the part that was written."""
+        """Write whole rows at once; if the disk is full, remove a partial one."""
         self._raise_sync_error()
         data = _lines(rows)
         whole_bytes = os.fstat(self._file.fileno()).st_size
@@ -279,7 +279,7 @@ def parse_journal(text: str, path: Path) -> JournalContent:
 
 
 class JournalReader:
-    """Parses journals that grow: of a text that goes on after one that was parsed, only the new rows."""
+    """Parses growing journals: if it has parsed the beginning of a text, it parses only the new rows."""
 
     def __init__(self) -> None:
         self._known: dict[Path, _Rows] = {}
@@ -299,7 +299,7 @@ class JournalReader:
 
 
 def journal_text(path: Path) -> str:
-    """The text of a file, whatever its bytes; raises InputError when it cannot be read."""
+    """The text of a file with any bytes; raises InputError when it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
@@ -313,10 +313,10 @@ def _require_journal(lines: Sequence[str], path: Path) -> None:
 
 
 class _Rows:
-    """What the rows of a journal say; a later row replaces an earlier one of the same trial."""
+    """The content of a journal's rows; a later row replaces an earlier one of the same trial."""
 
     def __init__(self) -> None:
-        self.text = ""  # of the rows that were added
+        self.text = ""  # the text of the added rows
         self.header: dict[str, Any] = {}
         self.trials: dict[str, Trial] = {}
         self.finals: _Finals = {}
@@ -328,7 +328,7 @@ class _Rows:
         return next((found.measurements for found in reversed(self.finals.values())), {})
 
     def read(self, text: str, path: Path) -> None:
-        """Add the whole rows of a text that begins with the rows that were added."""
+        """Add the new whole rows of a text that begins with the rows already added."""
         lines = text[len(self.text) :].splitlines(keepends=True)
         if not self._count:
             _require_journal(lines or [""], path)
@@ -366,7 +366,7 @@ class _Rows:
 
 
 def _put_last(finals: _Finals, found: LastRound) -> None:
-    """Add a last round, in place of an earlier one of the same configurations; the latest is last."""
+    """Add a last round, which replaces an earlier one of the same configurations; the latest is last."""
     key = tuple(sorted(found.measurements))
     finals.pop(key, None)
     finals[key] = found
@@ -391,7 +391,7 @@ def _unwritable(path: Path, error: OSError) -> WriteError:
 @contextmanager
 def held_journal(path: Path) -> Iterator[None]:
     """Hold a journal and its folder, to replace it; raises JournalError while a search writes it."""
-    is_there = path.exists() and not path.is_symlink()  # no search writes to where a link leads
+    is_there = path.exists() and not path.is_symlink()  # no search writes through a link
     with locked(path.parent), open_to_append(path) if is_there else nullcontext() as file:
         if file is not None and not hold(file.fileno(), wait=False):
             raise JournalError(f"{path}: a search is writing it; wait for it, and then do this again")
@@ -424,7 +424,7 @@ def _is_whole(line: str) -> bool:
 
 
 def _object(line: str) -> dict[str, Any] | None:
-    """What a line says; None if it is damaged."""
+    """The JSON object of a line; None if it is damaged."""
     try:
         row = values.load(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What an edit leaves of a journal's trials, and what was edited, in words."""
+"""Edits since a journal was begun: a description, and the trials that still hold."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from autotune.core.trials import Status, Trial
 KeyOf = Callable[[Config], str | None]  # the key of a configuration now; None if the space has it no longer
 ARGUMENT = "argument "  # begins the name of the note of an argument
 WORKLOAD = "workload"  # the note that has a hash of inputs and launches
-UNKNOWN = "unknown"  # names what a compiler reads and no hash covers
-_HASHED = {  # what the hashes in a header are of
+UNKNOWN = "unknown"  # names files that a compiler reads and no hash covers
+_HASHED = {  # the subjects of the hashes in a header
     "source": "the kernel's source or a file that it includes",
     "reference": "the reference's file or a module that it imports",
     "arguments": "arguments, verify_sizes or tolerances in the space file",
@@ -23,11 +23,11 @@ _HASHED = {  # what the hashes in a header are of
 
 @dataclass(frozen=True)
 class Edit:
-    """What has changed since a journal was begun, and the trials that hold in spite of it."""
+    """The changes since a journal was begun, and the trials that still hold."""
 
     changes: tuple[str, ...]  # in words
     kept: tuple[Trial, ...]  # with their present keys
-    is_harmless: bool  # every trial holds, and nothing has to be verified again
+    is_harmless: bool  # True if every trial holds, and nothing has to be verified again
 
 
 def edit_of(
@@ -44,9 +44,9 @@ def edit_of(
 
     Args:
         found: The journal's first line.
-        header: What it should be.
-        notes: What the journal keeps beside the header.
-        trials: Those of the journal.
+        header: The first line as it should be.
+        notes: The journal's notes, next to the header.
+        trials: The journal's trials.
         key_of: The key of a configuration in the present search.
     """
     changed = [name for name, value in header.items() if found.get(name) != value]
@@ -80,7 +80,7 @@ def _changes(
     header: Mapping[str, str],
     notes: Mapping[str, str],
 ) -> list[str]:
-    """What has changed of one entry of a header, in words."""
+    """The changes of one entry of a header, in words."""
     told = [note for note in noted if note != WORKLOAD]
     if UNKNOWN in header and name in ("source", UNKNOWN):
         return [f"what {header[UNKNOWN]} reads, for all that can be known"] if name == "source" else []

@@ -1,4 +1,4 @@
-"""The trials of one search: what they cost of its budget, which is the best, and which are in the journal."""
+"""The trials of one search: their cost, the best one, and which of them are in the journal."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Ledger:
 
         Args:
             journal: Has trials of earlier searches, and gets those of this one.
-            budget: Of the search.
-            scoring: What is minimised.
-            on_trial: Is told every trial.
+            budget: The budget of the search.
+            scoring: Computes the scores that the search minimises.
+            on_trial: Called with every trial.
         """
         self._journal, self._budget, self._scoring = journal, budget, scoring
         self._on_trial = on_trial
@@ -43,7 +43,7 @@ class Ledger:
         self.batch = journal.batch  # runs per sample
         self.resumed = 0
         self.beside_budget = 0  # trials that cost no budget
-        self.time_was_over = False  # before the configurations or the other limit were used up
+        self.time_was_over = False  # before all configurations were tried or the other limit was reached
 
     @property
     def limit_s(self) -> float | None:
@@ -63,14 +63,14 @@ class Ledger:
         return is_covered
 
     def admit(self, *, charged: bool) -> None:
-        """Charge one trial even beyond the budget, or count it beside the budget."""
+        """Charge one trial even beyond the budget, or count it outside the budget."""
         self._charged += charged
         self.beside_budget += not charged
 
     def journaled(self, instance: KernelInstance) -> Trial | None:
-        """The journal's trial of a configuration, if it has all that its score needs.
+        """The journal's trial of a configuration, if it has all measurements for its score.
 
-        A failure that the machine may have caused is none.
+        A failure that the machine may have caused does not count.
         """
         found = self._journal.trials.get(instance.key)
         if found is None or not self._is_answer(found):
@@ -84,7 +84,7 @@ class Ledger:
         return measured is not None and not (self._scoring.needs_energy and measured.energy_j is None)
 
     def has_row(self, key: str) -> bool:
-        """Whether the journal has a trial with this key."""
+        """True if the journal has a trial with this key."""
         return key in self._journal.trials
 
     def same_run(self, key: RunKey) -> Trial | None:
@@ -111,12 +111,12 @@ class Ledger:
 
         Args:
             trial: Without its score.
-            instance: The configuration's; None where there is none.
-            binary: The configuration's; None where it was not compiled.
-            is_journaled: Whether the trial was read from the journal.
-            devices: How many measured at the same time.
+            instance: The configuration's instance, or None.
+            binary: The configuration's binary; None if it was not compiled.
+            is_journaled: True if the trial was read from the journal.
+            devices: Number of devices that measured at the same time.
         """
-        row = None if is_journaled else trial  # the journal keeps its time, whatever the score is
+        row = None if is_journaled else trial  # the journal keeps its time, regardless of the score
         if is_journaled:
             self.resumed += 1
             self._resumed_s += trial.cost_s / devices

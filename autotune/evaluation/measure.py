@@ -19,12 +19,12 @@ LAUNCH_MS = 0.02  # overhead of a first run on a GPU
 FIRST_RUN_MS = 1.0  # the same on a CPU
 SETTLING_MS = 5.0  # until a CPU's threads and caches settle
 MAX_WARMUPS = 100
-MAX_BATCH_MS = 20.0  # no batch beyond this: such a sample is far above the timer's resolution
+MAX_BATCH_MS = 20.0  # the longest batch: such a sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
-ENERGY_BATCH_MS = 20.0  # of runs queued at once, so that the device is never idle in between
-MAX_SAMPLES_TAKEN = 3  # for one sample, where the clock jumps, and back at once
-MAX_CONTROL_AGE_S = 0.05  # a machine that slows down does so for longer
-CLOCK_JUMP = 1000.0  # times as long as expected: the clock has jumped, as no busy machine is so slow
+ENERGY_BATCH_MS = 20.0  # runs queued at once, to keep the device busy
+MAX_SAMPLES_TAKEN = 3  # for one sample if the clock jumps ahead and back
+MAX_CONTROL_AGE_S = 0.05  # a machine that slows down stays slow for longer
+CLOCK_JUMP = 1000.0  # times as long as expected: the clock has jumped, because no busy machine is so slow
 
 
 class Stopwatch:
@@ -42,7 +42,7 @@ class Stopwatch:
         *,
         changed: Collection[str] | None,
     ) -> None:
-        """`changed` are the inout arrays that a run changes, so that they are restored; None for all."""
+        """`changed` names the inout arrays to restore because a run changes them; None for all."""
         self._device, self._settings = buffers.device, buffers.problem.settings
         self._program = program
         self._buffers = buffers
@@ -62,7 +62,7 @@ class Stopwatch:
         self.batch = 1
 
     def start_over(self) -> None:
-        """Restore all outputs before the next run, so that what it leaves is its own work."""
+        """Restore all outputs before the next run: what it leaves is then its own work."""
         self._to_restore: Sequence[GuardedBuffer] = self._written
 
     def sample_ms(self, expected_ms: float = math.inf) -> float:
@@ -92,7 +92,7 @@ class Stopwatch:
 
     @property
     def warms_up(self) -> bool:
-        """Whether the same runs go before those of each sample.
+        """True if the runs of each sample follow the same warm-up runs.
 
         Restoring outputs displaces what the run before left in the caches, and the GPU is idle then.
         """
@@ -104,7 +104,7 @@ class Stopwatch:
         return self._buffers.run(self._program, repeats, graph=graph, is_second=is_second)
 
     def _put_back(self) -> None:
-        """Restore what runs change and make every output wrong, so that no kernel finds its work done.
+        """Restore arrays that runs change, and make every output wrong: no kernel may find its work done.
 
         The clocks are set first: that may take longer than the flush, after which the run begins at once.
         """
@@ -114,7 +114,7 @@ class Stopwatch:
             guarded.restore()
         self._to_restore = self._restored
         for guarded in self._outputs:
-            guarded.spoil(self._turn)
+            guarded.corrupt(self._turn)
         self._turn += 1
 
     @property
@@ -123,7 +123,7 @@ class Stopwatch:
         return LAUNCH_MS if self.on_gpu else FIRST_RUN_MS
 
     def warm_up(self, count: int, expected_ms: float = math.inf) -> tuple[float, ...]:
-        """Take at least `count` samples that do not count, on a CPU until it settles; returns them in ms.
+        """Take at least `count` warm-up samples, on a CPU until times settle; returns them in ms.
 
         `expected_ms` is as for `sample_ms`.
         """
@@ -138,10 +138,11 @@ class Stopwatch:
         """Energy of one run in J, idle power included, from the device's counter; None if it has none.
 
         Runs repeat for `seconds`, without flushing caches. If arrays have to be restored, the energy of
-        restoring is measured for as long, once for the same arrays and clocks, and subtracted.
+        restoring is measured for as long and subtracted; one measurement serves the same arrays at the same
+        clocks.
         """
         repeats = 1 if self._restored else max(1, min(1000, round(ENERGY_BATCH_MS / max(run_ms, 1e-3))))
-        self._restore_and_run(1)  # so that the first restore has something to do
+        self._restore_and_run(1)  # gives the first restore something to do
         whole_j = self._each_j(lambda: self._restore_and_run(repeats), seconds)
         restore_j: float | None = 0.0
         if self._restored:
@@ -177,10 +178,11 @@ class Stopwatch:
             guarded.guards()  # waits, as a run does
 
     def choose_batch(self, run_ms: float, batch_ms: float, search_batch: int | None) -> None:
-        """Set the number of runs per sample: the search's, or if it has none yet, as many as fill `batch_ms`.
+        """Set the number of runs per sample: the search's if it has one, else enough to fill `batch_ms`.
 
-        Only the first run of a sample finds cold caches, so times are comparable only with equal batches. A
-        plan whose arrays need a restore between runs is not batched, nor one whose calls find cold caches.
+        Only the first run of a sample finds cold caches, so only times with equal batches are comparable.
+        Plans are not batched if their arrays need a restore between runs, or if every call should find cold
+        caches.
         """
         if not self._restored and run_ms > 0 and self._conditions.cache != "cold":
             needed = min(100, math.ceil(batch_ms / run_ms))
@@ -193,7 +195,7 @@ def bounded_batch(batch: int, run_ms: float) -> int:
 
 
 class Control:
-    """The incumbent, timed beside a configuration before that is given up.
+    """The incumbent, timed next to a configuration before the configuration is given up.
 
     One time of it counts for all configurations of the next `MAX_CONTROL_AGE_S`. `measurement` is the
     incumbent's earlier one. `open_stopwatch` returns None if the incumbent cannot run here; then only its
@@ -202,7 +204,7 @@ class Control:
 
     def __init__(self, measurement: Measurement, open_stopwatch: Callable[[], Stopwatch | None]) -> None:
         self.measurement = measurement
-        self.ratio: float | None = None  # its time over the earlier one; None: not asked for
+        self.ratio: float | None = None  # its time over the earlier one; None: not measured
         self.is_running = False
         self._open = open_stopwatch
         self._latest, self._latest_s = 1.0, -math.inf
@@ -235,12 +237,12 @@ def measure(
         control: The incumbent; None if there is none.
 
     Returns:
-        The samples. The last run is the configuration's, not the incumbent's, so its result can be checked.
+        The samples. The last run is the configuration's own, so its result can be checked.
     """
     policy = item.policy
     if control is not None:
         control.ratio = None
-    # the verification's run found other data in the caches or other clocks, or PoCL compiled between launches
+    # the verification's run met other cache contents or clocks, or PoCL compiled between launches
     may_compile = not stopwatch.on_gpu and len(item.problem.launches) > 1
     if policy.conditions.cache == "warm" or item.problem.settings or may_compile:
         verified_ms = stopwatch.sample_ms() + stopwatch.first_run_ms
@@ -250,7 +252,7 @@ def measure(
     warmups = stopwatch.warm_up(policy.warmups, verified_ms if verified_ms > 0 else math.inf)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
     limit_ms = control.measurement.median_ms if control else None
-    is_paired = False  # whether the incumbent ran just before the latest sample
+    is_paired = False  # True if the incumbent ran just before the latest sample
     began = time.perf_counter()
     samples: list[float] = []
     while True:
@@ -275,7 +277,7 @@ def measure(
 def _hopeless(
     stopwatch: Stopwatch, policy: MeasurementPolicy, verified_ms: float, control: Control
 ) -> Measurement | None:
-    """The measurement of a configuration that cannot win; None while it may."""
+    """The measurement of a hopeless configuration; None while it may still win."""
     alone_ms = control.measurement.alone_ms
     limit_ms = policy.hopeless_factor * alone_ms
     fastest_ms, runs = verified_ms - stopwatch.first_run_ms, [verified_ms]
@@ -295,7 +297,7 @@ def _hopeless(
 def _stop(
     samples: list[float], policy: MeasurementPolicy, incumbent_ms: float | None, elapsed_s: float
 ) -> Rule | None:
-    """The rule that ends sampling; SCREENED one sample early, so that the incumbent runs before the last."""
+    """The rule that ends sampling; SCREENED comes one sample early: the incumbent runs before the last."""
     if len(samples) < policy.screen - 1:
         return None
     if incumbent_ms is not None and min(samples) > policy.screen_factor * incumbent_ms:
@@ -316,7 +318,7 @@ def _stop(
 
 
 def impossible(measurement: Measurement, floor_ms: float) -> Failure | None:
-    """A failure if the median is 0 or below the time that moving the bytes takes at least."""
+    """A failure if the median is 0, or below the least time that moving the bytes takes."""
     median_ms = measurement.median_ms
     if median_ms > 0 and median_ms >= floor_ms:
         return None

@@ -1,4 +1,4 @@
-"""Checks that a problem's arrays fit in the memory of device and host, and finds sizes that would."""
+"""Checks that a problem's arrays fit in device and host memory, and finds sizes that fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.sampling import INDICES
 from autotune.processes.host_memory import HostMemory, host_memory
 
-_FITTING_SHARE = 0.75  # of the memory, for suggested sizes: other programs use some of it, too
+_FITTING_SHARE = 0.75  # share of the memory that suggested sizes may take: other programs use some as well
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def enough_memory(maker: InstanceMaker, default: ProblemInstance) -> Iterator[No
 
 
 def memory_warning(maker: InstanceMaker, default: ProblemInstance) -> str:
-    """What to know before a reference runs that may need more memory than is free; mostly nothing."""
+    """A warning before a reference that may need more memory than is free; empty in most cases."""
     host = host_memory()
     needed_bytes = _host_bytes(maker, default)
     most_bytes = needed_bytes + _float64_bytes(default)
@@ -61,8 +61,8 @@ def memory_warning(maker: InstanceMaker, default: ProblemInstance) -> str:
 def _host_bytes(maker: InstanceMaker, problem: ProblemInstance) -> int:
     """Lower bound of the host memory that a problem's arrays take.
 
-    Inputs are drawn there, unless they are read from files, and the reference returns whole results, unless
-    it is asked for samples. What a CPU works on is there, too.
+    It holds inputs, unless they are read from files; whole results of the reference, unless it returns
+    samples; and the arrays of a CPU.
     """
     drawn = [array for array in problem.arrays if array.fill and array.fill[0] not in ("stored", "copy")]
     returned = [array for array in problem.arrays if array.role in ("out", "inout")]
@@ -74,13 +74,13 @@ def _host_bytes(maker: InstanceMaker, problem: ProblemInstance) -> int:
 
 
 def _float64_bytes(problem: ProblemInstance) -> int:
-    """The memory of copies in float64 of what a reference reads and returns."""
+    """The memory of float64 copies of the arrays that a reference reads and returns."""
     read = [array for array in problem.arrays if array.role != "scratch"]
     return sum(8 * array.count for array in read if is_floating(numpy_dtype(array.dtype)))
 
 
 def _is_sampled(reference: Path) -> bool:
-    """Whether a reference file's function has a parameter `indices`, as far as its text tells."""
+    """True if the text of a reference file shows a function with a parameter `indices`."""
     try:
         tree = parse_module(reference.read_text(encoding="utf-8"))
     except (OSError, ValueError, SyntaxError):
@@ -129,7 +129,7 @@ def _fitting_sizes(maker: InstanceMaker) -> Sizes | None:
 
 
 def _fits(maker: InstanceMaker, problem: ProblemInstance, host: HostMemory | None) -> bool:
-    """Whether a problem's arrays leave room beside them, in both memories."""
+    """True if a problem's arrays fit, with a margin, in both memories."""
     on_host_bytes = _host_bytes(maker, problem) + _float64_bytes(problem)
     return device_bytes(problem) <= _FITTING_SHARE * maker.space.device.memory_bytes and (
         host is None or on_host_bytes <= _FITTING_SHARE * host.total_bytes

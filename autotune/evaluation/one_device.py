@@ -1,4 +1,4 @@
-"""Where an evaluator's work items run: what it needs of devices, and the one device of a worker."""
+"""Runs an evaluator's work items: the interface to devices, and the one device of a worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Devices(Protocol):
     """Runs tasks of work items, as many at the same time as there are slots.
 
     Attributes:
-        stage: What the devices do, as the progress says it.
+        stage: The devices' work, for the progress line.
     """
 
     stage: Stage
@@ -29,17 +29,17 @@ class Devices(Protocol):
 
     @property
     def parallel(self) -> int:
-        """How many configurations under way keep them busy; 1: they run in the order of submission."""
+        """Number of configurations under way that keeps them busy; 1: they run in the order of submission."""
         ...
 
     @property
     def slots(self) -> int:
-        """How many tasks keep them busy."""
+        """Number of tasks that keeps them busy."""
         ...
 
     @property
     def task_items(self) -> int:
-        """How many work items one task should have."""
+        """Number of work items that one task should have."""
         ...
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
@@ -47,18 +47,18 @@ class Devices(Protocol):
         ...
 
     def wait(self) -> None:
-        """Wait for what runs, where no other thread does."""
+        """Wait for running tasks, if no other thread does."""
         ...
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated] | None:
-        """The outcomes of a task: none if its device is gone, None if it costs one device after the other.
+        """The outcomes of a task: empty if its device is gone, None if it has broken several devices.
 
-        Raises what the setup raises.
+        Raises the errors of the setup.
         """
         ...
 
     def stranded(self) -> list[Future[list[Evaluated]]]:
-        """Drop and return the tasks that wait for a device that is gone."""
+        """Drop and return the tasks that wait for a lost device."""
         ...
 
     def unplaced(self) -> list[Future[list[Evaluated]]]:
@@ -67,7 +67,7 @@ class Devices(Protocol):
 
 
 class OneDevice:
-    """The device of one worker, which runs while compilers and a searcher work; `wait` takes its answers."""
+    """The device of one worker. It runs while compilers and the searcher work; `wait` takes its answers."""
 
     stage = Stage("verifying and timing")
     count = parallel = slots = task_items = 1

@@ -14,7 +14,7 @@ from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.rounding import allows_rounding
 
-_MAX_UPCOMING_BYTES = 2**31  # of arrays that are prepared before they are asked for
+_MAX_UPCOMING_BYTES = 2**31  # size of arrays that are prepared in advance
 
 
 class Preparation:
@@ -29,7 +29,7 @@ class Preparation:
     ) -> None:
         """Begin with all problems but the last, the one to be timed, and with `upcoming`, if they are small.
 
-        The data of `problems` are kept, those of `upcoming` until they have been asked for.
+        The data of `problems` are kept, the data of `upcoming` until their first use.
         """
         self._reference, self._kept = reference, kept
         self._thread = ThreadPoolExecutor(1)
@@ -47,7 +47,7 @@ class Preparation:
         """Wait for the inputs and expected results of a problem; raises what preparing it raises."""
         if (key := problem.data_key) in self._upcoming:
             return self._upcoming.pop(key).result()
-        # nobody asks for the others any more, and what is prepared in the background disturbs times
+        # the others are no longer needed, and background work disturbs times
         wait([future for future in self._upcoming.values() if not future.cancel()])
         self._upcoming.clear()
         return self._prepared[key].result() if key in self._prepared else self._begun(problem).result()

@@ -1,4 +1,4 @@
-"""What a diagnosis or a ceiling asks of the device process besides the times of runs."""
+"""Probes of the device process for diagnoses and ceilings, other than the times of runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autotune.evaluation.device_process import DeviceState
 from autotune.problem.baselines import elapsed_ms
 from autotune.problem.problem_instance import ProblemInstance
 
-_COPIES = 7  # of which the median counts
+_COPIES = 7  # copies, of which the median counts
 
 
 def variable_after_run(state: DeviceState, binary: Binary, problem: ProblemInstance, name: str) -> bytes:
@@ -35,7 +35,7 @@ def waited_ms(state: DeviceState, binary: Binary, problem: ProblemInstance) -> f
 def transfer_ms(state: DeviceState, size_bytes: int, *, pinned: bool) -> tuple[float, float]:
     """Time to copy so many bytes to the device, and back, in ms: the median of several after a first one.
 
-    The host's memory is pinned or pageable; all of it has been written before.
+    The host's memory is pinned or pageable, and all its pages have been touched.
     """
     device, data = state.device, np.ones(size_bytes, np.uint8)
     buffer = device.allocate(size_bytes)

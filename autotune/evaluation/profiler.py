@@ -1,4 +1,4 @@
-"""Runs one configuration under a profiler of NVIDIA's, so that its launches are all that is profiled."""
+"""Runs one configuration under an NVIDIA profiler, and profiles its launches only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OWN_PLACES = {"ncu": "nsight-compute/*", "nsys": "nsight-systems/*/bin"}
 
 @dataclass(frozen=True)
 class Counting:
-    """Hardware counters to read instead of a whole profile, by ncu's names, and in how many launches."""
+    """Hardware counters to read instead of a whole profile, by ncu's names, and the number of launches."""
 
     metrics: tuple[str, ...]
     max_launches: int
@@ -43,7 +43,7 @@ class Profiler:
         address: The device.
         reference: The file of the reference.
         environment: Environment variables of the process that it profiles.
-        counting: What ncu counts, for a table in CSV; None for a profile.
+        counting: The counters for a table in CSV; None for a profile.
     """
 
     name: str
@@ -54,11 +54,11 @@ class Profiler:
     counting: Counting | None = None
 
     def run(self, binary: Binary, problem: ProblemInstance, report: Path) -> str:
-        """Run the launches of a configuration once; return what the profiler says of them.
+        """Run the launches of a configuration once; return the profiler's output.
 
         Args:
             binary: The compiled configuration.
-            problem: What it runs on.
+            problem: The problem that it runs on.
             report: The file for the profiler's own viewer; it is replaced.
 
         Raises:
@@ -101,7 +101,7 @@ class Profiler:
 
 
 def find_profiler(name: str, address: Address) -> str:
-    """The path of a profiler; raises InputError where it is not installed, or cannot profile the device."""
+    """The path of a profiler; raises InputError if it is not installed, or cannot profile the device."""
     if BACKENDS[address.backend].dialect != "cuda":
         raise InputError(
             f"--profile {name}: {name} profiles NVIDIA GPUs through CUDA; {address} is another kind of device"
@@ -116,7 +116,7 @@ def find_profiler(name: str, address: Address) -> str:
 
 
 def report_file(name: str, stem: str) -> Path:
-    """Where a profile is written: `runs/STEM.ncu-rep` or `runs/STEM.nsys-rep`."""
+    """The file of a profile: `runs/STEM.ncu-rep` or `runs/STEM.nsys-rep`."""
     path = RUNS / f"{stem}.{name}-rep"
     require_unlinked(path)
     return path

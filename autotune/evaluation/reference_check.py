@@ -19,14 +19,14 @@ from autotune.space import Finding, Space
 from autotune.space.arguments import INPUTS
 
 _START_TIMEOUT_S, _TIMEOUT_S = 60.0, 5.0
-_PLACE = re.compile(r"(.*?\.py(?::\d+)?): (.*)", re.DOTALL)  # how the message of a broken reference begins
+_PLACE = re.compile(r"(.*?\.py(?::\d+)?): (.*)", re.DOTALL)  # the beginning of a broken reference's message
 
 
 def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
-    """What a search would report about the reference, found without a device; at most one finding.
+    """Find, without a device, what a search would report about the reference; at most one finding.
 
-    Nothing is reported where the inputs are stored or made by a function, where the reference needs a device
-    that is not here, or where it takes more than a few seconds.
+    Nothing is reported if inputs are stored or made by a function, if the reference needs a device that is
+    not here, or if it takes more than a few seconds.
 
     Args:
         space: The bound space.
@@ -56,9 +56,9 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
 
 
 def _smallest(space: Space, source: SourceText) -> ProblemInstance | None:
-    """The default configuration's problem at the smallest sizes to verify; None where it has none.
+    """The default configuration's problem at the smallest sizes to verify; None if it has none.
 
-    Sizes of 1 come last, because many a wrong shape is right for them.
+    Sizes of 1 come last, because they hide wrong shapes.
     """
     found = sorted(space.spec.verify_sizes, key=lambda one: (1 in one.values(), math.prod(one.values())))
     if not found:

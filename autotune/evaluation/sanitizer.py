@@ -1,8 +1,8 @@
-"""Runs configurations under NVIDIA's compute-sanitizer, which finds what results do not show.
+"""Runs configurations under NVIDIA's compute-sanitizer, which finds errors that results do not show.
 
-A kernel that reads past its shared memory, whose threads race, or that reads what nobody wrote usually
-runs, and its result is right by luck. The sanitizer runs it on small problems, in processes for each tool:
-without guard zones around the arrays, and without initial values in those that a kernel should write first.
+A kernel that reads past its shared memory, races, or reads unwritten memory usually runs, and its result may
+be right by luck. The sanitizer runs it on small problems, in separate processes for each tool. Arrays have no
+guard zones, and those that a kernel should write first have no initial values.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-TIMEOUT_S = 60.0  # for each process: under the sanitizer a kernel runs up to a hundred times slower
-RUNS_OF_PROCESS = 6  # at most: more are divided among processes that run at the same time
+TIMEOUT_S = 60.0  # per process: under the sanitizer a kernel is up to a hundred times slower
+RUNS_OF_PROCESS = 6  # the most runs per process: more are divided among parallel processes
 _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 _FIRST_ERROR = re.compile(
@@ -43,7 +43,7 @@ _FIRST_ERROR = re.compile(
     re.MULTILINE,
 )
 
-Run = tuple[Binary, tuple[ProblemInstance, ...]]  # a configuration, and what to run it on
+Run = tuple[Binary, tuple[ProblemInstance, ...]]  # a configuration, and the problems to run it on
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,16 @@ class Sanitizer:
         until_s: float = math.inf,
         on_late: Callable[[str], None] = lambda tool: None,
     ) -> dict[int, Failure]:
-        """Run configurations under each tool, and return what is found by their place in `runs`.
+        """Run configurations under each tool, and return the findings by their place in `runs`.
 
-        A tool that does not work here, or does not end in time, finds nothing. A finding becomes a failed
-        launch, so errors of the run are ignored: the sanitizer's exit code and report decide.
+        A tool that does not work here, or does not end in time, finds nothing. A finding makes the launch
+        fail, so errors of the run are ignored: the sanitizer's exit code and report decide.
 
         Args:
-            runs: What to run.
+            runs: The runs.
             tools: The tools; as many processes run at the same time as there are cores, or tools.
             until_s: When they should end, on the clock of `time.perf_counter`.
-            on_late: Is told the tools that did not end in time.
+            on_late: Called with the tools that did not end in time.
         """
         parts = list(product(tools, range(0, len(runs), RUNS_OF_PROCESS)))
 
@@ -91,9 +91,9 @@ class Sanitizer:
     def _check(
         self, tool: str, runs: Sequence[Run], until_s: float, on_late: Callable[[str], None]
     ) -> dict[int, Failure]:
-        """What one tool finds in one process for these runs, then in one for each if it finds something.
+        """Findings of one tool: in one process for all runs, then, if it finds something, in one for each.
 
-        If a run breaks the process without a finding, those after it take place in another one.
+        If a run breaks the process without a finding, later runs get another process.
         """
         try:
             code, output, begun = self._run(tool, runs, until_s)
@@ -105,7 +105,7 @@ class Sanitizer:
         if code != _FOUND:
             rest = self._check(tool, runs[begun:], until_s, on_late) if 0 < begun < len(runs) else {}
             return {begun + place: failure for place, failure in rest.items()}
-        if len(runs) > 1:  # one of them is wrong: whose fault it is may take longer
+        if len(runs) > 1:  # one of them is wrong: to find out which may take longer
             each = (self._check(tool, [run], math.inf, on_late) for run in runs)
             return {place: found[0] for place, found in enumerate(each) if found}
         first = _FIRST_ERROR.search(output)
@@ -118,7 +118,7 @@ class Sanitizer:
     def _run(self, tool: str, runs: Sequence[Run], until_s: float) -> tuple[int, str, int]:
         """Return the sanitizer's exit code and output, and how many runs began; raises ChildTimeout.
 
-        No run begins where the tool does not work, or the device cannot be opened under it.
+        No run begins if the tool does not work, or the device cannot be opened under it.
         """
         deadline_s = min(time.perf_counter() + TIMEOUT_S, until_s)
         # racecheck's default report, of pairs of source lines, misses races

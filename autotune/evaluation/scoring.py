@@ -1,4 +1,4 @@
-"""What users make of measurements: their own metrics, their own objective, and requirements on results."""
+"""Users' own metrics and objective, computed from measurements, and their requirements on results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Scoring:
         Args:
             space: The bound space, with its metrics and requirements.
             objective: What the search minimises.
-            own: The user's, where that is `Objective.OWN`.
+            own: The user's objective, if it is `Objective.OWN`.
 
         Raises:
             InputError: The expression cannot be read, or reads unknown names.
@@ -49,25 +49,25 @@ class Scoring:
 
     @property
     def folder(self) -> str:
-        """What the cache calls the objective: the name, or a hash of the user's own."""
+        """The objective's name in the cache: its own, or a hash of the user's expression."""
         if self._own is None:
             return self.objective.value
         return f"{self.objective.value}-{hashlib.sha256(self.name.encode()).hexdigest()[:8]}"
 
     @property
     def needs_energy(self) -> bool:
-        """Whether the energy of a run has to be measured."""
+        """True if the energy of a run has to be measured."""
         own = [self._own] if isinstance(self._own, Expression) else []
         read = {name for one in (*own, *self._metrics.values(), *self._require) for name in one.names}
         return "energy_j" in read or self.objective not in (Objective.TIME, Objective.OWN)
 
     def metrics(self, trial: Trial) -> dict[str, float]:
-        """The metrics of a trial, as far as what they read was measured."""
+        """The metrics of a trial that can be computed from what was measured."""
         found = self._values(trial, trial.measurement)
         return {name: float(found[name]) for name in self._metrics if name in found}
 
     def scored(self, trial: Trial) -> Trial:
-        """A trial with the value of the user's objective, or with the reason why it does not count."""
+        """A trial with the value of the user's objective, or with the reason why it has none."""
         if trial.status is not Status.OK or trial.measurement is None or not (self._own or self._require):
             return trial
         try:
@@ -98,7 +98,7 @@ class Scoring:
         return replace(measurement, value=value)
 
     def _values(self, trial: Trial, measurement: Measurement | None) -> dict[str, Any]:
-        """What expressions may read: everything that was measured, and metrics that this suffices for."""
+        """The values that expressions may read: all measurements, and the metrics that follow from them."""
         measured = measured_values(trial, measurement).items()
         known = {name: value for name, value in measured if value is not None}
         values = self._space.values(trial.config) | known
@@ -126,7 +126,7 @@ def _read(condition: Expression, values: Mapping[str, Any]) -> str:
 
 
 def measured_values(trial: Trial, measurement: Measurement | None) -> dict[str, float | None]:
-    """What was measured of a trial, by the names that metrics and objectives read; None where nothing was."""
+    """The measurements of a trial, by the names that metrics and objectives read; None without any."""
     return {
         "time_ms": measurement.median_ms if measurement else None,
         "energy_j": measurement.energy_j if measurement else None,

@@ -1,8 +1,8 @@
-"""A worker that expects, at the full size, what configurations compute that the reference has confirmed.
+"""A worker that takes the expected results at the full size from configurations that the reference confirms.
 
 The reference runs at the sizes to verify only. The default configuration has to be right there. Its results
-at the full size count once a second configuration agrees with them. That one has another binary, and it is
-right at the sizes to verify, too.
+at the full size count once a second configuration agrees with them, which has another binary and is also
+right at the sizes to verify.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class TrustingWorker(Worker):
     def __init__(
         self, *arguments: Any, maker: InstanceMaker, pool: CompilerPool, timeout_s: float, **options: Any
     ) -> None:
-        """Take what the trusted configurations need beside the arguments of `Worker`.
+        """Prepare a worker; the trusted configurations need more than the arguments of `Worker`.
 
         Args:
-            arguments: Those of `Worker`; its first problems are the sizes to verify.
+            arguments: The arguments of `Worker`; its first problems are the sizes to verify.
             maker: Makes the instances of the trusted configurations.
             pool: Compiles them.
             timeout_s: Time limit for each of them.
-            options: Those of `Worker`.
+            options: The options of `Worker`.
         """
         super().__init__(*arguments, **options)
         self._maker = maker
@@ -52,7 +52,7 @@ class TrustingWorker(Worker):
         self._second: Config | None = None  # the one that confirmed the default
 
     def prepare(self, *problems: ProblemInstance) -> Failure | None:
-        """As `Worker.prepare`; raises SetupError where no two configurations agree."""
+        """As `Worker.prepare`; raises SetupError if no two configurations agree."""
         for problem in problems:
             if problem.trusted and not Path(problem.trusted).exists():
                 self._compute(problem)
@@ -94,7 +94,7 @@ class TrustingWorker(Worker):
     def _results(
         self, config: Config, problem: ProblemInstance, path: Path, unlike: str = ""
     ) -> str | Failure:
-        """Verify a configuration and write what it computes; return the hash of its binary.
+        """Verify a configuration and write its results; return the hash of its binary.
 
         A binary with the hash `unlike` is not run.
         """
@@ -122,7 +122,7 @@ class TrustingWorker(Worker):
 
 
 def _disagreement(problem: ProblemInstance, first: Path, second: Path) -> str:
-    """How two files of results differ by more than the tolerance; empty if they agree."""
+    """A text of how two files of results differ; empty if they agree within the tolerance."""
     one, other = load_results(first), load_results(second)
     assert one is not None and other is not None
     dtypes = {array.name: array.dtype for array in problem.arrays}

@@ -20,18 +20,18 @@ from autotune.problem.problem_instance import Array, ProblemInstance
 
 
 class CheckedRun(NamedTuple):
-    """What is wrong with one run, None if nothing is, and its time on the device."""
+    """The failure of one run, None if it is right, and its time on the device."""
 
     failure: Failure | None
     run_ms: float
 
 
 def verify(program: Program, buffers: ProblemBuffers) -> Failure | None:
-    """Run the plan from poisoned outputs and check all arrays; then check again after a run on other inputs.
+    """Run the plan on poisoned outputs and check all arrays; then check again after a run on other inputs.
 
-    The second check finds a kernel that works only once, or skips work that looks done: scratch and outputs
-    start with results for the other inputs or, under every other seed, outputs are right except for a part.
-    Raises what `Device.run` raises.
+    The second check finds a kernel that works only once, or skips work that looks done. Its scratch and
+    outputs start with the results for the other inputs; with every other seed, outputs start with the right
+    results except for a part. Raises what `Device.run` raises.
     """
     first = attempt(program, buffers)
     if first.failure is not None:
@@ -56,7 +56,7 @@ def altered(arrays: Iterable[Array]) -> set[str]:
     sources = {name: str(fill[1]) for name, fill in fills.items() if fill[0] in ("copy", "transpose")}
     fixed = {name for name, fill in fills.items() if fill[0] not in ("copy", *RANDOM_FILLS)}
     fixed |= {sources[name] for name in fixed & sources.keys()}
-    for name in reversed(sources):  # a source comes before its copies
+    for name in reversed(sources):  # a source is rearranged before its copies
         if name in fixed:
             fixed.add(sources[name])
     for name, source in sources.items():
@@ -73,8 +73,8 @@ def attempt(
     Args:
         program: The loaded binary.
         buffers: The arrays that it runs on.
-        kept: Roles of arrays that start as the last run left them.
-        inputs: Whether to check that inputs are unchanged; a later check may do so for this run, too.
+        kept: Roles of arrays that keep the content from the last run.
+        inputs: True to check that inputs are unchanged; a later check may also cover this run.
 
     Raises:
         LaunchError, DeviceLost: As `Device.run` does.
@@ -87,7 +87,7 @@ def attempt(
 
 
 def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:
-    """The inout arguments that the latest run changed, so that they have to be restored before the next."""
+    """The inout arguments that the latest run changed, which must be restored before the next run."""
     return tuple(
         guarded.array.name
         for guarded in buffers.arrays()
@@ -96,7 +96,7 @@ def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:
 
 
 def check(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
-    """Compare memory with what a correct run leaves; return None when it agrees.
+    """Compare memory with its state after a correct run; return None if they agree.
 
     An earlier run may be to blame if something changed that no correct run of any configuration changes.
     """
@@ -116,7 +116,7 @@ def check(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
 
 
 def wrong_arrays(buffers: ProblemBuffers) -> list[GuardedBuffer]:
-    """The arrays that are not as a correct run leaves them."""
+    """The arrays that differ from their state after a correct run."""
     return [guarded for guarded in buffers.arrays() if buffers.wrong(guarded) is not None]
 
 

@@ -1,4 +1,4 @@
-"""Records sent to the device process and back: a configuration on concrete problems, and what came of it."""
+"""Records sent to the device process and back: a configuration on concrete problems, and its outcome."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from autotune.problem.problem_instance import ProblemInstance, identity_of
 
 @dataclass(frozen=True)
 class MeasurementPolicy:
-    """How a configuration is timed, and when timing stops early.
+    """The rules for timing a configuration, and for stopping early.
 
     - Hopeless: verification took `hopeless_factor` times as long as one run of the incumbent, and so did each
-      of `hopeless_runs` runs. One run is enough if it took more than `noise_factor` times as long, and also
-      more than `gpu_noise_ms` or `cpu_noise_ms`: the system may have held up a shorter one. It is not if it
-      took so long that the clock seems to have jumped.
-    - Screened: after `warmups` runs, the fastest of `screen` samples takes more than `screen_factor` times
-      the incumbent's median.
-    - Beaten: the confidence interval of the median lies above `race_factor` times the incumbent's median.
-    - Steady: the interval is narrower than `precision` of the median.
-    - Otherwise sampling ends after `samples` samples or `seconds`.
+    of `hopeless_runs` runs. One run is enough if it took more than `noise_factor` times as long, and also
+    more than `gpu_noise_ms` or `cpu_noise_ms`: the system may have held up a shorter one. A run so long that
+    the clock seems to have jumped is not enough. - Screened: after `warmups` runs, the fastest of `screen`
+    samples takes more than `screen_factor` times the incumbent's median. - Beaten: the confidence interval of
+    the median lies above `race_factor` times the incumbent's median. - Steady: the interval is narrower than
+    `precision` of the median. - Otherwise sampling ends after `samples` samples or `seconds`.
 
-    Before a configuration is given up, the incumbent is timed beside it, and the slower of its two times
+    Before a configuration is given up, the incumbent is timed next to it, and the slower of its two times
     counts: a slow machine slows both. If the first configuration of a search takes less than `batch_ms`, each
-    sample repeats the run, so that it stays well above the timer's resolution. If energy is measured, runs of
-    `energy_s` in all follow, except for hopeless configurations.
+    sample of the search repeats the run, to stay well above the timer's resolution. If energy is measured,
+    runs of `energy_s` in all follow, except for hopeless configurations.
     """
 
     hopeless_factor: float = 2.5
@@ -63,10 +61,10 @@ class MeasurementPolicy:
 
 @dataclass(frozen=True)
 class Incumbent:
-    """The best configuration so far: its measurement, and what it takes to run it beside another."""
+    """The best configuration so far: its measurement, and all that is needed to run it next to another."""
 
     measurement: Measurement
-    binary: Binary | None  # None: the measurement is from the journal, or a run beside another is unwanted
+    binary: Binary | None  # None: the measurement is from the journal, or another run is unwanted
     problem: ProblemInstance
 
 
@@ -88,7 +86,7 @@ class WorkItem:
         return self.binary.sha256, identity_of(self.checks)
 
     def alone(self) -> WorkItem | None:
-        """The same item without a run of the incumbent beside it; None if it has none."""
+        """The same item without a run of the incumbent; None if it has none."""
         if self.incumbent is None or self.incumbent.binary is None:
             return None
         return replace(self, incumbent=replace(self.incumbent, binary=None))
@@ -104,7 +102,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The outcome of a work item, the device that ran it, and how long that took."""
+    """The outcome of a work item, the device that ran it, and the time it took."""
 
     outcome: Outcome
     device: str

@@ -59,7 +59,7 @@ class DeviceWorker(Protocol):
         """Wait for the configuration that was begun."""
 
     def renew(self, *upcoming: ProblemInstance) -> None:
-        """Take a fresh process if a search has run in this one; it may prepare problems for later."""
+        """Take a fresh process if a search has run in this one; it may prepare later problems."""
 
     def close(self) -> None:
         """End the process; the next run starts a fresh one."""
@@ -69,7 +69,7 @@ class Worker:
     """One device in a child process that is replaced after a crash, a hang or a lost device.
 
     The first problems are prepared (inputs drawn, references computed) whenever a child starts, others by
-    `prepare`. So the time limit of a run covers the run only.
+    `prepare`; so the time limit of a run covers the run alone.
     """
 
     def __init__(
@@ -81,20 +81,20 @@ class Worker:
         """Start nothing yet.
 
         Args:
-            setting: Of the child.
+            setting: The setting of the child.
             environment: Environment variables of the child.
-            on_stage: Is told when a problem is prepared.
+            on_stage: Called when a problem is prepared.
         """
         self._setting, self._environment, self._on_stage = setting, environment, on_stage
         self._child: Child | None = None
         self._has_ended = False
         self._is_ready = False
-        self._is_early = False  # whether the child began before the one before it had ended
+        self._is_early = False  # True if the child began before the previous one had ended
         self._runs = 0  # configurations that ran in this child
-        self._has_searched = False  # whether configurations that had not passed before ran in this child
-        self._repeat: Callable[[], None] = self.start  # begins the latest run once more
-        self._problems: tuple[ProblemInstance, ...] = ()  # of the next run
-        self._placed: frozenset[str] = frozenset()  # data keys in the child's device memory
+        self._has_searched = False  # True if this child ran configurations that had not passed before
+        self._repeat: Callable[[], None] = self.start  # repeats the latest run
+        self._problems: tuple[ProblemInstance, ...] = ()  # for the next run
+        self._placed: frozenset[str] = frozenset()  # data keys of the problems in the child's device memory
         self._timeout_s = 0.0
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
@@ -112,7 +112,7 @@ class Worker:
         setting = replace(self._setting, upcoming=upcoming)
         self._child = Child(DeviceState, setting, environment=self._environment)
         self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device
-        if self._has_ended:  # looked at last, as another thread may have ended this worker meanwhile
+        if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
             self.close()
             raise SetupError(f"{self._setting.address} is no longer used by this search")
         self._is_ready = self._has_searched = self._is_early = False
@@ -128,8 +128,9 @@ class Worker:
     def prepare(self, *problems: ProblemInstance) -> Failure | None:
         """Place problems in device memory for the next run; return a Failure if that goes wrong.
 
-        All other problems are freed first, unless these are in place already. If the machine may have caused
-        a failure, try once more in a fresh child. Raises SetupError or NoMemory when the first problems fail.
+        All other problems are freed first, unless these are already in memory. If the machine may have caused
+        a failure, it tries once more in a fresh child. Raises SetupError or NoMemory when the first problems
+        fail.
         """
         self._problems = problems
         return self._place()
@@ -209,18 +210,18 @@ class Worker:
         answer: Outcome | Failure = self.finish()
         outcome = Outcome(answer) if isinstance(answer, Failure) else answer
         if outcome.failure is not None and outcome.failure.status is Status.OUT_OF_BOUNDS:
-            self.close()  # it may have written beyond the guard zone as well
+            self.close()  # the kernel may have written beyond the guard zone as well
         return outcome
 
     def renew(self, *upcoming: ProblemInstance) -> None:
-        """Replace a child in which a search has run; one that ran only what had passed before stays.
+        """Replace a child in which a search has run; a child that only ran passed configurations stays.
 
-        The fresh one begins to prepare problems for later.
+        The fresh one begins to prepare later problems.
         """
         if self._has_searched:
             old = self._child
             if old is not None:
-                old.kill(waits=False)  # its end takes a tenth of a second: the device is opened meanwhile
+                old.kill(waits=False)  # it takes a tenth of a second to end: the device is opened meanwhile
             self._begin(upcoming)
             self._is_early = True
             if old is not None:
@@ -228,7 +229,7 @@ class Worker:
                 restore_abandoned()
 
     def end(self, *, waits: bool = True) -> None:
-        """Kill the child for good: a run of another thread raises SetupError and starts no other.
+        """Kill the child for good: a run of another thread raises SetupError and starts no new child.
 
         Without `waits`, it may hold device memory until another call has waited.
         """
@@ -290,7 +291,7 @@ class Worker:
 
     @contextmanager
     def _setting_up(self) -> Iterator[None]:
-        """Say that a problem is being prepared; close the child if that fails."""
+        """Report that a problem is being prepared; close the child if that fails."""
         self._on_stage(Stage(f"computing the reference ({self._setting.reference.name})"))
         try:
             yield
@@ -332,6 +333,6 @@ def _unprepared(error: ChildFailed) -> Failure:
 
 
 def _blame(answer: Any) -> Blame:
-    """What may have caused the failure in a run's answer, if there is one."""
+    """The possible causes of the failure in a run's answer, if it is one."""
     failure = answer if isinstance(answer, Failure) else getattr(answer, "failure", None)
     return failure.blame if failure else Blame.NOTHING

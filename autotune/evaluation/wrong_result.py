@@ -1,4 +1,4 @@
-"""What a wrong result looks like: where, how many elements and how far off; and its arrays as files."""
+"""Describes a wrong result: where, how many elements and how far off; and saves its arrays."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from autotune.errors import WriteError
 from autotune.evaluation.guarded_buffer import GuardedBuffer
 from autotune.problem.problem_instance import Array
 
-MAX_EXAMINED = 2**24  # elements, from the first that differs on; more would take seconds
-MAX_KEPT = 5  # wrong results of one search whose arrays are written
-_ROUNDING = 2**8  # relative errors up to this many units of the last place look like rounding
-_MAX_TYPICAL = 2**16  # elements that show how large they typically are
-_CANCELLED = 2**4  # and errors up to this many units of a typical element, where large terms cancel
+MAX_EXAMINED = 2**24  # elements from the first wrong one on; more would take seconds
+MAX_KEPT = 5  # wrong results per search whose arrays are written
+_ROUNDING = 2**8  # relative errors up to so many units of the last place look like rounding
+_MAX_TYPICAL = 2**16  # elements that give a typical magnitude
+_CANCELLED = 2**4  # so do errors up to so many units of a typical element, where large terms cancel
 _NUMBERED = re.compile(r"wrong-(\d{1,9})")
 
 
@@ -41,8 +41,8 @@ def describe(
         guarded: The array, as the run left it.
         first: Index of the first element that differs.
         count: How many differ.
-        tolerance: How far elements may be from what is expected.
-        inputs: The inputs; those of the same shape are shown at the first element that differs.
+        tolerance: The allowed difference from the expected elements.
+        inputs: The inputs; inputs of the same shape are shown at the first element that differs.
     """
     array = guarded.array
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
@@ -51,7 +51,7 @@ def describe(
     is_found = "was never written" if is_unwritten else f"is {found[0]}"
     parts = [f"{place(array, first)} {is_found}, expected {expected[0]}"]
     if first + len(found) == guarded.count:
-        count = len(differs)  # the parts of one complex number count as one
+        count = len(differs)  # both parts of a complex number count as one
     if guarded.count > 1:
         reach = f", from {place(array, first)} to {place(array, int(places[differs[-1]]))}"
         compared = guarded.count if guarded.sample is None else len(guarded.sample)
@@ -100,7 +100,7 @@ def _errors(
 
 
 def _advice(array: Array, worst: list[float], typical: NDArray[Any], tolerance: Tolerance) -> list[str]:
-    """The tolerance that allows errors which look like rounding beside typical expected elements."""
+    """The tolerance that allows errors which look like rounding, given typical expected elements."""
     error, relative = worst
     unit = UNIT_ROUNDOFF.get(plain_dtype(array.dtype), 0.0)
     with np.errstate(all="ignore"):
@@ -123,7 +123,7 @@ def _finite(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _are_whole(values: NDArray[Any]) -> bool:
-    """Whether all of some numbers are finite and have no fraction."""
+    """True if all numbers are finite and whole."""
     return values.dtype.kind in "fc" and bool(np.all(np.isfinite(values) & (values == np.rint(values))))
 
 
@@ -136,7 +136,7 @@ class WrongArrays:
 
     @classmethod
     def into(cls, folder: Path) -> WrongArrays:
-        """Number after the results that a folder already has; raises WriteError if it cannot be written."""
+        """Continue the numbers of the results in a folder; raises WriteError if it cannot be written."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             numbers = [
@@ -147,11 +147,11 @@ class WrongArrays:
         return cls(folder.absolute(), max(numbers, default=0) + 1)
 
     def write(self, what: str, wrong: Iterable[GuardedBuffer]) -> str:
-        """Write what was found and expected; return where, as the end of a message, or nothing.
+        """Write the found and the expected arrays; return where, as the end of a message, or nothing.
 
         Args:
             what: The failure in words.
-            wrong: The arrays that differ.
+            wrong: The wrong arrays.
         """
         try:
             target = self._next()
@@ -166,7 +166,7 @@ class WrongArrays:
                     indices, found, expected = guarded.compared(0, guarded.count)
                     np.save(f"{stem}.indices.npy", indices)
                 for name, values in (("found", found), ("expected", expected)):
-                    is_narrow = guarded.array.dtype == "bfloat16"  # which numpy's files do not know
+                    is_narrow = guarded.array.dtype == "bfloat16"  # numpy's files do not know it
                     np.save(f"{stem}.{name}.npy", values.astype(np.float32) if is_narrow else values)
         except OSError as error:
             return f"; its arrays cannot be written to {self.folder}: {error.strerror}"

@@ -1,1 +1,1 @@
-"""One tuning run, from what the user names to a cached result."""
+"""One tuning run, from the user's target to a cached result."""

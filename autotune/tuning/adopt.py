@@ -17,7 +17,7 @@ from autotune.tuning.tuner import search
 
 
 def full_search_result(task: TuningTask, cache: Path | None) -> Entry | None:
-    """The cached result of a full search for this device, problem and element type, if there is one.
+    """The cached result of a full search for this device, problem and element type, or None.
 
     Results of short searches and results whose configuration is no longer in the space are ignored.
     """
@@ -31,7 +31,7 @@ def full_search_result(task: TuningTask, cache: Path | None) -> Entry | None:
 def adopt(task: TuningTask, options: Options, observer: Observer) -> SearchResult:
     """Search a few configurations that the results of other devices and sizes predict to be fast.
 
-    Check `full_search_result` first: the result replaces whatever the cache holds for this problem.
+    The result replaces the cached one for this problem, so check `full_search_result` first.
 
     Raises:
         InputError: No other device or size has results; otherwise as `search` raises.

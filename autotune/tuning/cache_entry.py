@@ -1,4 +1,4 @@
-"""From the result of a search to the record that the cache keeps and the loader serves."""
+"""Turns the result of a search into the record that the cache keeps and the loader serves."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def measured(
 def kernel_record(
     result: SearchResult, others: Measured, seed: int, policy: MeasurementPolicy
 ) -> KernelRecord:
-    """Make a record of one entry, with all that the loader needs to check and use it without reading YAML.
+    """Make a record of one entry, self-contained: the loader checks and uses it without reading YAML.
 
     Args:
         result: What the search found.
@@ -80,7 +80,7 @@ def kernel_record(
 
 
 def record_of(spec: SpaceSpec, source: str, entry: Entry) -> KernelRecord:
-    """Make a record of one entry, with what its space says now; `source` is as `source_path` gives it."""
+    """Make a record of one entry from its space as it is now; `source` comes from `source_path`."""
     return KernelRecord(
         kernel=spec.kernel,
         dtypes=spec.dtypes,
@@ -106,7 +106,8 @@ def record_of(spec: SpaceSpec, source: str, entry: Entry) -> KernelRecord:
 def source_path(task: TuningTask, root: Path) -> str:
     """The path of the kernel's source from a cache's folder.
 
-    Empty for one that comes with autotune, and for a text of a program, even if a file has its name.
+    Empty for a kernel that comes with autotune, and for source text that a program passed, even if a file has
+    its name.
     """
     source = task.spec.source.resolve()
     if not source.is_file() or source.parent == Path(packaged_folder("kernels")).resolve():

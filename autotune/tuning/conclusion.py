@@ -1,4 +1,4 @@
-"""The end of a search: the last round, and its result in the cache."""
+"""The end of a search: the last round, whose result is stored in the cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | 
     """Measure the best few again in a last round, and store the winner in the cache.
 
     Args:
-        context: The open run, with the default and all others evaluated.
+        context: The open run, after all trials.
         searched: The search.
         checks: The checks before storing, if some configurations have passed them already.
 
@@ -48,14 +48,14 @@ def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | 
         result = _result(context, searched, trials, decision, cached)
         others = _other_times(context, searched, trials, decision)
         record = kernel_record(result, others, searched.seed, context.policy)
-        with suppress(Overtaken):  # another search stored a result: let that take part, too
+        with suppress(Overtaken):  # another search has stored a result: it takes part in a new last round
             seen = () if cached is None else (cached,)
             store(searched.root, context.task.device, record, seen=seen)
             return result
 
 
 def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
-    """Evaluate what the cache serves for this problem, so that no worse result replaces it."""
+    """Evaluate the configuration that the cache serves for this problem: no worse result may replace it."""
     entry, space = context.task.cached_entry(root), context.task.space
     if entry is not None and (row := space.index(entry.config)) is not None:
         context.evaluator.admit(space.config(row), charged=False)  # in the space's order of names
@@ -63,7 +63,7 @@ def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
 
 
 def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
-    """Trials of the journal, from any search, whose content key still holds; fastest first."""
+    """The journal's trials from any search whose content key still holds, fastest first."""
     rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
     scored = (context.scoring.scored(row) for row in rows if row.config in context.task.space)
     yield from (trial for trial in by_score(scored) if context.maker.key_now(trial.config) == trial.key)
@@ -81,9 +81,9 @@ def _result(
     Args:
         context: The open run.
         searched: The search.
-        trials: Those of this search, and the best of the journal's earlier ones.
-        decision: That of the last round.
-        cached: What the cache folder serves for this problem so far.
+        trials: The trials of this search and the best earlier ones of the journal.
+        decision: The decision of the last round.
+        cached: The result that the cache folder serves for this problem so far.
     """
     task, objective, ledger = context.task, context.objective, context.ledger
     winner, *ties = decision.stored
@@ -91,8 +91,8 @@ def _result(
     again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
     is_alone = not searched.needed
     was_served = cached is not None and cached.config == winner.config
-    if decision.gaps is not None:
-        checks = checks_text(context, decision.gaps)
+    if decision.skipped is not None:
+        checks = checks_text(context, decision.skipped)
     elif cached is not None and was_served:
         checks = cached.provenance.checks
     else:
@@ -129,19 +129,19 @@ def _result(
         cores_of_others=searched.began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
         checks=checks,
-        late=tuple(dict.fromkeys(name for gap in decision.gaps or () for name in gap.late)),
+        late=tuple(dict.fromkeys(name for one in decision.skipped or () for name in one.late)),
     )
 
 
 def _stopping_estimate(
     context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], is_alone: bool
 ) -> StoppingEstimate:
-    """Estimate what untried configurations promise; no time is below what the memory bandwidth allows.
+    """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
 
-    A search that is not alone is a part of a sweep, which has no use for estimates that take seconds.
+    Searches of a sweep skip this: it takes seconds, and a sweep has no use for it.
     """
     floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
-    tried = context.ledger.trials | {winner.config: winner}  # the winner may be of an earlier search
+    tried = context.ledger.trials | {winner.config: winner}  # the winner may come from an earlier search
     valid = len(context.task.space)
     if len(tried) == valid:
         return StoppingEstimate(valid, valid, 0.0, 0.0)
@@ -156,7 +156,7 @@ def _stopping_estimate(
 def _other_times(
     context: TuningContext, searched: Searched, trials: Mapping[Config, Trial], decision: Decision
 ) -> tuple[tuple[Config, float], ...]:
-    """Times of other configurations to store with the winner; only searches for time have them."""
+    """Times of other configurations to store with the winner; empty unless the search minimises time."""
     if context.objective is not Objective.TIME:
         return ()
     task = context.task

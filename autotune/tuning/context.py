@@ -37,11 +37,11 @@ if TYPE_CHECKING:  # these need the extra `cluster`
     from autotune.cluster.fleet import Fleet
 
 POLICY = MeasurementPolicy()
-# for times that are reported beside each other: no configuration is given up early
+# for times that are compared in a report: no configuration is given up early
 FULL_POLICY = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
 # none is given up early here either, because a slower configuration may use less energy
 ENERGY_POLICY = replace(FULL_POLICY, energy_s=1.0)
-VERIFICATION = 5  # raised whenever verification finds more than before, so that older journals are refused
+VERIFICATION = 5  # raised whenever verification gets stricter: journals of older versions are refused
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class TuningContext:
     def check(
         self, problem: ProblemInstance, function: Callable[..., Any], *arguments: Any, **options: Any
     ) -> Any:
-        """Run a check as `run_on` does; a failure closes the worker, for it may have written anywhere."""
+        """Run a check as `run_on` does; a failure closes the worker: it may have written anywhere."""
         found = self.run_on(problem, function, *arguments, **options)
         if isinstance(found, Failure):
             self.worker.close()
@@ -95,13 +95,13 @@ class TuningContext:
     def verify(
         self, binary: Binary, problem: ProblemInstance, timeout_s: float | None = None
     ) -> bool | Failure:
-        """Verify a configuration on one problem: whether it can be repeated without restoring its arrays."""
+        """Verify a configuration on one problem; True if it can be repeated without restoring its arrays."""
         repeatable: bool | Failure = self.check(problem, verify_once, binary, timeout_s=timeout_s)
         return repeatable
 
 
 def scoring_of(task: TuningTask, options: Options) -> Scoring:
-    """What a search minimises: the options' objective, else that of the space, else the time."""
+    """The objective of a search: from the options, else from the space, else the time."""
     if options.objective is not None:
         return Scoring(task.space, options.objective, options.own)
     own = task.spec.objective
@@ -109,7 +109,7 @@ def scoring_of(task: TuningTask, options: Options) -> Scoring:
 
 
 def start_over(tasks: Iterable[TuningTask], options: Options) -> None:
-    """Empty the journals of these tasks, as far as they have one.
+    """Empty the journals that these tasks have.
 
     Raises JournalError when one is in use, and WriteError when it cannot be written.
     """
@@ -135,8 +135,8 @@ def open_context(
         options: How to search.
         observer: Receives the events of the run.
         policy: How configurations are timed.
-        processes: Those of a run with several contexts; None opens some for this one.
-        cluster: Where the devices are; None uses the task's device.
+        processes: Compilers and device process, shared by several contexts; None opens some for this one.
+        cluster: The cluster that has the devices; None uses the task's device.
     """
     with ExitStack() as opened:
         policy = replace(policy, conditions=task.spec.measure)

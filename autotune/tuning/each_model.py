@@ -1,4 +1,4 @@
-"""Search for every model of a cluster at the same time: results on one inform the searches on the others."""
+"""Search on every GPU model of a cluster at the same time; each search learns from the others' results."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def search_each_model(
     clusters: Sequence[Cluster],
     on_result: Callable[[SearchResult], None],
 ) -> PlanResult:
-    """Search for all models at once.
+    """Search on all models at once.
 
     Args:
         target: What to tune.
-        options: How to search; the budget is that of each model.
+        options: How to search; the budget is per model.
         observer: Receives the events of all searches.
         clusters: One for each model.
         on_result: Called when a search has ended.
@@ -68,14 +68,14 @@ def search_each_model(
                 on_result(found[ended])
     finally:
         shared.close()
-        threads.shutdown(wait=False)  # interrupted, they end once the cluster is closed
+        threads.shutdown(wait=False)  # after an interrupt, they end once the cluster is closed
     if unexpected is not None:
         raise unexpected
     return PlanResult(tuple(found[ended] for ended in searches if ended in found), tuple(failures))
 
 
 def _share(options: Options, task: TuningTask, searches: int) -> Options:
-    """The options of one of several searches, which share the compilers."""
+    """The options of one of several searches that share the compilers."""
     workers = options.workers or compiler_processes(task.device.kind)
     return replace(options, workers=max(1, workers // searches))
 
@@ -99,7 +99,7 @@ class _SharedObserver:
 
 
 class _Run:
-    """The search for one model, and an observer of it that passes on what concerns the user."""
+    """The search on one model; as its observer, it passes on what the user should see."""
 
     def __init__(
         self, task: TuningTask, cluster: Cluster, observer: _SharedObserver, runs: Sequence[_Run]
@@ -123,13 +123,13 @@ class _Run:
         return search(self.task, options, self, _GrowingSources(known, others), self._cluster)
 
     def so_far(self) -> SourceResults:
-        """The results that there are."""
+        """The results so far."""
         with self._lock:
             times = tuple(self._times.items())
         return SourceResults(source_name(self.task), times, traits_of(self.task.device))
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
-        """As `Observer.started`; the observer does not count, because several searches run."""
+        """As `Observer.started`, without a total, because several searches run."""
         self._observer.call(lambda observer: observer.started(task, None, journal, note))
 
     def tried(self, trial: Trial) -> None:
@@ -162,7 +162,7 @@ class _Run:
 
 
 class _GrowingSources(Iterable[SourceResults]):
-    """What is known from earlier searches, and what the other searches have found so far."""
+    """Results of earlier searches, and those that the other searches have found so far."""
 
     def __init__(self, known: Sequence[SourceResults], others: Sequence[_Run]) -> None:
         self._known, self._others = known, others

@@ -28,12 +28,12 @@ _UNWRITTEN = re.compile(r"\b(\w+)(?:\[[\d, ]+\])? was never written")
 _SIDES = re.compile(
     r"(\w+\[[\d, ]+\]) is (.+?), expected (.+?)(?:, [\d,]+ of (?:a sample of )?[\d,]+ |; | \(at |$)"
 )
-_LOOP = re.compile(r"\bwhile\b.*|\bfor\s*\(.*")  # those of Python's `for` end
-_ENDLESS = (  # nothing changes after each round, or nothing is tested
+_LOOP = re.compile(r"\bwhile\b.*|\bfor\s*\(.*")  # Python's `for` loops end
+_ENDLESS = (  # nothing changes between iterations, or nothing is tested
     re.compile(r"^for\s*\([^;]*;[^;]*;(?!.*(?:=|\+\+|--))"),
     re.compile(r"^while\W*(?:true|True|1)\W"),
 )
-_MAX_LOOPS = 3  # that a message names
+_MAX_LOOPS = 3  # named in a message
 _BARRIER = re.compile(r"\b(?:BARRIER|__syncthreads|barrier)\b(?=\s*\()")
 _REACH = re.compile(r"(\d+) of (\d+) elements differ from \w+\[(\d+)\] to \w+\[(\d+)\]")
 _FAR_OFF = ("SIGSEGV", "illegal memory access")
@@ -46,19 +46,19 @@ _LOGS = {  # what compilers say of words of the portable dialect, and what to wr
 _FOREIGN = re.compile(
     r"__\w+|(?:thread|block)Idx|(?:block|grid)Dim|atomic[A-Z]\w+|get_(?:local|global|group|num)_\w+|barrier"
 )
-_MARK = re.compile(r'^#line \d+ "(.*)"$', re.MULTILINE)  # of the file from which the next lines are
+_MARK = re.compile(r'^#line \d+ "(.*)"$', re.MULTILINE)  # the file that the next lines come from
 
 
 @dataclass(frozen=True)
 class FailedDefault:
-    """Where to look, the cause if it is known, and what can be done, each in a sentence of its own."""
+    """Where to look, the cause if it is known, and remedies, each a sentence of its own."""
 
     place: str
     cause: str = ""
     helps: tuple[str, ...] = ()
 
     def message(self, trial: Trial, device: str) -> str:
-        """What a user is told: the cause or the failure first, then a line for each thing that helps."""
+        """The message to the user: the cause or the failure first, then one line per remedy."""
         failure = f"the default configuration fails on {device}: {trial.failure}"
         what = f"{self.cause}\n  therefore {failure}" if self.cause else failure
         return "\n  help: ".join((f"{self.place}: {what}", *self.helps))
@@ -71,14 +71,14 @@ def failed_default(
 
     Args:
         task: What is tuned.
-        trial: That of the default.
-        others: Those of other configurations, which tell whether only the default is wrong.
-        is_dumped: Whether the wrong arrays are written to a folder.
+        trial: The trial of the default.
+        others: Trials of other configurations, which show whether only the default is wrong.
+        is_dumped: True if the wrong arrays are written to a folder.
     """
     source, text = task.spec.source, task.source.text
     if foreign := _foreign_words(task, trial):
         return foreign
-    own = task.space.macros(task.spec.default)  # undefined only if a source defines them otherwise
+    own = task.space.macros(task.spec.default)  # undefined unless a source defines them
     if undefined := [name for name in undefined_names(trial.detail) if name.isupper() and name not in own]:
         return _undeclared(task, undefined[0])
     doubtful = (one for one in lint_source(task.space, text) if one.kind in _CAUSES)
@@ -127,19 +127,19 @@ def _wrong_result(
 
 
 def _expecting(task: TuningTask) -> str:
-    """What says which result is right."""
+    """The name of what gives the expected result."""
     name = _name_of_reference(task)
     return f"`reference` in {name}" if task.spec.reference.suffix else name
 
 
 def _name_of_reference(task: TuningTask) -> str:
-    """The reference's file, or what a program passes: a function, or the answer itself."""
+    """The reference's file, or what the program passed: a function, or the result itself."""
     reference = task.spec.reference
     return reference.name if reference.suffix else f"the {reference.name}"
 
 
 def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
-    """Which side other configurations speak against; empty where they do not tell."""
+    """The side that other configurations show to be wrong; empty if they show neither."""
     if right := [one.config for one in others if one.status is Status.OK]:
         return f"{right[0]} is right: look at what {task.source.path.name} does otherwise for the default"
     if wrong := [str(one.config) for one in others if one.status is Status.WRONG_RESULT]:
@@ -153,7 +153,7 @@ def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
 
 
 def _endless(task: TuningTask) -> tuple[str, ...]:
-    """What may keep a kernel from ending: loops, those that look endless first, and barriers."""
+    """Possible causes of a hang: loops, the ones that look endless first, and barriers."""
     source = task.spec.source
     found = []
     for place, line in placed_lines(source, task.source.text):
@@ -170,7 +170,7 @@ def _endless(task: TuningTask) -> tuple[str, ...]:
 
 
 def _own_code(task: TuningTask) -> str:
-    """The source without comments, strings and what it includes."""
+    """The source without comments, strings and includes."""
     _, *parts = _MARK.split(task.source.text)
     own = "".join(
         text for file, text in zip(parts[::2], parts[1::2], strict=True) if file == task.source.path.name
@@ -179,7 +179,7 @@ def _own_code(task: TuningTask) -> str:
 
 
 def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
-    """Words of CUDA or OpenCL in a portable source that does not compile, and what to write for them."""
+    """Words of CUDA or OpenCL in a portable source that does not compile, each with its replacement."""
     undefined = [name for name in undefined_names(trial.detail) if _FOREIGN.fullmatch(name)]
     if task.spec.dialect != "portable" or not undefined:
         return None
@@ -198,7 +198,7 @@ def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
 
 
 def _unchecked_sizes(task: TuningTask) -> str:
-    """What to write where a kernel gets a size and compares nothing with it; empty if there is none."""
+    """The fix for a kernel that gets a size and compares nothing with it; empty if there is none."""
     code = "" if task.spec.source.suffix == ".py" else _own_code(task)
     for item in task.spec.arguments:
         name = re.escape(item.name)
@@ -212,9 +212,9 @@ def _unchecked_sizes(task: TuningTask) -> str:
 
 
 def _left_alone(task: TuningTask, name: str, kernel: str, *, is_end: bool) -> Iterator[str]:
-    """How to mend a space whose kernel leaves an output, or elements of it, as they are.
+    """The fix for a space whose kernel leaves an output, or some of its elements, unwritten.
 
-    With `is_end`, these are all elements from one on that is not the first.
+    With `is_end`, the unwritten elements are the last ones, not all.
     """
     number = next(at for at, item in enumerate(task.spec.arguments) if item.name == name)
     grid, role = "launch[0].grid", f"arguments[{number}].role"
@@ -234,7 +234,7 @@ def _left_alone(task: TuningTask, name: str, kernel: str, *, is_end: bool) -> It
 
 
 def _is_end(detail: str) -> bool:
-    """Whether the elements of a wrong result are all from one on that is not the first, along one axis."""
+    """True if the wrong elements are the last ones along one axis, but not all."""
     found = _REACH.search(detail.replace(",", ""))
     if found is None:
         return False
@@ -243,7 +243,7 @@ def _is_end(detail: str) -> bool:
 
 
 def _undeclared(task: TuningTask, name: str) -> FailedDefault:
-    """How to mend a source that uses a macro which neither the space nor the source defines."""
+    """The fix for a source that uses a macro which neither the space nor the source defines."""
     space, source = task.spec.path.name, task.spec.source.name
     place = source_place(task.space, task.source.text, name)
     if name in portable_names():
@@ -268,7 +268,7 @@ def _undeclared(task: TuningTask, name: str) -> FailedDefault:
 
 
 def _other_block(task: TuningTask, trial: Trial) -> FailedDefault | None:
-    """Where the launch plan has a block other than the one that the source declares, and what to write."""
+    """A launch plan whose block differs from the one that the source declares, with the fix."""
     code = bare_code(task.source.text)
     values = task.space.launch_values(task.space.values(trial.config))
     for number, step in enumerate(task.spec.launch):
@@ -294,9 +294,10 @@ def _other_block(task: TuningTask, trial: Trial) -> FailedDefault | None:
 
 
 def _other_numbers(task: TuningTask, trial: Trial) -> Iterator[str]:
-    """Numbers that the kernel gets and that are no size: the reference has to use the same ones.
+    """Numbers passed to the kernel that are no sizes: the reference has to use the same ones.
 
-    A number that differs between configurations, such as that of the blocks, is none of the reference's.
+    A number that differs between configurations, such as the number of blocks, does not concern the
+    reference.
     """
     tried = (task.space.problem.sizes, *task.spec.verify_sizes)
     sizes = next((one for one in tried if f"(at {size_text(one)})" in trial.detail), tried[0])

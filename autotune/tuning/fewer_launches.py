@@ -1,7 +1,7 @@
-"""Try configurations with fewer launches than known ones have: they may win where a launch takes longest.
+"""Tries configurations with fewer launches than the known ones: they may win on small arrays.
 
-A configuration that is the best for large arrays often adds up the results of its blocks in a second launch.
-For small arrays another choice saves that launch, and no time of a larger array tells so.
+The best configuration for large arrays often adds up the results of its blocks in a second launch. For small
+arrays that launch dominates, which no time on a larger array shows.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from autotune.space import Space
 
 MAX_CHANGES = 2  # of parameters
 
-Plan = tuple[tuple[str, tuple[str, ...]], ...]  # the kernel and the arguments of each launch
+Plan = tuple[tuple[str, tuple[str, ...]], ...]  # kernel and arguments of each launch
 
 
 @dataclass(frozen=True)
 class FewerLaunchesFirst:
-    """Tries what `with_fewer_launches` finds, then lets a searcher search that is made with the results."""
+    """Tries what `with_fewer_launches` finds, then hands over to a searcher that is made with the results."""
 
     known: Sequence[Config]
     make: Callable[[tuple[SourceResults, ...]], Searcher]
 
     def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
-        """Propose as a searcher does; BudgetSpent passes through."""
+        """Search as any searcher does; BudgetSpent passes through."""
         configs = with_fewer_launches(space, self.known)
         results = tuple((trial.config, trial.time_ms) for trial in evaluate(trials, configs))
         here = SourceResults("fewer launches", results, traits_of(space.device))
@@ -37,9 +37,9 @@ class FewerLaunchesFirst:
 
 
 def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
-    """For each plan with fewer launches than the first known configuration has, a valid one close to them.
+    """One valid configuration, close to a known one, for each plan with fewer launches than the first has.
 
-    It differs from one of them in MAX_CHANGES parameters at most.
+    It differs from a known one in at most MAX_CHANGES parameters.
     """
     most = max((len(_plan(space, config)) for config in known[:1]), default=0)
     found: dict[Plan, Config] = {}
@@ -52,7 +52,7 @@ def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
 
 
 def _plan(space: Space, config: Config) -> Plan:
-    """The launches of a configuration; none where they cannot be evaluated."""
+    """The launches of a configuration; empty if they cannot be evaluated."""
     with suppress(ExpressionError):
         return tuple((launch.entry, launch.arguments) for launch in space.launches(config))
     return ()

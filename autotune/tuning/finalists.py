@@ -1,4 +1,4 @@
-"""Who takes part in the last round: the fastest trials, as many as there is time for."""
+"""Chooses the finalists of the last round: the fastest trials, as many as there is time for."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from autotune.tuning.context import TuningContext
 from autotune.tuning.turns import Series, Turns, compiled
 
 MAX_FINALISTS = 8
-MAX_SLOWER = 1.5  # times the fastest trial's time
-MAX_BEHIND = 1.25  # the same for those that only a sweep needs
-# on an unsteady machine, a few turns of more trials decide which take part in the last round
+MAX_SLOWER = 1.5  # a multiple of the fastest trial's time
+MAX_BEHIND = 1.25  # the same for candidates that only a sweep needs
+# on an unsteady machine, a few turns among more trials choose the finalists
 MAX_CANDIDATES = 24
-MAX_FEW = 12  # candidates that all take part: choosing among them would take longer
+MAX_FEW = 12  # up to so many candidates all take part: choosing among them would take longer
 SELECTION_ROUNDS = 6
 UNSTEADY = 0.05  # relative difference between a control and its earlier time that counts as unsteady
-UNSTEADY_SHARE = 0.1  # share of unsteady controls from which the machine counts as unsteady
+UNSTEADY_SHARE = 0.1  # share of unsteady controls above which the machine counts as unsteady
 
 
 def by_score(trials: Iterable[Trial]) -> list[Trial]:
@@ -32,11 +32,11 @@ def by_score(trials: Iterable[Trial]) -> list[Trial]:
 
 
 def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial]:
-    """The fastest trials, one for those that share a binary and its measurement.
+    """The fastest trials, only one of those that share a binary and its measurement.
 
-    A time that was taken while the machine was slow, as its control shows, is scaled back by that factor. But
-    a control may be slow by chance, so the fastest as they were measured take every third place, from the
-    first one on. Trials far slower than the fastest are left out.
+    Where its control was slow, a trial's time is scaled back by the same factor. A control may be slow by
+    chance, so every third place, the first included, goes by the times as measured. Trials far slower than
+    the fastest are left out.
     """
     distinct: dict[object, Trial] = {}
     for trial in _in_both_orders(by_score(trials)):
@@ -48,7 +48,7 @@ def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial
 
 
 def _in_both_orders(measured: Sequence[Trial]) -> Iterator[Trial]:
-    """Of every three trials, one in the order in which they come, and two in that of their scaled times."""
+    """Interleave two orders: of every three trials, one in the given order and two by scaled time."""
     scaled = iter(sorted(measured, key=_steady_score))
     for trial in measured:
         yield trial
@@ -56,7 +56,7 @@ def _in_both_orders(measured: Sequence[Trial]) -> Iterator[Trial]:
 
 
 def nearly_as_fast(fastest: Trial, trials: Iterable[Trial]) -> list[Trial]:
-    """The trials that a sweep times again beside the fastest; a time of a slow machine is scaled back."""
+    """The trials that a sweep times again with the fastest; times of a slow machine are scaled back."""
     far = MAX_BEHIND * _steady_score(fastest)
     return [trial for trial in by_score(trials) if _steady_score(trial) <= far]
 
@@ -83,8 +83,8 @@ def choose_finalists(context: TuningContext, trials: Iterable[Trial], until_s: f
 
     Args:
         context: The open run.
-        trials: What to choose from.
-        until_s: When, on the clock of `time.perf_counter`, the choice should be made.
+        trials: The candidates.
+        until_s: When the choice should be made, on the clock of `time.perf_counter`.
     """
     trials = list(trials)
     if context.objective is Objective.TIME and is_unsteady(trials):
@@ -114,13 +114,13 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) 
 
 
 def affordable(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
-    """The finalists for which there is time, in the order of `finalists`, and all that are needed.
+    """The finalists that the time allows, in the order of `finalists`, and all needed ones.
 
     A finalist takes about as long as its trial did: it is verified and timed again.
 
     Args:
         chosen: All finalists.
-        needed: Those that take part in any case.
+        needed: Finalists that take part in any case.
         left_s: Time for the last round.
     """
     left_s -= sum(trial.cost_s for trial in needed)

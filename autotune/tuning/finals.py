@@ -1,7 +1,7 @@
 """Measures finalists again: verified on fresh inputs, and timed in turns in a fresh process.
 
-The times of a search were taken minutes apart, so the fastest trial was also the luckiest. In the last round
-all finalists see the same conditions.
+The times of a search were taken minutes apart, so the fastest trial was also a lucky one. In the last round
+all finalists run under the same conditions.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MAX_EXTRA_S = 2.0
 
 @dataclass(frozen=True)
 class Finals:
-    """Outcome of the last round: measurements by content key, and why configurations were rejected."""
+    """Outcome of the last round: measurements by content key, and reasons for rejections."""
 
     measurements: Mapping[str, Measurement]
     rejected: Mapping[Config, Failure]
-    late: tuple[str, ...]  # what no time was left for
+    late: tuple[str, ...]  # no time was left for these
 
 
 def remeasure(
@@ -49,10 +49,10 @@ def remeasure(
 
     Args:
         context: The open run.
-        trials: Those of the finalists.
-        until_s: When, on the clock of `time.perf_counter`, no more inputs are drawn, and no round of turns
-            begins once a few are done.
-        seeds: Those of the inputs to verify on; the finalists are timed on the last ones.
+        trials: The finalists' trials.
+        until_s: On the clock of `time.perf_counter`: from then on, no more inputs are drawn, and after a few
+            rounds no further one begins.
+        seeds: Seeds of the inputs to verify on; the finalists are timed on the last one's.
     """
     seeds = different(context.maker, seeds)
     context.worker.renew(*fresh_problems(context.maker, trials[0].config, seeds))
@@ -74,12 +74,12 @@ def remeasure(
 
 
 def _decides_by_energy(context: TuningContext) -> bool:
-    """Whether the objective may read energies, which a search for time can measure as well."""
+    """True if the objective may read energies."""
     return context.objective is not Objective.TIME or context.scoring.needs_energy
 
 
 class _Finalists:
-    """The finalists by configuration, and why some of them are rejected."""
+    """The finalists by configuration, and the reasons for rejections."""
 
     def __init__(self, context: TuningContext, trials: Sequence[Trial]) -> None:
         """Compile the finalists."""
@@ -91,7 +91,7 @@ class _Finalists:
         return [one for config, one in self._finalists.items() if config not in self.rejected]
 
     def verify(self, seeds: Sequence[int], number: int) -> None:
-        """Verify every finalist on the inputs of one of the seeds; those of the last one are timed."""
+        """Verify every finalist on the inputs of one seed; the last seed's are timed as well."""
         context, count = self._context, len(self._finalists)
         for done, (config, finalist) in enumerate(self._finalists.items(), number * count + 1):
             if config in self.rejected:
@@ -106,7 +106,7 @@ class _Finalists:
                 self._finalists[config] = replace(finalist, instance=instance, repeatable=repeatable)
 
     def time(self, until_s: float) -> dict[Config, Measurement]:
-        """Time the finalists that are left in turns; the first one is timed as two, which gives the noise."""
+        """Time the remaining finalists in turns; the first one is timed as two, which gives the noise."""
         context, rejected = self._context, self.rejected
         series = _with_batches(self._left())
         control = [Series(timed.finalist, timed.batch) for timed in series[:1]]
@@ -133,7 +133,7 @@ class _Finalists:
         }
 
     def with_energy(self, measurements: Mapping[Config, Measurement]) -> dict[Config, Measurement]:
-        """Measure the energy of each finalist; those for which that fails are rejected."""
+        """Measure the energy of each finalist, and reject it if that fails."""
         context, found = self._context, {}
         for config, measurement in measurements.items():
             finalist = self._finalists[config]
@@ -155,7 +155,7 @@ class _Finalists:
         return found
 
     def with_values(self, measurements: Mapping[Config, Measurement]) -> dict[Config, Measurement]:
-        """Compute the user's objective of each finalist; those for which that fails are rejected."""
+        """Compute the user's objective of each finalist, and reject it if that fails."""
         found = {}
         for config, measurement in measurements.items():
             try:
@@ -166,7 +166,7 @@ class _Finalists:
 
 
 def _with_batches(chosen: Sequence[Finalist]) -> list[Series]:
-    """Give all finalists the search's batch, so that equally many runs find a warm cache.
+    """Give all finalists the search's batch: equally many of their runs find a warm cache.
 
     The batch is 1 if a finalist cannot be repeated without restoring its arrays.
     """
@@ -189,7 +189,7 @@ def _run_rounds(
     until_s: float,
     objective: Objective,
 ) -> None:
-    """Run ROUNDS, and more while none is rejected and the fastest one's time is not precise."""
+    """Run ROUNDS rounds, and more while none is rejected and the fastest time is not precise."""
     turns.run(ROUNDS, until_s)
     until_s = min(until_s, time.perf_counter() + MAX_EXTRA_S)
     for _ in range(ROUNDS, MAX_ROUNDS, ROUNDS):

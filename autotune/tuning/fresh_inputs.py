@@ -1,4 +1,4 @@
-"""The problems of the last round: that of the search, and the same with inputs of other seeds."""
+"""The problems of the last round: the search's own, and the same with inputs of other seeds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from autotune.evaluation.instance import InstanceMaker
 from autotune.problem.problem_instance import ProblemInstance
 
 FRESH_SEEDS = (1, 2)
-SEEDS = (*FRESH_SEEDS, 0)  # of the inputs to verify on, that of the search last
+SEEDS = (*FRESH_SEEDS, 0)  # seeds of the inputs to verify on, the search's own last
 
 
 def different(maker: InstanceMaker, seeds: Sequence[int]) -> tuple[int, ...]:
-    """Leave out seeds with the inputs of the search; 0, its own, stays, and is taken if none is left."""
+    """Leave out seeds that give the inputs of the search; 0, its own, stays, and is used if none is left."""
     problem = maker.space.problem
     found = tuple(
         seed
@@ -25,12 +25,12 @@ def different(maker: InstanceMaker, seeds: Sequence[int]) -> tuple[int, ...]:
 
 
 def with_seed(maker: InstanceMaker, config: Config, seed: int) -> ProblemInstance:
-    """The problem of a configuration with inputs of another seed; 0 is that of the search."""
+    """The problem of a configuration with inputs of another seed; 0 is the search's own."""
     problem = maker.space.problem
     return maker.problem_instance(config, replace(problem, seed=problem.seed + seed))
 
 
 def fresh_problems(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -> tuple[ProblemInstance, ...]:
-    """The problems to verify on that the search did not have, where the reference alone gives results."""
+    """The problems to verify on that are new after the search, if the reference alone gives results."""
     fresh = (with_seed(maker, config, seed) for seed in seeds if seed)
     return tuple(problem for problem in fresh if not problem.trusted)

@@ -1,6 +1,6 @@
 """Groups of configurations that a space contrasts, such as two different launch plans.
 
-The best of every group takes part in the last round, so that the result can say which group wins.
+The best of every group takes part in the last round, so the result can say which group wins.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def compare(
     Args:
         space: The space, which declares the groups.
         trials: The trials of the search.
-        measurements: Those of the last round, by content key.
+        measurements: Measurements of the last round, by content key.
         objective: What the search minimizes.
     """
     groups = []

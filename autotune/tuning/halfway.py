@@ -1,4 +1,4 @@
-"""Problems half-way between those of a sweep, where its candidates are timed, too."""
+"""The midpoints of a sweep: problems half-way between its sizes, at which candidates are timed as well."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from autotune.errors import SpaceError
 from autotune.space import bind
 from autotune.tuning.task import TuningTask
 
-# A middle is rounded to such a part of the power of two that divides both sizes, so that kernels for
-# multiples of 64 only are timed between 512 and 1,024, too.
+# A midpoint is rounded to this fraction of the largest power of two that divides both sizes, so a kernel that
+# only takes multiples of 64 still has one between 512 and 1,024.
 _PARTS = 8
 
 
 def halfway(tasks: Sequence[TuningTask]) -> list[TuningTask]:
-    """The tasks half-way between neighbouring ones, on a logarithmic axis, where the default is valid.
+    """The tasks half-way between neighbours on a logarithmic axis, if the default is valid there.
 
-    None if several sizes vary: there would be more of them than of the tasks themselves.
+    Empty if several sizes vary: there would be more midpoints than tasks.
     """
     problem = tasks[0].space.problem
     swept = {name: sorted({task.space.problem.sizes[name] for task in tasks}) for name in problem.sizes}

@@ -1,4 +1,4 @@
-"""Where the trials of a run are journaled."""
+"""The file that a run journals its trials to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def journal_file(task: TuningTask, options: Options, suffix: str = "jsonl") -> P
 
 
 def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
-    """The journal of a run that names none: one file per kernel, device and problem."""
+    """The journal of a run whose options name none: one file per kernel, device and problem."""
     problem = task.space.problem
     content = problem_in_name(problem.sizes, problem.dtype, problem.data)
     measured = "".join(f".{word}" for word in astuple(task.spec.measure) if word)

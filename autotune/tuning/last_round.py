@@ -1,4 +1,4 @@
-"""The last round: the best few of a search are measured again and checked, until none of them fails."""
+"""The last round: measures and checks the best few of a search again, until none of them fails."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from autotune.tuning.finalists import affordable, choose_finalists, finalists, n
 from autotune.tuning.finals import remeasure
 from autotune.tuning.groups import leaders
 from autotune.tuning.limits import NO_LIMITS, LastRoundLimits
-from autotune.tuning.stored_checks import Gaps, StoredChecks, late_text
+from autotune.tuning.stored_checks import SkippedChecks, StoredChecks, late_text
 from autotune.tuning.ties import winner_and_ties
 
-MAX_BESIDE = 1  # finalists beside those that are needed
+MAX_BESIDE = 1  # finalists in addition to the needed ones
 
 
 @dataclass(frozen=True)
 class Searched:
-    """A search at its end: what it took, what its result says of it, and what the last round may take."""
+    """A finished search: its cost, its provenance, and the limits of the last round."""
 
     root: Path  # the cache folder
     label: str  # the engine and its strategy
@@ -35,17 +35,19 @@ class Searched:
     seconds: float
     began: CpuTimes
     limits: LastRoundLimits
-    sources: tuple[SourceResults, ...] = ()  # what it started from
-    needed: tuple[Config, ...] = ()  # whose times are stored in any case: those of a sweep
+    sources: tuple[SourceResults, ...] = ()  # the results that it started from
+    needed: tuple[Config, ...] = ()  # the times of these, a sweep's, are stored in any case
 
 
 @dataclass(frozen=True)
 class Decision:
     """A last round in which nothing failed."""
 
-    measurements: Mapping[str, Measurement]  # of all that took part, by content key
-    stored: tuple[Trial, ...]  # the winner, then what cannot be told from it
-    gaps: tuple[Gaps, ...] | None  # what could not be checked of each; None: an earlier search checked them
+    measurements: Mapping[str, Measurement]  # of all finalists, by content key
+    stored: tuple[Trial, ...]  # the winner, then those that cannot be told from it
+    skipped: (
+        tuple[SkippedChecks, ...] | None
+    )  # checks that each did not get; None: an earlier search checked them
 
 
 def last_round(
@@ -55,19 +57,19 @@ def last_round(
     checks: StoredChecks,
     until_s: float,
 ) -> tuple[dict[Config, Trial], Decision]:
-    """Measure the finalists and the default in turns; where some fail, begin again with the next best.
+    """Measure the finalists and the default in turns; if some fail, start again with the next best.
 
-    A last round of the journal is taken if the same finalists passed it.
+    A journaled last round is reused if the same finalists passed it.
 
     Args:
         context: The open run.
         searched: The search.
-        trials: Those to choose from.
+        trials: The candidates.
         checks: The checks before storing.
         until_s: When it should end, on the clock of `time.perf_counter`.
 
     Returns:
-        The trials, of which those that failed here have failed, and what was decided.
+        The trials, with failures of the last round marked, and the decision.
 
     Raises:
         SetupError: The default fails.
@@ -105,17 +107,17 @@ def decide(
     until_s: float = math.inf,
     limits: LastRoundLimits = NO_LIMITS,
 ) -> Decision | dict[Config, Failure]:
-    """Verify the finalists on fresh inputs, time them in turns, and check what is to be stored.
+    """Verify the finalists on fresh inputs, time them in turns, and check those that will be stored.
 
     Args:
         context: The open run.
         chosen: The finalists.
         checks: The checks before storing.
         until_s: As for `remeasure`.
-        limits: Of the checks and the inputs.
+        limits: LastRoundLimits of the checks and the inputs.
 
     Returns:
-        What was decided; or why some failed.
+        The decision; or why some failed.
     """
     context.observer.last_round(len(chosen))
     outcome = remeasure(context, chosen, until_s, limits.seeds)
@@ -127,15 +129,15 @@ def decide(
         return failures
     if outcome.late:
         context.observer.warn(late_text(outcome.late))
-    gaps = (checks.passed[trial.config] for trial in stored)
-    late = (replace(gap, late=(*outcome.late, *gap.late)) for gap in gaps)
+    skipped = (checks.passed[trial.config] for trial in stored)
+    late = (replace(one, late=(*outcome.late, *one.late)) for one in skipped)
     return Decision(outcome.measurements, stored, tuple(late))
 
 
 def _journal(context: TuningContext, found: Decision) -> None:
-    """Write a last round to the journal, with what has passed all checks."""
-    pairs = zip(found.stored, found.gaps or (), strict=True)
-    checked = frozenset(trial.key for trial, gap in pairs if not gap.late)
+    """Write a last round to the journal, with the configurations that passed all checks."""
+    pairs = zip(found.stored, found.skipped or (), strict=True)
+    checked = frozenset(trial.key for trial, one in pairs if not one.late)
     context.journal.append_finals(LastRound(dict(found.measurements), checked, not context.skips_sanitizer))
 
 
@@ -148,8 +150,8 @@ def _journaled(
 ) -> Decision | None:
     """The last round of an earlier search with the same finalists, or with others that are allowed.
 
-    What would be stored of it must have passed all checks then: some may have been left out, or no time may
-    have been left for them.
+    All that it would store must have passed every check then: some checks may have been left out, also for
+    lack of time.
     """
     by_key = {trial.key: trial for trial in (*allowed, *needed, *chosen)}
     exact, most, least = ({trial.key for trial in group} for group in (chosen, (*allowed, *needed), needed))
@@ -160,20 +162,20 @@ def _journaled(
             stored = winner_and_ties([by_key[key] for key in valued], valued, context.objective)
             is_checked = found.has_sanitizers or context.skips_sanitizer
             if is_checked and found.checked.issuperset(trial.key for trial in stored):
-                gaps = tuple(checks.passed.get(trial.config, Gaps()) for trial in stored)
-                return Decision(valued, stored, gaps if stored[0].config in checks.passed else None)
+                skipped = tuple(checks.passed.get(trial.config, SkippedChecks()) for trial in stored)
+                return Decision(valued, stored, skipped if stored[0].config in checks.passed else None)
     return None
 
 
 def _is_reusable(measurement: Measurement, objective: Objective) -> bool:
-    """Whether a journaled last round can be reused: it has the objective's score and was not noisy."""
+    """True if a journaled last round can be reused: it has the objective's score and was not noisy."""
     return bool(measurement.score(objective)) and (measurement.noise or 0.0) <= NOISY
 
 
 def _valued(
     context: TuningContext, by_key: Mapping[str, Trial], found: Mapping[str, Measurement]
 ) -> dict[str, Measurement]:
-    """Journaled measurements with the value of the user's objective; none where it needs more of them."""
+    """Journaled measurements with the value of the user's objective; none if it needs more than they hold."""
     try:
         return {key: context.scoring.valued(by_key[key], measured) for key, measured in found.items()}
     except ExpressionError:
@@ -181,7 +183,7 @@ def _valued(
 
 
 def mark_failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
-    """Mark a trial as failed; only wrong results are journaled, as the machine may have caused the others."""
+    """Mark a trial as failed; only wrong results are journaled: the machine may have caused others."""
     failed = replace(trial, status=failure.status, detail=failure.detail, failed_last_round=True)
     if failure.status in WRONG:
         context.journal.append(failed)

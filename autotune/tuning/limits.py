@@ -1,4 +1,4 @@
-"""How a search, its last round and the checks before storing share the time."""
+"""Divides the time between a search, its last round and the checks before storing."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 from autotune.tuning.fresh_inputs import SEEDS
 from autotune.tuning.options import Options
 
-LAST_ROUND_SHARE = 0.2  # of a time limit
-MIN_LAST_ROUND_S = 3.0  # where it may take a share of the search's time
-MIN_UNLIMITED_S = 30.0  # for a last round without a limit, which may take as long as the search took
-CHECKS_SHARE = 0.1  # of a time limit, for the checks before storing, beside what the last round leaves
+LAST_ROUND_SHARE = 0.2  # share of a time limit
+MIN_LAST_ROUND_S = 3.0  # at least, where it gets a share of the search's time
+MIN_UNLIMITED_S = 30.0  # at least, without a limit, where it may take as long as the search took
+CHECKS_SHARE = 0.1  # of a time limit, in addition to what the last round leaves
 MIN_CHECKS_S = 3.0
 
 
 @dataclass(frozen=True)
 class LastRoundLimits:
-    """What the last round may take: time in seconds, and inputs by their seeds."""
+    """The limits of the last round: time in seconds, and the seeds of its inputs."""
 
     round_s: float
-    is_strict: bool = False  # fewer configurations take part, so that the round ends in time
-    checks_s: float = math.inf  # for the checks before storing, beside what the round leaves
+    is_strict: bool = False  # fewer configurations take part, to end in time
+    checks_s: float = math.inf  # for the checks before storing, in addition to what the round leaves
     seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
 
 
@@ -29,7 +29,7 @@ NO_LIMITS = LastRoundLimits(math.inf)
 
 
 def search_options(options: Options) -> Options:
-    """The options of the search alone: a part of the time is for the last round."""
+    """The options of the search alone: its time is shorter by the last round's part."""
     if options.budget.seconds is None:
         return options
     seconds = options.budget.seconds * (1 - LAST_ROUND_SHARE)
@@ -47,7 +47,7 @@ def last_round_limits(options: Options, spent_s: float) -> LastRoundLimits:
 
 
 def strict(round_s: float, limit_s: float) -> LastRoundLimits:
-    """The limits of a last round with a time of its own, and of checks with their share of a time limit."""
+    """The limits of a last round with a given time, and of checks with their share of a time limit."""
     return LastRoundLimits(round_s, is_strict=True, checks_s=checks_time_s(limit_s))
 
 
@@ -57,5 +57,5 @@ def unlimited(spent_s: float) -> LastRoundLimits:
 
 
 def checks_time_s(limit_s: float | None) -> float:
-    """Time for the checks before storing, beside what the last round leaves of a time limit."""
+    """Time for the checks before storing, in addition to what the last round leaves of a time limit."""
     return math.inf if limit_s is None else max(MIN_CHECKS_S, CHECKS_SHARE * limit_s)

@@ -1,4 +1,4 @@
-"""Receives the events of a run: what shows its progress, or nothing."""
+"""The interface that receives the events of a run, and one that ignores them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Observer(Protocol):
         """Called after each trial."""
 
     def stage(self, stage: Stage) -> None:
-        """Called when the run begins to do something else, or has done more of the same."""
+        """Called when the run begins a new stage, or makes progress in the current one."""
 
     def warn(self, text: str) -> None:
-        """Called with what makes the result doubtful."""
+        """Called with a reason to doubt the result."""
 
     def last_round(self, count: int) -> None:
         """Called before `count` finalists are verified again and timed in turns."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from autotune.core.trials import Budget, Objective
 
-if TYPE_CHECKING:  # loads numpy, and progress is to be seen from the start
+if TYPE_CHECKING:  # loads numpy, and progress should show from the start
     from autotune.evaluation.scoring import OwnObjective
 
 DEFAULT_BUDGET = Budget(trials=100)
@@ -29,20 +29,20 @@ class Options:
     workers: int | None = None  # compiler processes; None: one per core
     journal: Path | None = None
     fresh: bool = False
-    keep: bool = False  # after an edit, go on with the journal's trials that still hold
+    keep: bool = False  # after an edit, keep the journal's trials that still hold
     transfer: bool = True  # start from results of other devices and problems
     stop_when_unlikely: bool = False
-    objective: Objective | None = None  # None: that of the space, else the time
+    objective: Objective | None = None  # None: the space's, else the time
     own: OwnObjective | None = None  # where `objective` is OWN
     energy: bool = False  # measure the energy of every configuration, whatever the objective
-    last_round_share: float | None = None  # of the search's time, at least 3 s; None: as long or 30 s
+    last_round_share: float | None = None  # share of the search's time, at least 3 s; None: as long or 30 s
     cache: Path | None = None
-    sanitizer: bool = True  # check what is stored with compute-sanitizer and g++'s sanitizers where they are
+    sanitizer: bool = True  # check what is stored with compute-sanitizer and g++'s sanitizers if installed
     dump_wrong: Path | None = None  # a folder for the arrays of the first wrong results
     binary_cache: bool = True  # reuse binaries that earlier runs compiled
 
 
 def read_objective(given: OwnObjective | None) -> tuple[Objective | None, OwnObjective | None]:
-    """What was asked for: an objective that has a name, or one of the user's; None asks for nothing."""
+    """The requested objective: a named one, or the user's own; None if none is requested."""
     named = next((one for one in Objective if one is not Objective.OWN and one.value == given), None)
     return (named, None) if named or given is None else (Objective.OWN, given)

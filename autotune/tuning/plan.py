@@ -1,4 +1,4 @@
-"""Plans: the searches of one command, each chosen with the results of those before it; one loop runs them."""
+"""Plans: the searches of one command, each chosen by the results so far; one loop runs them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class PlannedSearch:
     """One search of a plan.
 
     Attributes:
-        number: Of what is searched; the last result with a number counts.
-        name: Of the same, for the message of a failure.
+        number: Number of what is searched; of several results with one number, the last counts.
+        name: Its name, for the message of a failure.
         bind: Makes the task.
         options: How to search.
         cluster: The devices; None uses the task's.
@@ -37,24 +37,24 @@ class PlannedSearch:
 
 
 Plan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]
-"""Yields steps, is sent the result of each or why it failed, and returns why others were never begun."""
+"""Yields steps, is sent each one's result or failure, and returns why others were never begun."""
 
 
 @dataclass(frozen=True)
 class PlanResult:
-    """What a plan found, and why some of it failed."""
+    """The results of a plan, and its failures."""
 
     results: tuple[SearchResult, ...]
     failures: tuple[str, ...]
 
 
 def carry_out(plan: Plan, observer: Observer, on_result: Callable[[SearchResult], None]) -> PlanResult:
-    """Search what a plan names, one step after the other; a failure does not end it.
+    """Run the searches of a plan one after the other; a failure does not end it.
 
     Args:
         plan: The plan.
         observer: Receives the events of all searches.
-        on_result: Is told every result at once.
+        on_result: Called with each result at once.
 
     Raises:
         InputError: The plan as a whole is wrong; nothing was written.

@@ -1,4 +1,4 @@
-"""Checks named configurations, or what a cache holds after a driver, a compiler or a source has changed."""
+"""Checks named configurations, or cached results after a driver, a compiler or a source has changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGE = 0.02  # relative difference of two times below which they count as the 
 
 
 class CheckState(Enum):
-    """What a cached result is worth now."""
+    """Verdict on a cached result."""
 
     SAME = "same"
     FASTER = "faster"
@@ -40,19 +40,19 @@ class CheckState(Enum):
 
 @dataclass(frozen=True)
 class CheckedEntry:
-    """A cached result beside what was found now."""
+    """A cached result, and the findings of a check."""
 
     entry: Entry
     state: CheckState
     detail: str
     time_ms: float | None = None  # of the cached configuration, now
-    fresh: Entry | None = None  # what a refresh stores; None where nothing was found
+    fresh: Entry | None = None  # the entry that a refresh stores; None if nothing was found
 
 
 def check(
     task: TuningTask, options: Options, observer: Observer, configs: Sequence[Config]
 ) -> dict[Config, Failure | None]:
-    """Verify configurations, also as what is stored is checked; None for those that pass.
+    """Verify configurations, and run the checks before storing; None for those that pass.
 
     Raises:
         SetupError: The reference or the device cannot be used.
@@ -65,7 +65,7 @@ def check(
 
 
 def cached_record(task: TuningTask, root: str) -> KernelRecord | None:
-    """What a cache folder holds for the task's kernel and device; None where it holds nothing."""
+    """The record of the task's kernel and device in a cache folder; None if there is none."""
     path = record_path(root, task.device.slug, task.spec.kernel)
     return read_record(path) if Path(path).exists() else None
 
@@ -95,7 +95,7 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
 
 
 def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
-    """Store what a check found in the place of the cached result; raises Overtaken if that has changed."""
+    """Replace the cached result by what a check found; raises Overtaken if the cached one has changed."""
     if checked.fresh is not None:
         record = record_of(task.spec, source_path(task, Path(root)), checked.fresh)
         store(root, task.device, record, seen=(checked.entry,))
@@ -113,7 +113,7 @@ def _opened(task: TuningTask, options: Options, observer: Observer, count: int) 
 def _decided(
     context: TuningContext, trials: Mapping[Config, Trial], failures: dict[Config, Failure]
 ) -> Decision | None:
-    """Time in turns what has not failed, until nothing fails; `failures` gets what does."""
+    """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
     checks = StoredChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
         found = decide(context, left, checks)
@@ -126,12 +126,12 @@ def _decided(
 def _compared(
     context: TuningContext, entry: Entry, decision: Decision | None, failures: Mapping[Config, Failure]
 ) -> CheckedEntry:
-    """What the result is worth now.
+    """Compare the result with the measurements of now.
 
     Args:
         context: The open run.
         entry: The cached result.
-        decision: That of the last round; None if all failed.
+        decision: The decision of the last round; None if all failed.
         failures: Why configurations failed.
     """
     fresh = _fresh(context, entry, decision) if decision else None
@@ -161,7 +161,7 @@ def _compared(
 
 
 def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
-    """The entry with what was measured now; how it was searched stays as it was."""
+    """The entry with new measurements; the facts of its search stay."""
     task, (winner, *ties) = context.task, decision.stored
     final = decision.measurements[winner.key]
     default = decision.measurements.get(context.maker.make(task.spec.default).key)
@@ -185,6 +185,6 @@ def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
             source_sha256=task.source.sha256,
             space_sha256=task.spec.sha256,
             workload_sha256=workload_sha256(task.spec),
-            checks=checks_text(context, decision.gaps or ()),
+            checks=checks_text(context, decision.skipped or ()),
         ),
     )

@@ -1,4 +1,4 @@
-"""What a search found."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autotune.tuning.task import TuningTask
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found; `final` and `default` are measurements of the last round."""
+    """The result of a search; `final` and `default` are measurements of the last round."""
 
     task: TuningTask
     engine: str
@@ -29,13 +29,13 @@ class SearchResult:
     resumed: int  # trials taken from the journal
     beside_budget: int  # trials of configurations that the cache held, which cost no budget
     time_was_over: bool  # it ended the search
-    timed_again: frozenset[Config]  # in the last round, by themselves or by their binary
-    lacked_time: bool  # a time limit kept others out of the last round
+    timed_again: frozenset[Config]  # in the last round, themselves or as the same binary
+    lacked_time: bool  # True if a time limit kept others out of the last round
     journal: Path
     cache_file: Path
     was_served: bool  # the cache held the winner already
     objective: Objective
-    objective_name: str  # its expression, where it is the user's own
+    objective_name: str  # its expression, if it is the user's own
     metrics: tuple[Mapping[str, float], ...]  # of each trial, as the space names them
     sources: tuple[SourceResults, ...]  # results of other devices and problems that the search started from
     stopping_estimate: StoppingEstimate
@@ -46,8 +46,8 @@ class SearchResult:
     seconds: float
     cores_of_others: float  # CPU cores that other programs kept busy meanwhile, on average
     data_sha256: str  # of inputs that come from files or from `inputs`; empty where there are none
-    checks: str  # what the winner and its ties passed besides verification
-    late: tuple[str, ...]  # the checks of these that no time was left for
+    checks: str  # checks that the winner and its ties passed in addition to verification
+    late: tuple[str, ...]  # checks that no time was left for
 
     @property
     def cache_root(self) -> Path:

@@ -1,4 +1,4 @@
-"""What `best_config` serves on the device of a task, or on a device that is only named."""
+"""Results that `best_config` serves, for a task or for a device that is only named."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
 def served_best(
     task: TuningTask, cache: Path | None, *, strict: bool = False, min_match: Tier = Tier.DEFAULT
 ) -> Best | None:
-    """What `best_config` serves for the task's problem, if it is in the space; None otherwise."""
+    """The result that `best_config` serves for the task's problem, if it is in the space; else None."""
     problem = task.space.problem
     try:
         best = best_config(
@@ -52,12 +52,12 @@ def served_best(
             data=problem.data or None,
             **problem.sizes,
         )
-    except (NoConfig, InputError):  # not tuned yet, or before the space's sizes or types were changed
+    except (NoConfig, InputError):  # not tuned yet, or not since the space's sizes or types changed
         return None
     return best if best.config in task.space else None
 
 
 def tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
-    """The cached best for exactly this device and problem; None without one."""
+    """The cached best for exactly this device and problem, or None."""
     best = served_best(task, cache, strict=True, min_match=Tier.EXACT)
     return best.config if best else None

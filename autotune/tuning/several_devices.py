@@ -29,15 +29,15 @@ from autotune.tuning.last_round import Searched
 from autotune.tuning.result import SearchResult
 from autotune.tuning.ties import winner_and_ties
 
-CONFIGURATIONS = 4  # that are timed on every device: the default, and others from all over the space
+CONFIGURATIONS = 4  # configurations that every device times: the default, and others from all over the space
 ROUNDS = 8
 MAX_OFF = 0.02  # relative difference to the other devices, and half the width of its interval
 
-_Times = list[list[float]]  # by configuration, in ms; empty for one that fails
+_Times = list[list[float]]  # by configuration, in ms; empty if it fails
 
 
 def calibrate(context: TuningContext, fleet: Fleet) -> None:
-    """Compare the devices, write their scales to the journal, and go on without those that are unlike.
+    """Compare the devices, write their scales to the journal, and drop the unlike ones.
 
     Raises:
         SetupError: No device is left, no configuration runs on all, or none is like another and steady.
@@ -67,7 +67,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
 
 
 def scales_of(times: Mapping[str, _Times]) -> dict[str, DeviceScale]:
-    """The scale of every device relative to the middle one, which is the faster one of two."""
+    """The scale of every device relative to the median one, the faster of two."""
     if not times:  # all workers were lost at the same time
         raise SetupError("no device is left to search with; once one works, the same command goes on")
     common = [
@@ -93,7 +93,7 @@ def scales_of(times: Mapping[str, _Times]) -> dict[str, DeviceScale]:
 
 
 def is_alike(scale: DeviceScale) -> bool:
-    """Whether times of a device can be compared with those of the others."""
+    """Judge whether times of a device can be compared with other devices' times."""
     low, high = scale.interval
     return abs(scale.scale - 1) <= MAX_OFF and (high - low) / 2 <= MAX_OFF
 
@@ -105,7 +105,7 @@ def _why(scale: DeviceScale) -> str:
 
 
 def _compiled(context: TuningContext) -> list[tuple[KernelInstance, Binary]]:
-    """The configurations that are compared, as far as they compile."""
+    """The configurations to compare, if they compile."""
     space = context.task.space
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
     configs = dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])
@@ -121,7 +121,7 @@ def _compiled(context: TuningContext) -> list[tuple[KernelInstance, Binary]]:
 def _times(context: TuningContext, compiled: Sequence[tuple[KernelInstance, Binary]]) -> _Times:
     """Time the configurations in turns on the context's device, after verifying them there."""
     times: _Times = [[] for _ in compiled]
-    runs: dict[int, bool] = {}  # the configurations that passed, and whether they can be repeated
+    runs: dict[int, bool] = {}  # the configurations that passed, and True if they can be repeated
     for number, (instance, binary) in enumerate(compiled):
         found = context.verify(binary, instance.problem)
         if not isinstance(found, Failure):
@@ -147,9 +147,9 @@ def _times(context: TuningContext, compiled: Sequence[tuple[KernelInstance, Bina
 
 
 def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> SearchResult:
-    """Run the last round on one device, or on the next one where that fails, and repeat it on another.
+    """Run the last round on one device, or on the next if that fails, and repeat it on another.
 
-    Each has half of the time for the last round, if that is limited.
+    Each gets half of the time for the last round, if that is limited.
 
     Args:
         context: The open run.
@@ -165,7 +165,7 @@ def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> 
     half_s = limits.round_s / 2 if limits.is_strict else limits.round_s
     half = replace(searched, limits=replace(limits, round_s=half_s))
     for used in fleet.present():
-        if used not in fleet.devices:  # it is gone since
+        if used not in fleet.devices:  # it has gone since
             continue
         try:
             result = conclude(replace(context, worker=fleet.worker(used)), half)

@@ -1,4 +1,4 @@
-"""Search several spaces in turns: next is always the one that promises most for the time that it takes."""
+"""Searches several spaces in turns: the next is always the one that promises most per second."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def plan_of_spaces(
 ) -> Plan:
     """A plan that searches all targets in parts.
 
-    A part takes up the trials of earlier ones from the space's journal, and so does the same command when it
-    is started again. The plan ends when every space has used up its budget, promises no more, or has had a
-    part without a new trial, which the next would only repeat.
+    A part starts from the trials in the space's journal, and so does the same command when it is started
+    again. A space is done when its budget is used up, when it promises no more, or after a part without a new
+    trial, which the next would only repeat. The plan ends when all spaces are done.
 
     Args:
         targets: What to tune, each of another kernel.
-        options: How to search: trials are those of each space, seconds those of all together.
-        on_stage: Is told what is being done.
-        cluster: The devices that all parts are searched with; None uses the targets' device.
+        options: How to search: trials count per space, seconds for all together.
+        on_stage: Called with each stage.
+        cluster: The devices for all parts; None uses the targets' device.
 
     Raises:
-        InputError: There is a journal, a space file is not there, or two spaces are of the same kernel.
+        InputError: The options name a journal, a space file is missing, or two spaces are of the same kernel.
     """
     if options.journal is not None:
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")
-    for target in targets:  # a misspelt name is told before hours of search
+    for target in targets:  # a misspelt name is reported before hours of search
         locate(target.space)
     found = None if cluster is None else (cluster.address, cluster.info)
     failures: list[str] = []

@@ -43,14 +43,14 @@ class Processes:
         self._task, self._options, self._opened = task, options, opened
         self._on_stage = observer.stage
         self.scratch = opened.enter_context(scratch_folder())
-        self._ended = opened.enter_context(ExitStack())  # last, when all is being killed already
+        self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
         self.variables = cold_environment(self.scratch)
         self._wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
         references = user_folder("references")
         run = self.scratch if options.fresh else ""
         self._kept = KeptResults(references, run) if references else None
         self._worker: Worker | None = None
-        self._stored: tuple[Problem, StoredInputs] | None = None  # of the latest problem
+        self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
         self._makers: dict[int, tuple[TuningTask, InstanceMaker]] = {}  # by identity of the task
 
     @cached_property
@@ -69,14 +69,14 @@ class Processes:
         return pool
 
     def stored(self, task: TuningTask) -> StoredInputs:
-        """Return the stored inputs of a problem: those of the context before if it has the same."""
+        """Return the stored inputs of a problem: the previous context's if they are the same."""
         problem = task.space.problem
         if self._stored is None or self._stored[0] != problem:
             self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
         return self._stored[1]
 
     def maker(self, task: TuningTask) -> InstanceMaker:
-        """Return what makes the instances of a task, which remembers much of what it has evaluated."""
+        """Return the instance maker of a task, which caches much of what it evaluates."""
         if id(task) not in self._makers:
             maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, self.stored(task))
             self._makers[id(task)] = task, maker
@@ -95,14 +95,14 @@ class Processes:
                 self.worker(task, default)
 
     def worker(self, task: TuningTask, default: KernelInstance) -> Worker:
-        """Return the device process: that of earlier problems, except for trusted kernels."""
+        """Return the device process, shared with earlier problems, except for trusted kernels."""
         trusts = task.spec.full == TRUSTED
         problems = default.checks if trusts else (*default.checks, default.problem)
         if self._worker is not None and not trusts:
             self._worker.turn_to(problems)
             return self._worker
         if self._worker is not None:
-            self._worker.end()  # or each problem's would hold device memory to the end
+            self._worker.end()  # else each problem's process would hold device memory to the end
         maker = self.maker(task)
         make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=self._options.timeout_s)
         setting = DeviceSetting(task.address, task.spec.reference, problems, self._wrong, self._kept)
@@ -119,7 +119,7 @@ class Processes:
         cluster: Cluster,
         on_lost: Callable[[str, str], None],
     ) -> AbstractContextManager[Fleet]:
-        """Let the workers of a cluster claim their devices; `on_lost` is as for `Fleet`.
+        """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`.
 
         Raises InputError for a task that needs one device.
         """
@@ -143,7 +143,7 @@ class Processes:
 
 
 def _require_parallel(task: TuningTask) -> None:
-    """Raise InputError for what one device process has to see of all configurations."""
+    """Raise InputError for features that need one device process for all configurations."""
     if task.spec.full == TRUSTED:
         raise InputError(
             f"{task.spec.path}: verify.full: {TRUSTED} needs one device; or write `full: reference`"

@@ -1,4 +1,4 @@
-"""Run configurations that are named, not searched for: the landmarks of a space, or one configuration."""
+"""Runs named configurations, without a search: the landmarks of a space, or one configuration."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ladder(
 
 
 def run_once(task: TuningTask, options: Options, observer: Observer, config: Config) -> Trial:
-    """Verify and time one configuration in a fresh process, whatever earlier runs found.
+    """Verify and time one configuration in a fresh process, regardless of earlier runs.
 
     Raises:
         SetupError: The reference or the device cannot be used.
@@ -77,7 +77,7 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
 def profile_once(
     task: TuningTask, options: Options, observer: Observer, config: Config, name: str, report: Path
 ) -> str:
-    """Run the launches of a configuration under a profiler, and return what it says.
+    """Run the launches of a configuration under a profiler, and return its output.
 
     Args:
         task: The bound space.

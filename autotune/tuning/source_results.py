@@ -1,6 +1,6 @@
 """Results of the same kernel on other devices, at other sizes and with other element types.
 
-Read from the caches and from the journals in `runs/`. Configurations that are invalid here are ignored.
+They are read from the caches and from the journals in `runs/`, without configurations that are invalid here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def gather(
 
     Args:
         task: What is tuned; results for its device and problem are ignored.
-        options: Those of the search, whose own journal is ignored.
+        options: The search's options; its own journal is ignored.
         ignored: Other problems whose results are ignored.
     """
     left_out = {source_name(one) for one in (task, *ignored)}
@@ -61,7 +61,7 @@ def gather(
 
 
 def summary(sources: Sequence[SourceResults]) -> str:
-    """Say in a few words what a search starts from: `1 other result: NVIDIA A100, n=1000 (12)`."""
+    """A short text of what a search starts from: `1 other result: NVIDIA A100, n=1000 (12)`."""
     named = "; ".join(f"{source.source} ({len(source.results):,})" for source in sources)
     return f"{count_text(len(sources), 'other result')}: {named}"
 
@@ -96,7 +96,7 @@ def _journaled(task: TuningTask, own_journal: Path) -> Iterator[tuple[str, Trait
 
 
 def source_name(task: TuningTask) -> str:
-    """How the results of a task's device and problem are called where others start from them."""
+    """The name of a task's results where other searches start from them."""
     problem = task.space.problem
     return _source(task.device.name, problem.sizes, problem.dtype, problem.data)
 

@@ -1,8 +1,8 @@
-"""What a configuration must pass before it is stored: other data, many runs, other schedules, and sanitizers.
+"""Checks before a configuration is stored: other data, many runs, other schedules, and sanitizers.
 
 A race often gives the right result, because threads happen to run in a good order. So the configuration is
-built again with threads and blocks in other orders (kernels/perturb.h) and verified; the binary that is
-timed and served is always the one without changes. Sanitizers find what no result shows.
+built again with other orders of threads and blocks (kernels/perturb.h), and verified; the unchanged binary is
+the one that is timed and served. Sanitizers find errors that no result shows.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from autotune.tuning.context import TuningContext
 
 MANY_RUNS, OTHER_SCHEDULES = "many runs", "other schedules"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
-MAX_RUNS, MAX_RUNS_S = 200, 0.5  # that a configuration is run again for
+MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
 FINDINGS = (*WRONG, Status.CRASHED)
 
 
 @dataclass(frozen=True)
-class Gaps:
-    """What could not be checked of a configuration that passed."""
+class SkippedChecks:
+    """Checks that a configuration did not get, although it passed all others."""
 
-    on_cpu: str = ""  # why the CPU cannot tell
-    late: tuple[str, ...] = ()  # the checks that no time was left for
+    on_cpu: str = ""  # why it could not be checked on the CPU
+    late: tuple[str, ...] = ()  # checks that no time was left for
 
     def __str__(self) -> str:
         on_cpu = f"not checked on the CPU: {self.on_cpu}" if self.on_cpu else ""
@@ -58,20 +58,20 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a check should end, on the clock of `time.perf_counter`, and what has had no time."""
+    """When a check should end, on the clock of `time.perf_counter`, and the parts that got no time."""
 
     until_s: float = math.inf
     late: dict[str, None] = field(default_factory=dict)
 
     def allows(self, *what: str) -> bool:
-        """Whether there is time for parts of a check; notes the parts if there is none."""
+        """True if there is time for parts of a check; else the parts are noted as late."""
         is_over = time.perf_counter() >= self.until_s
         if is_over:
             self.note(*what)
         return not is_over
 
     def note(self, *what: str) -> None:
-        """Note what has had no time."""
+        """Note a part that got no time."""
         self.late.update(dict.fromkeys(what))
 
 
@@ -82,21 +82,21 @@ _Check = Callable[
 
 @dataclass(frozen=True)
 class StoredChecks:
-    """Checks each configuration once, and keeps of those that passed what could not be checked."""
+    """Checks each configuration once, and remembers which checks those that passed did not get."""
 
-    passed: dict[Config, Gaps] = field(default_factory=dict)
+    passed: dict[Config, SkippedChecks] = field(default_factory=dict)
 
     def check(
         self, context: TuningContext, configs: Iterable[Config], until_s: float = math.inf
     ) -> dict[Config, Failure]:
-        """Run configurations on other data, often, with other schedules, and beside that under sanitizers.
+        """Run configurations on other data, many times, with other schedules, and meanwhile under sanitizers.
 
-        Sanitizers may take all the time that is left, because they run in processes of their own; each other
-        check may take an equal share of it. What has begun is ended.
+        Sanitizers may take all the time that is left, because they run in processes of their own; the other
+        checks divide it equally. A check that has begun is finished.
 
         Args:
             context: The open run.
-            configs: What to check; those that have passed are left out.
+            configs: Configurations to check; those that have passed are skipped.
             until_s: When to end, on the clock of `time.perf_counter`.
 
         Returns:
@@ -104,18 +104,18 @@ class StoredChecks:
         """
         instances = {config: context.maker.make(config) for config in configs if config not in self.passed}
         failures: dict[Config, Failure] = {}
-        passed = dict.fromkeys(instances, Gaps())
+        passed = dict.fromkeys(instances, SkippedChecks())
         missed: dict[str, None] = {}
 
         def take(found: Mapping[Config, Failure | Unchecked]) -> None:
             for config, one in found.items():
-                if config not in passed:  # it failed another check meanwhile
+                if config not in passed:  # it has failed another check meanwhile
                     continue
                 if isinstance(one, Failure):
                     failures[config] = one
                     del passed[config]
                 else:
-                    passed[config] = Gaps(one.reason)
+                    passed[config] = SkippedChecks(one.reason)
 
         checks: list[_Check] = [often, with_other_schedules, on_other_data]
         with ThreadPoolExecutor(1) as thread:
@@ -126,22 +126,22 @@ class StoredChecks:
                 take(check(context, {one: instances[one] for one in passed}, deadline))
             context.observer.stage(Stage("last round: under sanitizers"))
             take(by_sanitizers.result())
-        passed = {config: replace(gaps, late=tuple(missed)) for config, gaps in passed.items()}
-        for gap, count in Counter(filter(None, map(str, passed.values()))).items():
-            context.observer.warn(f"{gap} ({count_text(count, 'configuration')})")
+        passed = {config: replace(skipped, late=tuple(missed)) for config, skipped in passed.items()}
+        for one, count in Counter(filter(None, map(str, passed.values()))).items():
+            context.observer.warn(f"{one} ({count_text(count, 'configuration')})")
         self.passed.update(passed)
         return failures
 
     def forget_late(self) -> None:
-        """Have those checked again for whose checks no time was left."""
-        for config in [config for config, gaps in self.passed.items() if gaps.late]:
+        """Forget configurations with late checks: they are checked again."""
+        for config in [config for config, skipped in self.passed.items() if skipped.late]:
             del self.passed[config]
 
 
 def often(
     context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure]:
-    """The first failure of each configuration in many runs at one of the sizes to verify."""
+    """The first failure of each configuration in many runs at one of the verified sizes."""
     context.observer.stage(Stage(f"last round: {MANY_RUNS}"))
     failures: dict[Config, Failure] = {}
     for config, instance in instances.items():
@@ -160,8 +160,8 @@ def with_other_schedules(
 ) -> dict[Config, Failure]:
     """The first failure of each configuration with another schedule.
 
-    A build that the compiler refuses, or that does not start or end, says nothing about the configuration:
-    the changes may be the cause.
+    A build that does not compile, start or end says nothing about the configuration: the changes may be the
+    cause.
     """
     if not _shows_schedules(context):
         return {}
@@ -184,7 +184,7 @@ def with_other_schedules(
             if isinstance(found, Failure):
                 break
     for compilation in compilations:
-        compilation.cancel()  # what still waits would delay the checks that follow
+        compilation.cancel()  # builds that still wait would delay the following checks
     return failures
 
 
@@ -193,12 +193,12 @@ def _perturbed(instance: KernelInstance, seed: int) -> KernelInstance:
 
 
 def _is_c(context: TuningContext) -> bool:
-    """Whether the source is C, whose threads can run in other ways; Triton's compiler makes its own."""
+    """True if the source is C, whose threads can be reordered; Triton's compiler makes its own order."""
     return context.task.dialect in _DIALECTS and context.task.spec.dialect != TRITON
 
 
 def _shows_schedules(context: TuningContext) -> bool:
-    """Whether another order of threads can show: in outputs that are compared, of a source in C."""
+    """True if another order of threads can show: the source is C, and outputs are compared."""
     return _is_c(context) and bool(context.worker.compared)
 
 
@@ -207,8 +207,8 @@ def on_other_data(
 ) -> dict[Config, Failure]:
     """The first failure of each configuration on another data set.
 
-    A data set does not fit the tolerances, and is left out, if the default fails on it or if rounding could
-    decide results. Special values always fit, because the space asks for them.
+    A data set is left out if the default fails on it, or if rounding alone could exceed the tolerances.
+    Special values are always used, because the space asks for them.
     """
     special, sets = context.task.spec.special, _data_sets(context)
     if not sets or not instances:
@@ -246,7 +246,7 @@ def _data_sets(context: TuningContext) -> list[str]:
 def _by_size(
     instances: Mapping[Config, KernelInstance], name: str
 ) -> Iterator[tuple[ProblemInstance, Config]]:
-    """The problems with other data, those of a size one after the other: memory holds one at a time."""
+    """The problems with other data, grouped by size: memory holds one size at a time."""
     problems = [
         (problem, config)
         for config, instance in instances.items()
@@ -258,7 +258,7 @@ def _by_size(
 
 
 def is_fit(worker: DeviceWorker, problem: ProblemInstance) -> bool:
-    """Whether rounding cannot decide the result of a prepared problem on other data."""
+    """True if rounding cannot decide the verdict on a prepared problem with other data."""
     return worker.run(DeviceState.allows_rounding, problem, timeout_s=SETUP_TIMEOUT_S) is True
 
 
@@ -274,7 +274,7 @@ def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
 def under_sanitizers(
     context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure | Unchecked]:
-    """What sanitizers find, on the CPU and on the device at the same time."""
+    """Findings of the sanitizers, which run on the CPU and on the device at the same time."""
     with ThreadPoolExecutor(1) as thread:
         found_on_host = thread.submit(on_host, context, instances, deadline)
         found = sanitized(context, instances, deadline)
@@ -284,7 +284,7 @@ def under_sanitizers(
 def on_host(
     context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure | Unchecked]:
-    """What the sanitizers of the host's compiler find in a kernel that runs on the CPU."""
+    """Findings of the host compiler's sanitizers in a kernel that runs on the CPU."""
     host = _host_sanitizer(context)
     if host is None or not instances or not deadline.allows(*HOST_TOOLS):
         return {}
@@ -302,7 +302,7 @@ def on_host(
 def sanitized(
     context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure]:
-    """What the sanitizer finds; nothing without one, or at sizes too large for it."""
+    """Findings of the sanitizer; none without one, or at sizes too large for it."""
     configs = [config for config, instance in instances.items() if instance.checks]
     if context.sanitizer is None or not configs:
         return {}
@@ -327,20 +327,20 @@ def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
 
 
 def late_text(late: Iterable[str]) -> str:
-    """Say which checks no time was left for; empty without any."""
+    """A text of the checks that no time was left for; empty if there are none."""
     names = ", ".join(late)
     return f"no time was left for {names}" if names else ""
 
 
-def checks_text(context: TuningContext, gaps: Iterable[Gaps]) -> str:
-    """What `StoredChecks` does on this device, for the provenance of results.
+def checks_text(context: TuningContext, skipped: Iterable[SkippedChecks]) -> str:
+    """A text of the checks that `StoredChecks` makes on this device, for the provenance of results.
 
     Args:
         context: The open run.
-        gaps: What could not be checked of the configurations that are stored.
+        skipped: Checks that the stored configurations did not get.
     """
-    left = list(gaps)
-    late = dict.fromkeys(name for gap in left for name in gap.late)
+    left = list(skipped)
+    late = dict.fromkeys(name for one in left for name in one.late)
     data = ", ".join(name for name in _data_sets(context) if _data(name) not in late)
     has_schedules = _shows_schedules(context) and OTHER_SCHEDULES not in late
     done = (
@@ -351,8 +351,8 @@ def checks_text(context: TuningContext, gaps: Iterable[Gaps]) -> str:
     if context.skips_sanitizer:
         tools: Sequence[str] = ["--no-sanitizer"]
     else:
-        on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(gap.on_cpu for gap in left) else ()
+        on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(one.on_cpu for one in left) else ()
         on_gpu = TOOLS if context.sanitizer else ()
         tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late] or ["no sanitizer"]
-    on_cpu_gaps = dict.fromkeys(str(Gaps(gap.on_cpu)) for gap in left)
-    return ", ".join(filter(None, ["; ".join(done), *tools, *on_cpu_gaps, late_text(late)]))
+    not_on_cpu = dict.fromkeys(str(SkippedChecks(one.on_cpu)) for one in left)
+    return ", ".join(filter(None, ["; ".join(done), *tools, *not_on_cpu, late_text(late)]))

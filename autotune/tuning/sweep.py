@@ -1,4 +1,4 @@
-"""A sweep: one run that tunes a range of sizes, and the few variants that serve all of them."""
+"""A sweep: one run that tunes a range of sizes, and chooses a few variants that serve them all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from autotune.tuning.fewer_launches import FewerLaunchesFirst
 from autotune.tuning.finalists import finalists
 from autotune.tuning.halfway import halfway
 from autotune.tuning.limits import checks_time_s
-from autotune.tuning.namesakes import namesake
+from autotune.tuning.name_clash import name_clash
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.result import SearchResult
@@ -43,16 +43,16 @@ from autotune.tuning.variants import cover, left_out_slowdowns
 if TYPE_CHECKING:  # takes long to import
     from autotune.searchers.surrogate import Pool
 
-MIN_TRIALS = 6  # of each problem
-# Shares of the budget, for the problems after the first. Small sizes differ from each other, few
-# configurations are nearly as fast as the best there, and trials are quick; large ones, which the memory
-# limits, are alike.
+MIN_TRIALS = 6  # per problem
+# Shares of the budget for the problems after the first. Small sizes get more: they differ from each other,
+# few configurations come close to the best, and trials are quick. Large ones are limited by memory bandwidth,
+# and alike.
 SHARE_FOR_SMALLER, SHARE_FOR_LARGER = 0.6, 0.1
-MAX_NEIGHBOURS = 4  # whose results an engine that uses some starts from
-MAX_KNOWN = 2  # of a larger problem, with which it is tried whether fewer launches are faster
-# Candidates, timed at other sizes, too: so many for each variant, and so many of the best of each size.
+MAX_NEIGHBOURS = 4  # the search starts from the results of so many
+MAX_KNOWN = 2  # of a larger problem, to try with fewer launches
+# Candidates, which are also timed at other sizes: so many per variant, and so many of the best of each size.
 TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 3
-STORED_OF_EACH = 1  # of the best of each size then, those whose times are stored
+STORED_OF_EACH = 1  # of these best of each size, so many have their times stored
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,11 @@ def bind_sweep(
 def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max_variants: int) -> Sweep:
     """Tune several problems of a kernel, and choose variants that lose least at all sizes.
 
-    Each size is searched, from the middle of the range outwards: the first one with the whole budget, the
-    others with a share of it, and with a model that learns from all before it. Then the best of each size are
-    measured half-way to its neighbours, at these, and from there on for as long as they are nearly as fast as
-    the best. At the end, these are measured again, in turns, and results and a table are stored in the cache.
-    All this is done for one element type after the other; a later one starts from the results of those before
-    it.
+    The sizes are searched from the middle of the range outwards: the first with the whole budget, the others
+    with a share of it and a model that learns from all earlier ones. Then the best of each size are measured
+    at its midpoints and its neighbours, and from there at further sizes while they stay nearly as fast as the
+    best. A last round at each size measures these in turns; results and a table are stored in the cache.
+    Element types follow one another; each starts from the results of the earlier ones.
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
@@ -119,7 +118,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     """
     began_s, first = time.perf_counter(), tasks[0]
     root = _checked_root(tasks, options)
-    if warning := namesake(first, root):
+    if warning := name_clash(first, root):
         observer.warn(warning)
     problems = [SweepProblem(task) for task in tasks]
     of_type: dict[str, list[SweepProblem]] = {}
@@ -140,7 +139,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
         pool = Pool([task.space for task in tasks])
         halfway_tasks = {dtype: halfway([problem.task for problem in own]) for dtype, own in of_type.items()}
         all_tasks = (*tasks, *chain.from_iterable(halfway_tasks.values()))
-        if options.fresh:  # of all sizes at once, so that an interrupted sweep goes on with new trials only
+        if options.fresh:  # before the first search, so an interrupted sweep resumes with new trials only
             start_over(all_tasks, options)
             options = replace(options, fresh=False)
         for dtype, own in of_type.items():
@@ -150,7 +149,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 share = _part(options, _share(problem, done, len(own)))
                 make = partial(_searcher, problem, all_tasks, done, share, pool)
                 searcher, known = make(), _known(problem, done)
-                if known and not isinstance(searcher, ExhaustiveSearch):  # which tries them anyway
+                if known and not isinstance(searcher, ExhaustiveSearch):  # it tries them anyway
                     searcher = FewerLaunchesFirst(known, make)
                 note = f"sweep: {problem.label}, {len(done) + 1} of {len(tasks)}"
                 with open_context(task, share, observer, POLICY, processes) as context:
@@ -182,7 +181,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
 
 
 def _checked_root(tasks: Sequence[TuningTask], options: Options) -> Path:
-    """The cache folder, once all input is checked; raises InputError or WriteError."""
+    """Check all input, then return the cache folder; raises InputError or WriteError."""
     if scoring_of(tasks[0], options).objective is not Objective.TIME:
         raise InputError("a sweep minimizes the time; leave out --objective, or give --objective time")
     if options.journal is not None:
@@ -198,7 +197,7 @@ def _checked_root(tasks: Sequence[TuningTask], options: Options) -> Path:
 
 
 def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantTable]:
-    """The tables in the cache that the sweep of an element type replaces, and that reach beyond its sizes."""
+    """The cached tables that the sweep of an element type replaces although they cover more sizes."""
     task, sizes = problems[0].task, [one.task.space.problem.sizes for one in problems]
     path = record_path(str(root), task.device.slug, task.spec.kernel)
     if len(problems) < 2 or not Path(path).exists():  # one size gets no table
@@ -215,9 +214,9 @@ def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantT
 
 
 def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
-    """The problems of an element type in the order in which they are searched: from the middle outwards.
+    """The problems of an element type in search order: from the middle outwards.
 
-    But the largest is last, because its inputs take longest to draw, and the last one's are used again.
+    The largest comes last: its inputs take longest to draw, and the last inputs are used again.
     """
     middle = min(reversed(problems), key=lambda one: sum(_distance(one, other) for other in problems))
     largest = max(problems, key=lambda one: one.elements)
@@ -225,12 +224,12 @@ def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
 
 
 def _share(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> float:
-    """The share of the budget of a problem that is searched after those that are done.
+    """The share of the budget for a problem, given those already done.
 
     Args:
         problem: The problem.
-        done: Those before it.
-        count: How many there are of its element type.
+        done: The problems searched before it.
+        count: Number of problems of its element type.
     """
     if not done:
         return 1.0
@@ -257,9 +256,9 @@ def _part(options: Options, share: float) -> Options:
 def _sources(
     problem: SweepProblem, tasks: Iterable[TuningTask], done: Sequence[SweepProblem], options: Options
 ) -> tuple[SourceResults, ...]:
-    """The results of the nearest problems of the sweep; for its first one, those of earlier searches.
+    """The results of the nearest problems of the sweep; for the first one, results of earlier searches.
 
-    Earlier results of the sweep's own tasks do not count: so it resumes as it began.
+    Earlier results of the sweep's own tasks do not count, so it resumes as it began.
     """
     task = problem.task
     if done:
@@ -279,7 +278,7 @@ def _sources(
 
 
 def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
-    """The best few of the nearest problem, if that is larger."""
+    """The best few of the nearest problem, if it is larger."""
     if not done:
         return []
     nearest = min(done, key=lambda one: _distance(one, problem))
@@ -297,9 +296,9 @@ def _searcher(
     pool: Pool,
     tried: tuple[SourceResults, ...] = (),
 ) -> Searcher:
-    """The searcher that the options name, which starts from what is known of other problems, and was `tried`.
+    """The searcher that the options name; it starts from results of other problems and from what was `tried`.
 
-    The default one learns from the pool of those that are done.
+    The default searcher learns from the pool of problems already done.
     """
     task, stops = problem.task, options.stop_when_unlikely
     engine, strategy = choose_engine(options, len(task.space))
@@ -312,14 +311,14 @@ def _searcher(
     if engine == "surrogate":
         from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
 
-        # what it misses because it works ahead, the searches of other sizes may find
+        # it works ahead and may miss some, which searches of other sizes may find
         return SurrogateSearch(sources, stop_when_unlikely=stops, works_ahead=True)
-    stops = stops and engine != "exhaustive"  # which is taken for small spaces; who names it is refused
+    stops = stops and engine != "exhaustive"  # taken for small spaces; to name it is an error
     return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
 
 
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> SizeRow:
-    """The times of the candidates at one size, as the cache has them; without any, that of its best."""
+    """The cached times of the candidates at one size; without any, the time of its best."""
     entry = task.cached_entry(root)
     times = entry.relative_times if entry is not None else {}
     found = {config: times[config] for config in candidates if config in times}
@@ -341,11 +340,11 @@ def _table(
     """Choose the variants of an element type.
 
     Args:
-        problems: Those of all element types.
-        swept: For each of its own, the times of the candidates.
-        halfway: The same for sizes half-way between these.
+        problems: The problems of all element types.
+        swept: The candidates' times at each of its own problems.
+        halfway: The same at the sizes half-way between these.
         max_variants: The most variants.
-        kernel: Tells where configurations are valid, and which launches they have.
+        kernel: Knows where configurations are valid, and their launches.
     """
     found_at: dict[Config, list[Sizes]] = {}
     for problem in problems:

@@ -1,4 +1,4 @@
-"""The candidates of a sweep: the best configurations of its sizes, measured at others and checked."""
+"""The candidates of a sweep: the best configurations of each size, measured at other sizes and checked."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from autotune.tuning.stored_checks import FINDINGS, StoredChecks
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
 
-FAR_SLOWER = 1.2  # times the best of a size: what is slower there is not tried at its neighbours
-# Arrays of a problem in device memory from which it takes long to draw inputs. The last round then has one
-# fresh set of inputs: a further one says little beside so many elements.
+FAR_SLOWER = 1.2  # times the best of a size: a slower candidate is not tried at the neighbours
+# Arrays of at least this size in device memory take long to draw. The last round then has one fresh set of
+# inputs: with so many elements, a second one adds little.
 LARGE_BYTES = 2**29
-LABEL = "sweep"  # what the cache names as the engine
+LABEL = "sweep"  # the engine's name in the cache
 
 
 @dataclass(eq=False)
 class SweepProblem:
-    """One problem of a sweep, and its trials: of its search, and of all that was tried at it so far."""
+    """One problem of a sweep with its trials: the search's, and all others at it so far."""
 
     task: TuningTask
     searched: tuple[Trial, ...] = ()
-    tried: tuple[Trial, ...] = ()  # also as candidates
-    resumed: int = 0  # of its search
+    tried: tuple[Trial, ...] = ()  # the search's and the candidates'
+    resumed: int = 0  # the search's
 
     @property
     def label(self) -> str:
@@ -55,12 +55,12 @@ class SweepProblem:
 
     @property
     def elements(self) -> int:
-        """The product of its sizes, which tells the larger of two problems."""
+        """The product of its sizes, to order problems."""
         return prod(self.task.space.problem.sizes.values())
 
 
 class Candidates:
-    """The best configurations of one element type, and how they are measured at its sizes."""
+    """The best configurations of one element type; measures them at its sizes."""
 
     def __init__(
         self,
@@ -74,11 +74,12 @@ class Candidates:
         """Choose nothing yet.
 
         Args:
-            problems: Those of the element type.
-            halfway: Problems between these, at which candidates are only timed; large ones are left out.
+            problems: The problems of the element type.
+            halfway: Problems half-way between these, at which candidates are only timed; large ones are left
+                out.
             options: How to search.
-            observer: Is told what is done.
-            processes: Those of the sweep.
+            observer: Receives the events.
+            processes: The sweep's processes.
             root: The cache folder.
         """
         self._problems = problems
@@ -87,19 +88,19 @@ class Candidates:
         self._options = replace(options, budget=Budget())
         self._observer, self._processes, self._root = observer, processes, root
         self._checks = StoredChecks()
-        self._failures: dict[Config, Failure] = {}  # found by these checks
-        self._left_out: set[SweepProblem] = set()  # of those half-way
+        self._failures: dict[Config, Failure] = {}  # failures that these checks found
+        self._left_out: set[SweepProblem] = set()  # failures at the sizes half-way
         self._halfway = list(filter(self._is_small, halfway))
         self._all = sorted((*problems, *self._halfway), key=lambda problem: problem.elements)
 
     def choose(self, limit: int, each: int) -> None:
-        """Choose, by all trials, those that together lose least at all sizes, and the best of each size.
+        """Choose, by all trials, the set that loses least over all sizes, and the best of each size.
 
-        None that is wrong or crashes at one of the sizes, whether it was searched or is half-way.
+        A configuration that is wrong or crashes at any size, searched or half-way, is left out.
 
         Args:
-            limit: The most that together lose least.
-            each: How many of the best of each size.
+            limit: The most configurations in that set.
+            each: Number of the best of each size.
         """
         best = (trial.config for problem in self._problems for trial in finalists(problem.tried, each))
         wrong = {
@@ -113,9 +114,9 @@ class Candidates:
         self.configs = [config for config in chosen if config not in wrong]
 
     def check(self, checks_s: float) -> None:
-        """Keep those that pass the checks before storing, which may take `checks_s`.
+        """Keep the candidates that pass the checks before storing, which may take `checks_s`.
 
-        Each is checked once: at the first size at which it is valid.
+        Each is checked once, at the first size at which it is valid.
         """
         until_s = time.perf_counter() + checks_s
         left = self.configs
@@ -128,10 +129,10 @@ class Candidates:
         self.configs = [config for config in self.configs if config in self._checks.passed]
 
     def spread(self) -> None:
-        """Verify and time each from size to size, for as long as it is nearly as fast as the best there.
+        """Verify and time each candidate from size to size, while it stays nearly as fast as the best.
 
-        First from larger sizes to smaller ones: the device still has the arrays of the largest. On the way
-        back, those whose inputs would be drawn once more for a few candidates are left out.
+        From larger sizes to smaller ones first, because the device still has the arrays of the largest. On
+        the way back, sizes are skipped if their inputs would be drawn again for only a few candidates.
         """
         pairs = neighbours([one.task.space.problem.sizes for one in self._all])
         downwards = range(len(self._all) - 1, -1, -1)
@@ -144,7 +145,7 @@ class Candidates:
             self._try(self._all[place], [config for config in self.configs if config in fast])
 
     def _try(self, problem: SweepProblem, configs: Sequence[Config]) -> None:
-        """Verify and time what has not been tried at a size."""
+        """Verify and time the candidates that have not been tried at a size."""
         tried = [trial.config for trial in problem.tried]
         new = [config for config in configs if config in problem.task.space and config not in tried]
         if not new or problem in self._left_out:
@@ -154,7 +155,7 @@ class Candidates:
             with self._context(problem.task) as context:
                 where = f"{problem.label}, half-way" if is_halfway else problem.label
                 note = f"sweep: the best of nearby sizes at {where}"
-                best = [trial.config for trial in finalists(problem.tried, 1)]  # is timed beside the others
+                best = [trial.config for trial in finalists(problem.tried, 1)]  # timed with the others
                 self._observer.started(problem.task, len(best) + len(new), context.journal, note)
                 problem.tried += tuple(evaluate(context.evaluator, [*best, *new])[len(best) :])
         except (InputError, SetupError) as error:
@@ -163,15 +164,15 @@ class Candidates:
             self._leave_out(problem, error)
 
     def halfway_rows(self) -> list[SizeRow]:
-        """The times of the candidates at the sizes half-way between those that were swept."""
+        """The times of the candidates at the sizes half-way between the swept ones."""
         return _rows(self._halfway, self.configs.__contains__)
 
     def conclude(self, problem: SweepProblem, number: str) -> SearchResult:
-        """The last round at one size, with the best of its own and of others; `number` is for progress."""
+        """The last round at one size, with its own best and other sizes' best; `number` is for progress."""
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
         needed = tuple(config for config in self.configs if config in tried)
-        self._checks.forget_late()  # there may be time now for what had none at an earlier size
+        self._checks.forget_late()  # there may be time now for checks that had none at an earlier size
         with self._context(task) as context:
             note = f"sweep: last round at {problem.label}, {number}"
             self._observer.started(task, len(tried), context.journal, note)
@@ -180,7 +181,7 @@ class Candidates:
             for trial in evaluate(context.evaluator, wrong):  # a race may not show at this size
                 marked = mark_failed(context, trial, self._failures[trial.config])
                 context.ledger.trials[trial.config] = marked
-            # the trials had the inputs of the search
+            # the trials used the inputs of the search
             seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS
             spent_s, limit_s = context.ledger.spent_s, self._limit_s
             limits = unlimited(spent_s) if limit_s is None else strict(limit_s, limit_s)
@@ -189,13 +190,13 @@ class Candidates:
             return replace(conclude(context, searched, self._checks), resumed=problem.resumed)
 
     def _is_large(self, problem: SweepProblem) -> bool:
-        """Whether it takes long to draw a problem's inputs."""
+        """True if a problem's inputs take long to draw."""
         task = problem.task
         default = self._processes.maker(task).make(task.spec.default)
         return device_bytes(default.problem) > LARGE_BYTES
 
     def _is_small(self, problem: SweepProblem) -> bool:
-        """Whether a problem half-way takes little time; not if its inputs cannot be made."""
+        """True if a problem half-way takes little time, and its inputs can be made."""
         try:
             return not self._is_large(problem)
         except (InputError, SetupError) as error:
@@ -203,7 +204,7 @@ class Candidates:
             return False
 
     def _leave_out(self, problem: SweepProblem, error: Exception) -> None:
-        """Time nothing at a size half-way, which nobody asked for, and tell why."""
+        """Skip a size half-way, which nobody asked for, with a warning."""
         self._left_out.add(problem)
         self._observer.warn(f"half-way between two sizes, at {problem.label}, nothing is timed: {error}")
 
@@ -214,7 +215,7 @@ class Candidates:
 def _rows(
     problems: Iterable[SweepProblem], counts: Callable[[Config], bool] = lambda _: True
 ) -> list[SizeRow]:
-    """The relative times at some sizes of the configurations that count; none where none has a time."""
+    """The relative times of the configurations that count; none at a size where none has a time."""
     rows = []
     for problem in problems:
         tried = (trial for trial in problem.tried if counts(trial.config))

@@ -1,4 +1,4 @@
-"""From what a user names to what can be run: space file, source, device, problem, enumerated space.
+"""Turns what a user names into a task to run: space file, source, device, problem, enumerated space.
 
 All input is checked here, before anything is written.
 """
@@ -26,25 +26,25 @@ from autotune.hardware.names import known_gpu
 from autotune.serving.cache import read_entry
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
-_ARCHITECTURE = "sm_90"  # whose limits a space for NVIDIA GPUs is counted with where none is here
+_ARCHITECTURE = "sm_90"  # a machine without a GPU counts spaces for NVIDIA GPUs with this one's limits
 _KERNEL_SUFFIXES = (".cu", ".cuh", ".cl")
 
 
 @dataclass(frozen=True)
 class Target:
-    """A space file, a device and a problem; None and empty take the defaults."""
+    """A space file, a device and a problem; None and empty values mean the defaults."""
 
     space: Path
     device: str | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     dtype: str | None = None
     data: str | None = None
-    measure: CallConditions = USUAL  # what is empty is as the space says
+    measure: CallConditions = USUAL  # empty values follow the space
 
 
 @dataclass(frozen=True)
 class TuningTask:
-    """A target whose files are read, whose device is found and whose space is enumerated."""
+    """A target with its files read, its device found and its space enumerated."""
 
     address: Address
     device: DeviceInfo
@@ -63,17 +63,16 @@ class TuningTask:
         return compiler_name(self.address, self.device, self.spec.compiler)
 
     def cached_entry(self, root: str | Path) -> Entry | None:
-        """The result of a cache folder for the task's device and problem, if there is one."""
+        """The result in a cache folder for the task's device and problem, or None."""
         problem = self.space.problem
         of_problem = (problem.sizes, problem.dtype, problem.data)
         return read_entry(str(root), self.device.slug, self.spec.kernel, *of_problem)
 
 
 def locate(space: Path) -> Path:
-    """The path of a space file, which may be named as one of the package's: `reduce`.
+    """The path of a space file; one of the package's may be given by its name: `reduce`.
 
-    Raises InputError for a kernel's source or a journal, which are easy mistakes, and for a file that is not
-    there.
+    Raises InputError for a missing file, and for a kernel's source or a journal, which are easy mistakes.
     """
     if space.suffix == ".jsonl":
         raise InputError(f"{space}: this is a journal, not a space; name the space of its kernel")
@@ -88,7 +87,7 @@ def locate(space: Path) -> Path:
             return space
         known = {file.name: file for file in space.parent.glob("*.yaml")}
         known |= {file.stem: file for file in spaces.glob("*.yaml")}
-    except OSError:  # no file could have this name; reading it reports the error
+    except OSError:  # not a possible file name; reading it reports the error
         return space
     if str(space) in known:
         return known[str(space)]
@@ -98,7 +97,7 @@ def locate(space: Path) -> Path:
 
 
 def _require_no_other(space: Path) -> None:
-    """Raise InputError for a folder and for a file in Python, which are no spaces."""
+    """Raise InputError for a folder or a Python file, which are no spaces."""
     is_folder = space.is_dir()
     if is_folder or space.suffix == ".py":
         listed = sorted((space if is_folder else space.parent).glob("*.yaml"))
@@ -159,7 +158,7 @@ def bind_task(
 
 
 def _with_conditions(spec: SpaceSpec, address: Address, asked: CallConditions) -> SpaceSpec:
-    """The space with the conditions that were asked for; raises InputError if the device has no graphs."""
+    """The space with the requested conditions; raises InputError if the device has no graphs."""
     known = spec.measure
     measure = CallConditions(asked.cache or known.cache, asked.launch or known.launch)
     if BACKENDS[address.backend].dialect != "cuda":
@@ -167,12 +166,12 @@ def _with_conditions(spec: SpaceSpec, address: Address, asked: CallConditions) -
             raise InputError(
                 f"{spec.path}: measure: launch: graph: device {address} has no CUDA graphs; leave it out"
             )
-        measure = replace(measure, launch="")  # eager is the only way
+        measure = replace(measure, launch="")  # eager launches are the only way
     return replace(spec, measure=measure)
 
 
 def count_space(target: Target) -> tuple[Space, SourceText]:
-    """Enumerate a space for a device that need not be here: a name or an architecture of a GPU is enough.
+    """Enumerate a space for a device that may be absent: a GPU's name or architecture is enough.
 
     Raises InputError for wrong input.
     """

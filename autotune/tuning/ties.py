@@ -1,4 +1,4 @@
-"""Which configuration wins a last round, and which others cannot be told from it."""
+"""The winner of a last round, and the ties: configurations that cannot be told from it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from autotune.evaluation.measure import ENERGY_RESOLUTION
 
 
 def indistinguishable(winner: Measurement, other: Measurement, objective: Objective) -> bool:
-    """Whether the last round cannot tell another configuration from the winner.
+    """True if the last round cannot tell another configuration from the winner.
 
-    For times, the interval of the ratios round by round must reach 1, or the medians differ by no more than
-    the noise. The interval allows for the winner being chosen as the fastest.
+    For times, the confidence interval of the ratio, round by round, reaches 1, or the medians differ by no
+    more than the noise. The interval allows for the winner being chosen as the fastest.
     """
     if objective is Objective.TIME:
-        if len(other.samples_ms) < len(winner.samples_ms):  # it left, as it was behind in every round
+        if len(other.samples_ms) < len(winner.samples_ms):  # it left because it was behind in every round
             return False
         ratios = [theirs / ours for theirs, ours in zip(other.samples_ms, winner.samples_ms, strict=False)]
         slower = median_interval(ratios, winner.chosen_from)[0]
@@ -27,7 +27,7 @@ def indistinguishable(winner: Measurement, other: Measurement, objective: Object
 def winner_and_ties(
     chosen: Sequence[Trial], measurements: Mapping[str, Measurement], objective: Objective
 ) -> tuple[Trial, ...]:
-    """What would be stored of the finalists: the best, then those that cannot be told from it."""
+    """The finalists that would be stored: the best, then those that cannot be told from it."""
     winner = min(chosen, key=lambda trial: measurements[trial.key].score(objective) or math.inf)
     best = measurements[winner.key]
     others = (trial for trial in chosen if trial.key != winner.key)

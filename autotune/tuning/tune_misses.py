@@ -1,4 +1,4 @@
-"""Tune what programs requested from the cache and did not find."""
+"""Tunes cache misses: problems that programs requested and the cache did not have."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def missed_targets(
 
     Args:
         cache: The cache folder, as `--cache`.
-        device: The device; None takes the one that a search would take.
+        device: The device; None means the default device of a search.
         space: Only misses of this space's kernel. None takes all, with the space `spaces/KERNEL.yaml` of the
             current folder or of the package.
     """
@@ -41,7 +41,7 @@ def missed_targets(
 
 
 def plan_of_misses(targets: Sequence[tuple[CacheMiss, Target]], options: Options, on_stage: OnStage) -> Plan:
-    """A plan that searches each target and deletes its miss once the result is stored."""
+    """A plan that searches each target, and deletes its miss once the result is stored."""
     failures = []
     for number, (miss, target) in enumerate(targets):
         if not target.space.is_file():

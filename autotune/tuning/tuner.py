@@ -1,4 +1,4 @@
-"""Run one search from a target to a cached result."""
+"""Runs one search, from a target to a cached result."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from autotune.tuning.context import (
     open_context,
     scoring_of,
 )
-from autotune.tuning.doubts import doubts
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
-from autotune.tuning.namesakes import namesake
+from autotune.tuning.machine_load import load_warnings
+from autotune.tuning.name_clash import name_clash
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
@@ -49,7 +49,7 @@ from autotune.tuning.task import TuningTask
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
 
-# configurations per compiler: more would take the cores for longer from the process that draws the inputs
+# configurations per compiler: more would slow the process that draws the inputs
 COMPILED_FIRST = 2
 
 
@@ -67,10 +67,10 @@ def search(
         task: What to tune.
         options: How to search.
         observer: Receives the events of the search.
-        sources: Results of other devices and problems to start from. None gathers them here, if the options
-            and the engine use them. They may grow while the search runs.
+        sources: Results of other devices and problems to start from. None gathers them, if the options and
+            the engine use any. They may grow during the search.
         cluster: The devices to search with; None uses the task's.
-        processes: Those of a run with several searches; None opens some for this one.
+        processes: Processes shared by several searches; None opens some for this one.
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
@@ -91,7 +91,7 @@ def search(
     else:
         policy = POLICY if scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
-    if warning := namesake(task, root):
+    if warning := name_clash(task, root):
         observer.warn(warning)
     with open_context(task, search_options(options), observer, policy, processes, cluster) as context:
         context.evaluator.submit([task.spec.default])  # compiled while libraries are imported
@@ -113,27 +113,27 @@ def search(
 def explore(
     context: TuningContext, searcher: Searcher, options: Options, note: str, began: CpuTimes | None
 ) -> None:
-    """Try the default, then what a searcher proposes until the budget is spent.
+    """Try the default, then the searcher's proposals until the budget is spent.
 
     Args:
         context: The open run.
-        searcher: What proposes configurations.
+        searcher: Proposes configurations.
         options: The budget and the seed.
-        note: What the search starts from, for the observer.
-        began: CPU times at the start, to warn of other programs. None warns of nothing, not even of mistakes
-            in the source: an earlier search has.
+        note: A text of what the search starts from, for the observer.
+        began: CPU times at the start, to warn of other programs. None leaves out all warnings, also of
+            mistakes in the source, because an earlier search gave them.
 
     Raises:
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    if isinstance(searcher, ExhaustiveSearch) and context.fleet is None:  # what comes first is known
+    if isinstance(searcher, ExhaustiveSearch) and context.fleet is None:  # its first proposals are known
         first = islice(task.space, COMPILED_FIRST * context.pool.workers)
         context.evaluator.submit([task.spec.default, *first])
     default = start(context, options, total, note, warns=began is not None)
-    for doubt in doubts(default, task.device.kind, began) if began else ():
-        context.observer.warn(doubt)
+    for warning in load_warnings(default, task.device.kind, began) if began else ():
+        context.observer.warn(warning)
     if context.fleet is not None:
         from autotune.tuning.several_devices import calibrate
 
@@ -143,7 +143,7 @@ def explore(
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
-    """The engine and strategy that the options name, or else the default for that many configurations."""
+    """The engine and strategy from the options, else the default for that many configurations."""
     if options.engine is not None:
         return options.engine, options.strategy
     if options.strategy is not None:
@@ -158,14 +158,14 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
 
 
 def sources_of(task: TuningTask, options: Options, engine: str) -> tuple[SourceResults, ...]:
-    """Results of other devices and problems, if the options allow them and the engine uses them."""
+    """Results of other devices and problems, if the options allow them and the engine uses any."""
     if not (options.transfer and learns_from_sources(engine)):
         return ()
     return gather(task, options)
 
 
 def require_valid_default(task: TuningTask) -> None:
-    """Raise InputError if the space's default is not valid for the problem on the device."""
+    """Raise InputError if the space's default is invalid for the problem on the device."""
     reasons = task.space.why_invalid(task.spec.default)
     if reasons:
         near = ", ".join(f"{name}: {value}" for name, value in task.space.nearest(task.spec.default).items())
@@ -180,9 +180,9 @@ def require_valid_default(task: TuningTask) -> None:
 def start(
     context: TuningContext, options: Options, total: int | None, note: str = "", *, warns: bool = True
 ) -> Trial:
-    """Announce the run, and try the default: if it fails, the setup is broken.
+    """Announce the run, and try the default; if it fails, the setup is broken.
 
-    With `warns`, tell of likely mistakes in the source.
+    With `warns`, report likely mistakes in the source.
     """
     task = context.task
     require_seen(task.space, task.source.text)
@@ -197,11 +197,11 @@ def start(
 
 
 def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> SetupError:
-    """The error for a default that fails. If it is wrong, others are tried, which tell more of the cause."""
+    """The error for a default that fails; if its result is wrong, others are tried to find the cause."""
     task, is_wrong = context.task, trial.status is Status.WRONG_RESULT
     others = [context.evaluator.admit(one, charged=False) for one in _others(task)] if is_wrong else []
     if any(one.status is Status.OK for one in others):
-        context.journal.start_over()  # once the kernel is mended, nothing asks for --fresh
+        context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh
     failed = failed_default(task, trial, others, is_dumped=is_dumped)
     return SetupError(failed.message(trial, task.device.name))
 
@@ -213,6 +213,6 @@ def _others(task: TuningTask) -> list[Config]:
 
 
 def warn_of(observer: Observer, findings: Iterable[Finding]) -> None:
-    """Tell the user what was found in a source."""
+    """Warn of findings in a source."""
     for finding in findings:
         observer.warn(str(finding))

@@ -17,13 +17,13 @@ from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.context import TuningContext
 
 SAMPLES_PER_TURN = 2  # averaged into one value, because samples of the same turn are correlated
-PRECISION = 0.02  # width of the median's interval, relative to the median, below which a time is precise
-UNRIVALLED_PRECISION = 0.1  # the same where no other can be the fastest
+PRECISION = 0.02  # a time is precise if the median's interval is narrower, relative to the median
+UNRIVALLED_PRECISION = 0.1  # the same if no other can be the fastest
 MIN_ROUNDS = 3
-SHIFT = 0.03  # relative change of a whole round's times above which it is taken out
-LEAVING_ROUNDS = 6  # after which no few bad samples can put a fast configuration behind in every round
-BEHIND = 0.6  # rounds times how far a series was behind the fastest in each of them, from which it leaves
-MIN_SERIES = 4  # that stay: what all do together shows changes of the machine
+SHIFT = 0.03  # a larger relative change of a whole round's times is taken out
+LEAVING_ROUNDS = 6  # after so many, a few bad samples cannot put a fast configuration behind in every round
+BEHIND = 0.6  # a series leaves when rounds times its lag behind the fastest in each exceed this
+MIN_SERIES = 4  # series that stay: changes common to all are changes of the machine
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Series:
     batch: int
     values_ms: list[float] = field(default_factory=list)
     stays: bool = False  # to the last round, however slow
-    leader: Series | None = None  # the fastest when this one left
-    ratios: tuple[float, ...] = ()  # to the leader's times, round by round
+    leader: Series | None = None  # the fastest series when this one left
+    ratios: tuple[float, ...] = ()  # ratios to the leader's times, round by round
 
     @property
     def config(self) -> Config:
@@ -71,7 +71,7 @@ def compiled(
 class Turns:
     """Times every series once per round, each round in a new random order.
 
-    Where the time decides, a series that was clearly slower than the fastest in every round leaves.
+    If the time decides, a series that was clearly slower than the fastest in every round leaves.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class Turns:
 
         Args:
             context: The open run.
-            series: What to time; values are appended to it.
+            series: The series to time; values are appended.
             rejected: Failures by configuration; a series that fails is added and no longer timed.
-            summarize: Makes one value of the samples of one turn.
-            what: What the turns are for, as the progress says it.
+            summarize: Turns the samples of one turn into one value.
+            what: Purpose of the turns, for the progress line.
         """
         self._context, self._rejected, self._summarize = context, rejected, summarize
         self._what = what
@@ -98,12 +98,12 @@ class Turns:
         context.worker.prepare(*(timed.finalist.instance.problem for timed in series))
 
     def run(self, rounds: int, until_s: float = math.inf) -> None:
-        """Time that many more rounds, but once MIN_ROUNDS are done none after `until_s` of the clock."""
+        """Time that many more rounds, but begin none after `until_s` once MIN_ROUNDS are done."""
         last = self._rounds + rounds
         while self._rounds < last and (self._rounds < MIN_ROUNDS or time.perf_counter() < until_s):
             self._rounds += 1
             self._context.observer.stage(Stage(f"{self._what}, round", self._rounds, last))
-            self._random.shuffle(self._order)  # so that no series always follows the same neighbour
+            self._random.shuffle(self._order)  # no series should always follow the same neighbour
             for series in self._order:
                 if series.config not in self._rejected:
                     self._time(series)
@@ -111,7 +111,7 @@ class Turns:
                 self._leave()
 
     def _leave(self) -> None:
-        """Time those no more that can neither win nor tie; the more rounds, the less they are behind."""
+        """Drop series that can neither win nor tie; the more rounds, the smaller the lag that is enough."""
         racing = [series for series in self._order if series.config not in self._rejected]
         racing.sort(key=lambda series: median(series.values_ms))
         for series in racing[MIN_SERIES:]:
@@ -139,9 +139,9 @@ class Turns:
 
 
 def is_precise(series: Sequence[Series], objective: Objective = Objective.TIME) -> bool:
-    """Whether the median time of the fastest series is known well enough; it has not left.
+    """True if the median time of the fastest series is known well enough.
 
-    That is to PRECISION, or less precisely where times decide and each other one was slower.
+    That is to PRECISION, or less precisely if the time decides and every other series was slower.
     """
     left = sorted((timed.values_ms for timed in series if timed.leader is None), key=median)
     if not left:
@@ -155,18 +155,18 @@ def is_precise(series: Sequence[Series], objective: Objective = Objective.TIME) 
 
 
 def remove_shifts(series: Sequence[Series]) -> None:
-    """Scale back every round that was slower or faster for all, for example after a clock change.
+    """Scale back every round that was slower or faster for all, for example because the clock changed.
 
-    The times of a series that has left follow those of its leader, which was timed in later rounds as well.
+    The times of a series that has left follow its leader, which was timed in later rounds as well.
     """
     whole = [timed for timed in series if timed.leader is None]
     medians = [median(timed.values_ms) for timed in whole]
     for number, values in enumerate(zip(*(timed.values_ms for timed in whole), strict=True)):
         shifts = [value / usual for value, usual in zip(values, medians, strict=True)]
-        shift = min(max(shifts), max(min(shifts), 1.0))  # the least of them, on whichever side of 1 all are
+        shift = min(max(shifts), max(min(shifts), 1.0))  # the one closest to 1 if all are on one side
         if abs(shift - 1) > SHIFT:
             for timed in whole:
                 timed.values_ms[number] /= shift
     for timed in sorted(series, key=lambda timed: len(timed.values_ms), reverse=True):
-        if timed.leader is not None:  # whose own times follow its leader's by now, if it left later
+        if timed.leader is not None:  # if it left later, its times follow its own leader by now
             timed.values_ms = [ratio * median(timed.leader.values_ms) for ratio in timed.ratios]

@@ -1,4 +1,4 @@
-"""The choice of a few variants for a range of sizes, and what they cost at sizes that were not measured."""
+"""Chooses a few variants for a range of sizes, and estimates their loss at unmeasured sizes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from autotune.core.records import Config, Sizes
 from autotune.serving.interpolation import SizeRow, in_order
 from autotune.serving.validity import KernelOnDevice
 
-WORTH = 1.01  # a further variant must be at least this many times as fast at a size, or between two of them
+WORTH = 1.01  # a further variant must bring at least this speed-up at a size, or between two sizes
 
 
 def cover(rows: Sequence[SizeRow], limit: int) -> list[Config]:
-    """Choose at most `limit` configurations that together lose least at all sizes, the most useful first.
+    """Choose at most `limit` configurations that together lose least over all sizes, the most useful first.
 
-    Each one is the configuration that lowers the sum of the logarithms of the slowdowns most: at the sizes,
-    and between two neighbours, where both count half. A configuration without a time at a size
-    counts there as slower than the slowest one that has a time. Source: the greedy algorithm for k-medians,
-    Cornuejols, Fisher and Nemhauser, Management Science 23 (1977).
+    Each step takes the configuration that lowers the sum of the logarithms of the slowdowns most, at the
+    sizes and between neighbours, where both count half. A configuration without a time at a size counts as
+    slower than the slowest one there. Source: the greedy algorithm for k-medians, Cornuejols, Fisher and
+    Nemhauser, Management Science 23 (1977).
     """
     pairs = neighbours([row.sizes for row in rows])
     costs: dict[Config, list[float]] = {}
@@ -39,7 +39,7 @@ def cover(rows: Sequence[SizeRow], limit: int) -> list[Config]:
 
 
 def neighbours(sizes: Sequence[Sizes]) -> list[tuple[int, int]]:
-    """Places of sizes that differ in one dimension, with no other of them in between."""
+    """Pairs of sizes that differ in one dimension and have no other size between them."""
     found = []
     for name in sizes[0] if sizes else ():
         lines: dict[tuple[tuple[str, int], ...], list[int]] = {}
@@ -57,15 +57,15 @@ def left_out_slowdowns(
     limit: int,
     kernel: KernelOnDevice,
 ) -> tuple[float, ...]:
-    """Leave each swept size out in turn: the slowdown there of the variants that all others would give.
+    """Leave each swept size out in turn; return the slowdown there of the variants from all others.
 
-    Sizes at the ends of the range are not left out, because nothing is served beyond it by interpolation.
+    The ends of the range stay in, because interpolation serves nothing beyond them.
 
     Args:
         swept: The sizes that were swept, with the times of all candidates.
-        halfway: The sizes half-way between them, with the times that are known there.
-        found_at: The sizes at which each candidate was proposed; what only the size left out proposed does
-            not take part.
+        halfway: The sizes half-way between them, with the times known there.
+        found_at: The sizes at which each candidate was proposed. A candidate that only the left-out size
+            proposed does not take part.
         limit: The most variants.
         kernel: As for `in_order`.
     """

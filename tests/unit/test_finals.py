@@ -27,7 +27,7 @@ from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
     OTHER_SCHEDULES,
     Deadline,
-    Gaps,
+    SkippedChecks,
     checks_text,
     with_other_schedules,
 )
@@ -287,8 +287,12 @@ def test_a_check_is_either_done_or_left_out():
         skips_sanitizer=False,
         sanitizer=None,
     )
-    gaps = [Gaps(), Gaps(late=("data zeros",)), Gaps(late=("data zeros", "data ones"))]
-    assert checks_text(context, gaps) == (
+    skipped = [
+        SkippedChecks(),
+        SkippedChecks(late=("data zeros",)),
+        SkippedChecks(late=("data zeros", "data ones")),
+    ]
+    assert checks_text(context, skipped) == (
         "data alternating, smallest, largest; up to 200 runs; no schedules, no sanitizer, "
         "no time was left for data zeros, data ones"
     )

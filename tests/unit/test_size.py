@@ -6,7 +6,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SIZES = ROOT / "tests" / "size.txt"
-SLACK = 0.03  # share by which a package may be smaller than its number, so that not each change edits the file
+SLACK = (
+    0.03  # share by which a package may be smaller than its number, so that not each change edits the file
+)
 
 
 def sizes() -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What makes the times of a search doubtful before it has begun: other programs and slow clocks."""
+"""Warnings before a search: other programs make times unsteady, or clocks are low."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ BUSY_SHARE = {"cpu": 0.25, "gpu": 0.75}
 
 
 def is_busy(cores_of_others: float, kind: str) -> bool:
-    """Whether other programs use so much of the CPU that times on a device of this kind are unsteady."""
+    """True if other programs use so much of the CPU that times on a device of this kind are unsteady."""
     return cores_of_others > cores() * BUSY_SHARE[kind]
 
 
 def busy_text(cores_of_others: float) -> str:
-    """What other programs use of the CPU: `1.9 of 2 cores`."""
+    """CPU use of other programs, as text: `1.9 of 2 cores`."""
     return f"{cores_of_others:.1f} of {cores()} cores"
 
 
 def slow_governors(kind: str) -> str:
-    """The governors that do not keep a CPU's clocks high; empty for other devices."""
+    """The CPU governors in use that let clocks drop; empty for other devices."""
     return ", ".join(name for name in governors() if kind == "cpu" and name != "performance")
 
 
-def doubts(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
-    """What to tell the user before the search, with what to do.
+def load_warnings(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
+    """Warnings before the search, each with its remedy.
 
     Args:
         default: The first trial, with the device's conditions.
         kind: The device's kind, `cpu` or `gpu`.
-        began: CPU times of a moment ago.
+        began: CPU times at the start of the run.
     """
     others = began.cores_of_others(cpu_times())
     if is_busy(others, kind):

@@ -1,4 +1,4 @@
-"""Whether the cache has results of another kernel of the same name, with which new ones would be mixed."""
+"""Finds another kernel of the same name in the cache, whose results new ones would mix with."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from autotune.tuning.cache_entry import source_path
 from autotune.tuning.task import TuningTask
 
 
-def namesake(task: TuningTask, root: Path) -> str:
-    """What to tell the user before results of two kernels get into one file; empty if they do not.
+def name_clash(task: TuningTask, root: Path) -> str:
+    """A warning before results of two kernels get into one file; empty if they do not.
 
-    A source that was edited in its place, moved or copied is still that of the same kernel. One that comes
-    with autotune, or is a text of a program, has no path: there, kernels differ if their parameters do.
+    A source that was edited in place, moved or copied is still the same kernel. Sources that come with
+    autotune, and source text that a program passed, have no path: these kernels differ if their parameters
+    do.
     """
     path = record_path(str(root), task.device.slug, task.spec.kernel)
     if not Path(path).exists():
