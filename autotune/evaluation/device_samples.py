@@ -42,6 +42,7 @@ def energy(
     state: DeviceState,
     binary: Binary,
     problem: ProblemInstance,
+    conditions: CallConditions = USUAL,
     *,
     run_ms: float,
     seconds: float,
@@ -53,6 +54,7 @@ def energy(
         state: The state of the device process.
         binary: The compiled configuration.
         problem: The problem that it runs on.
+        conditions: How calls find the device, as when it is timed.
         run_ms: Time of one run.
         seconds: Time to measure for.
         repeatable: True if it can run again without restoring its arrays.
@@ -61,7 +63,7 @@ def energy(
         None if the device has no energy counter; a Failure when the runs leave a wrong result.
     """
     program, buffers = state.program(binary, keep=True), state.buffers(problem)
-    stopwatch = Stopwatch(program, buffers, changed=() if repeatable else None)
+    stopwatch = Stopwatch(program, buffers, conditions, changed=() if repeatable else None)
     energy_j = stopwatch.energy_j(run_ms, seconds)
     return check(buffers) or energy_j
 

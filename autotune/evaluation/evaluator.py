@@ -16,7 +16,7 @@ from typing import Any
 
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
-from autotune.core.trials import Binary, Failure, Objective, Status, Trial
+from autotune.core.trials import Binary, Failure, Status, Trial
 from autotune.errors import Blame, BudgetSpent, ExpressionError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
@@ -80,7 +80,6 @@ class Evaluator:
         ledger: Ledger,
         *,
         policy: MeasurementPolicy,
-        objective: Objective,
         timeout_s: float,
         on_stage: OnStage = unobserved,
     ) -> None:
@@ -93,12 +92,11 @@ class Evaluator:
             worker: One of the devices, for a space whose results a Python function verifies.
             ledger: Has the budget and the trials.
             policy: How configurations are timed.
-            objective: The objective of the search.
             timeout_s: Time limit of a configuration; less once the first one has run.
             on_stage: Called with each stage.
         """
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
-        self._ledger, self._policy, self._objective = ledger, policy, objective
+        self._ledger, self._policy = ledger, policy
         self._timeout_s, self._on_stage = timeout_s, on_stage
         # few under a time limit: many would overrun it
         self._ahead = pool.workers * (1 if ledger.limit_s is not None else COMPILE_AHEAD)
@@ -359,7 +357,7 @@ class Evaluator:
             detail=detail,
             measurement=None if failure else outcome.measurement,
             cost_s=cost_s,
-            objective=self._objective,
+            objective=self._ledger.objective,
             by_machine=failure is not None and failure.by_machine,
         )
         if binary is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from autotune.core.records import Config
-from autotune.core.trials import Binary, Budget, Status, Trial
+from autotune.core.trials import Binary, Budget, Objective, Status, Trial
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.scoring import Scoring
@@ -46,6 +46,11 @@ class Ledger:
         self.time_was_over = False  # before all configurations were tried or the other limit was reached
 
     @property
+    def objective(self) -> Objective:
+        """The objective of the search."""
+        return self._scoring.objective
+
+    @property
     def limit_s(self) -> float | None:
         """The budget's wall time."""
         return self._budget.seconds
@@ -75,7 +80,7 @@ class Ledger:
         found = self._journal.trials.get(instance.key)
         if found is None or not self._is_answer(found):
             return None
-        return replace(found, config=instance.config, objective=self._scoring.objective)
+        return replace(found, config=instance.config, objective=self.objective)
 
     def _is_answer(self, trial: Trial) -> bool:
         if trial.status is not Status.OK:

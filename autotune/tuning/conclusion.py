@@ -36,7 +36,7 @@ def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | 
 
     Raises:
         SetupError: The default fails.
-        WriteError: The cache cannot be written.
+        CacheError: The cache cannot be written.
     """
     checks = StoredChecks() if checks is None else checks
     until_s = time.perf_counter() + searched.limits.round_s

@@ -184,7 +184,6 @@ def open_context(
             worker,
             ledger,
             policy=policy,
-            objective=scoring.objective,
             timeout_s=options.timeout_s,
             on_stage=observer.stage,
         )

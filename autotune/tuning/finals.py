@@ -141,6 +141,7 @@ class _Finalists:
                 finalist.instance.problem,
                 energy,
                 finalist.binary,
+                context.policy.conditions,
                 timeout_s=context.timeout_s + context.policy.energy_limit_s,
                 run_ms=measurement.median_ms,
                 seconds=context.policy.energy_s,

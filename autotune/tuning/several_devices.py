@@ -159,7 +159,7 @@ def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> 
     Raises:
         SetupError: The default fails, or no device is left.
         NoMemory: The last device has no memory left.
-        WriteError: The cache cannot be written.
+        CacheError: The cache cannot be written.
     """
     limits = searched.limits
     half_s = limits.round_s / 2 if limits.is_strict else limits.round_s

@@ -103,7 +103,14 @@ class StoredChecks:
             Why some failed.
         """
         instances = {config: context.maker.make(config) for config in configs if config not in self.passed}
-        failures: dict[Config, Failure] = {}
+        # they have been compiled before: one that cannot be any more is not stored unchecked
+        compilations = {config: context.pool.compile(instance) for config, instance in instances.items()}
+        failures = {
+            config: compiled
+            for config, compilation in compilations.items()
+            if isinstance(compiled := compilation.result(), Failure)
+        }
+        instances = {config: one for config, one in instances.items() if config not in failures}
         passed = dict.fromkeys(instances, SkippedChecks())
         missed: dict[str, None] = {}
 

@@ -114,7 +114,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
         InputError: The options or the space are wrong; nothing was written.
         SetupError: The default configuration fails. The journals are kept, and so are the results of earlier
             element types.
-        WriteError: A journal or the cache cannot be written.
+        WriteError: A journal cannot be written.
+        CacheError: The cache cannot be written.
     """
     began_s, first = time.perf_counter(), tasks[0]
     root = _checked_root(tasks, options)

@@ -75,7 +75,8 @@ def search(
     Raises:
         InputError: The options or the space are wrong; nothing was written.
         SetupError: The default configuration fails.
-        WriteError: The journal or the cache cannot be written.
+        WriteError: The journal cannot be written.
+        CacheError: The cache cannot be written.
     """
     engine, strategy = choose_engine(options, len(task.space))
     if sources is None:

@@ -172,7 +172,6 @@ def test_items_of_a_lost_task_are_sent_again_one_at_a_time_and_only_the_one_to_b
         evaluator = Evaluator(
             *(context.maker, AtOnce(context.pool), devices, context.worker, ledger),
             policy=context.policy,
-            objective=Objective.TIME,
             timeout_s=context.timeout_s,
         )
         trials = evaluate(evaluator, configs)
