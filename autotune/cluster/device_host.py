@@ -200,8 +200,8 @@ async def call_worker(
 
 def take_files(name: str, files: Mapping[str, bytes], dask_worker: distributed.Worker) -> None:
     """Take files that later problems read."""
-    host = cast(DeviceHost, dask_worker.plugins[name])
-    if host.device is not None:
+    host = cast(DeviceHost | None, dask_worker.plugins.get(name))
+    if host is not None and host.device is not None:
         host.files.add(files)
 
 

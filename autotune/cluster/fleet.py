@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import pickle
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,7 +31,7 @@ from autotune.cluster.travelling_files import paths_of
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure
 from autotune.errors import BrokenReference, NoMemory, SetupError
-from autotune.evaluation.work_item import Evaluated, Outcome, WorkItem
+from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.problem.problem_instance import ProblemInstance
 
 # Short work items are sent together, because a task costs this process some milliseconds, short or long.
@@ -65,7 +65,7 @@ class Fleet:
         self.devices: dict[str, str] = {}  # and the Dask worker of each
         self._seen_s = time.monotonic()
         self._cost_s = MIN_TASK_S  # of a work item, on average
-        self._files = set(setting.files)  # that the workers have
+        self._files: dict[str, bytes] = {}  # that the workers have in addition to the setting's
         client.register_plugin(DeviceHost(setting), name=setting.name)
         self._find()
         if not self.devices:
@@ -206,10 +206,15 @@ class Fleet:
 
     def _send_files(self, problems: Iterable[ProblemInstance]) -> None:
         """Send what the problems read and the workers do not have yet."""
-        missing = {path: Path(path).read_bytes() for path in paths_of(problems) if path not in self._files}
-        if missing:
-            self._client.run(take_files, self._setting.name, missing)
-            self._files.update(missing)
+        known = self._files.keys() | self._setting.files.keys()
+        missing = {path: Path(path).read_bytes() for path in paths_of(problems) if path not in known}
+        self._files |= missing
+        self._give_files(missing, self.devices.values())
+
+    def _give_files(self, files: Mapping[str, bytes], workers: Iterable[str]) -> None:
+        """Send files to workers that hold a device; one that has stopped meanwhile is found out later."""
+        if files and (there := list(workers)):
+            self._client.run(take_files, self._setting.name, files, workers=there, on_error="ignore")
 
     def _find(self) -> None:
         """Look which devices are there; only new workers are asked, as a stopped one never answers."""
@@ -223,7 +228,9 @@ class Fleet:
         fresh = list(offering - set(known.values()))
         if fresh:
             asked = self._client.run(claimed_device, self._setting.name, workers=fresh, on_error="ignore")
-            known |= {device: address for address, device in asked.items() if device}
+            joined = {device: address for address, device in asked.items() if device}
+            self._give_files(self._files, joined.values())  # those that it was not started with
+            known |= joined
         self.devices = dict(sorted(known.items()))
 
     def _drop(self, is_meant: Callable[[distributed.Future], bool]) -> list[Future[list[Evaluated]]]:
@@ -270,16 +277,6 @@ class RemoteWorker:
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """As `Worker.run`."""
         return self._call("run", function, *arguments, timeout_s=timeout_s, **options)
-
-    def begin_item(self, item: WorkItem, timeout_s: float) -> Failure | None:
-        """As `Worker.begin_item`."""
-        failure: Failure | None = self._call("begin_item", item, timeout_s)
-        return failure
-
-    def finish_item(self) -> Outcome:
-        """As `Worker.finish_item`."""
-        outcome: Outcome = self._call("finish_item")
-        return outcome
 
     def renew(self, *upcoming: ProblemInstance) -> None:
         """As `Worker.renew`, without preparing anything for later."""

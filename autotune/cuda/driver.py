@@ -9,16 +9,20 @@ from functools import cache
 from typing import Any
 from weakref import finalize
 
-from autotune.errors import DeviceError, DeviceLost, LaunchError, OutOfMemory
+from autotune.errors import DeviceError, DeviceLost, Forked, LaunchError, OutOfMemory
 from autotune.hardware.cuda_driver import driver, error_name, require_no_fork
 
 # Statuses, from cuda.h
 NOT_FOUND = 500
 CAPTURE_INVALIDATED = 901
 _OUT_OF_MEMORY = 2
-_REFUSED = frozenset(  # of launches that did not start; after any other error the context may be lost
+_REFUSED = frozenset(  # of programs and launches that did not start; after others the context may be lost
     {
         1,  # INVALID_VALUE
+        200,  # INVALID_IMAGE
+        209,  # NO_BINARY_FOR_GPU
+        218,  # INVALID_PTX
+        222,  # UNSUPPORTED_PTX_VERSION
         701,  # LAUNCH_OUT_OF_RESOURCES
         720,  # COOPERATIVE_LAUNCH_TOO_LARGE
         801,  # NOT_SUPPORTED
@@ -88,5 +92,6 @@ def freed_with(owner: object, context: ctypes.c_void_p, name: str, handle: objec
 
 
 def _free(context: ctypes.c_void_p, name: str, handle: object) -> None:
-    with suppress(DeviceError), inside(context):  # the context may be gone, and with it what was in it
+    # the context may be gone, and with it what was in it; a process that was forked has none
+    with suppress(DeviceError, Forked), inside(context):
         getattr(driver(), name)(handle)

@@ -191,8 +191,9 @@ class Evaluator:
         while self._running:
             self._wait()
             self._ledger.report()
-        self._compiled.clear()
-        self._under_way.clear()
+        # duplicates of what ended, and retries of what was lost meanwhile; nothing may wait for a dropped one
+        for left in (self._compiled, self._retries, self._duplicates, self._under_way):
+            left.clear()
         raise BudgetSpent
 
     def _compile(self) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure
 from autotune.evaluation.work_item import Evaluated, Outcome, WorkItem
-from autotune.evaluation.worker import DeviceWorker
+from autotune.evaluation.worker import Worker
 
 
 class Devices(Protocol):
@@ -72,7 +72,7 @@ class OneDevice:
     stage = Stage("verifying and timing")
     count = parallel = slots = task_items = 1
 
-    def __init__(self, worker: DeviceWorker) -> None:
+    def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._task: Future[list[Evaluated]] | None = None  # under way
         self._failure: Failure | None = None  # why it could not be begun

@@ -16,10 +16,14 @@ class MeasurementPolicy:
     - Hopeless: verification took `hopeless_factor` times as long as one run of the incumbent, and so did each
     of `hopeless_runs` runs. One run is enough if it took more than `noise_factor` times as long, and also
     more than `gpu_noise_ms` or `cpu_noise_ms`: the system may have held up a shorter one. A run so long that
-    the clock seems to have jumped is not enough. - Screened: after `warmups` runs, the fastest of `screen`
-    samples takes more than `screen_factor` times the incumbent's median. - Beaten: the confidence interval of
-    the median lies above `race_factor` times the incumbent's median. - Steady: the interval is narrower than
-    `precision` of the median. - Otherwise sampling ends after `samples` samples or `seconds`.
+    the clock seems to have jumped is not enough.
+    - Screened: after `warmups` runs, the fastest of `screen`
+    samples takes more than `screen_factor` times the incumbent's median.
+    - Beaten: the confidence interval of
+    the median lies above `race_factor` times the incumbent's median.
+    - Steady: the interval is narrower than
+    `precision` of the median.
+    - Otherwise sampling ends after `samples` samples or `seconds`.
 
     Before a configuration is given up, the incumbent is timed next to it, and the slower of its two times
     counts: a slow machine slows both. If the first configuration of a search takes less than `batch_ms`, each

@@ -52,12 +52,6 @@ class DeviceWorker(Protocol):
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(state, *arguments, **options)` on the device; return its answer or a Failure."""
 
-    def begin_item(self, item: WorkItem, timeout_s: float) -> Failure | None:
-        """Begin to verify and time a configuration."""
-
-    def finish_item(self) -> Outcome:
-        """Wait for the configuration that was begun."""
-
     def renew(self, *upcoming: ProblemInstance) -> None:
         """Take a fresh process if a search has run in this one; it may prepare later problems."""
 

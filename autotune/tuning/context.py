@@ -166,8 +166,8 @@ def open_context(
         devices: Devices
         fleet = None
         if cluster is None:
-            worker = processes.worker(task, default)
-            devices = OneDevice(worker)
+            worker = own = processes.worker(task, default)
+            devices = OneDevice(own)
         else:
 
             def tell(device: str, reason: str) -> None:

@@ -114,7 +114,7 @@ def decide(
         chosen: The finalists.
         checks: The checks before storing.
         until_s: As for `remeasure`.
-        limits: LastRoundLimits of the checks and the inputs.
+        limits: Limits of the checks and the inputs.
 
     Returns:
         The decision; or why some failed.

@@ -73,7 +73,7 @@ def test_a_graph_serves_the_same_runs_only_and_ends_before_its_program(driver):
 def test_a_binary_that_is_refused_leaves_nothing_to_end(driver):
     gpu = opened()
     driver.set(load_status=200)
-    with pytest.raises(DeviceLost, match="cuModuleLoadData: CUDA error 200"):
+    with pytest.raises(LaunchError, match="cuModuleLoadData: CUDA error 200"):
         gpu.load(Binary(b"", "", "", 0.0))
     gc.collect()
 

@@ -182,3 +182,30 @@ def test_items_of_a_lost_task_are_sent_again_one_at_a_time_and_only_the_one_to_b
     lost = devices.tasks[first]
     assert len(lost) > 1 and devices.tasks[first + 1 :] == [[binary] for binary in lost]
     assert devices.most_sent_again == 1
+
+
+def test_a_lost_task_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_for(task):
+    configs = [task.space.config(row) for row in range(len(task.space))]
+    with open_context(task, Options(), SearchProgress()) as context:
+        deadly = context.pool.compile(context.maker.make(configs[0])).result().sha256
+
+        class LostLate(LossyDevices):
+            """The time is over when the first task is lost."""
+
+            def result(self, future):
+                time.sleep(0.5 if not self.lost else 0.0)
+                return super().result(future)
+
+        devices = LostLate(context.worker, deadly)
+        scoring, budget = Scoring(task.space, Objective.TIME), Budget(seconds=0.4)
+        ledger = Ledger(context.journal, budget, scoring, lambda trial: None)
+        evaluator = Evaluator(
+            *(context.maker, AtOnce(context.pool), devices, context.worker, ledger),
+            policy=context.policy,
+            timeout_s=context.timeout_s,
+        )
+        with pytest.raises(BudgetSpent):
+            evaluate(evaluator, configs)
+        tasks = len(devices.tasks)
+        assert evaluator.admit(configs[1], charged=False).status is Status.OK
+        assert len(devices.tasks) == tasks + 1
