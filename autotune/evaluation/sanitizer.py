@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, Address
@@ -46,6 +47,13 @@ _FIRST_ERROR = re.compile(
 Run = tuple[Binary, tuple[ProblemInstance, ...]]  # a configuration, and the problems to run it on
 
 
+class _Told(NamedTuple):
+    """Whom to tell of a tool that did not end in time, or does not work here."""
+
+    late: Callable[[str], None]
+    broken: Callable[[str], None]
+
+
 @dataclass(frozen=True)
 class Sanitizer:
     """The sanitizer for the device of one search."""
@@ -61,6 +69,7 @@ class Sanitizer:
         tools: Sequence[str] = TOOLS,
         until_s: float = math.inf,
         on_late: Callable[[str], None] = lambda tool: None,
+        on_broken: Callable[[str], None] = lambda tool: None,
     ) -> dict[int, Failure]:
         """Run configurations under each tool, and return the findings by their place in `runs`.
 
@@ -72,12 +81,14 @@ class Sanitizer:
             tools: The tools; as many processes run at the same time as there are cores, or tools.
             until_s: When they should end, on the clock of `time.perf_counter`.
             on_late: Called with the tools that did not end in time.
+            on_broken: Called with the tools that do not work here.
         """
+        told = _Told(on_late, on_broken)
         parts = list(product(tools, range(0, len(runs), RUNS_OF_PROCESS)))
 
         def check(part: tuple[str, int]) -> dict[int, Failure]:
             tool, start = part
-            found = self._check(tool, runs[start : start + RUNS_OF_PROCESS], until_s, on_late)
+            found = self._check(tool, runs[start : start + RUNS_OF_PROCESS], until_s, told)
             return {start + place: failure for place, failure in found.items()}
 
         at_once = max(len(TOOLS), len(os.sched_getaffinity(0)))  # each has a context on the GPU
@@ -88,9 +99,7 @@ class Sanitizer:
             failures |= failures_of_part
         return failures
 
-    def _check(
-        self, tool: str, runs: Sequence[Run], until_s: float, on_late: Callable[[str], None]
-    ) -> dict[int, Failure]:
+    def _check(self, tool: str, runs: Sequence[Run], until_s: float, told: _Told) -> dict[int, Failure]:
         """Findings of one tool: in one process for all runs, then, if it finds something, in one for each.
 
         If a run breaks the process without a finding, later runs get another process.
@@ -100,16 +109,19 @@ class Sanitizer:
             if was_killed(code):
                 code, output, begun = self._run(tool, runs, until_s)
         except ChildTimeout:
-            on_late(tool)
+            told.late(tool)
             return {}
         if code != _FOUND:
-            rest = self._check(tool, runs[begun:], until_s, on_late) if 0 < begun < len(runs) else {}
+            if not begun:
+                told.broken(tool)
+            rest = self._check(tool, runs[begun:], until_s, told) if 0 < begun < len(runs) else {}
             return {begun + place: failure for place, failure in rest.items()}
         if len(runs) > 1:  # one of them is wrong: to find out which may take longer
-            each = (self._check(tool, [run], math.inf, on_late) for run in runs)
+            each = (self._check(tool, [run], math.inf, told) for run in runs)
             return {place: found[0] for place, found in enumerate(each) if found}
         first = _FIRST_ERROR.search(output)
         if first is None:  # the tool itself failed: some do not know launches by kernels
+            told.broken(tool)
             return {}
         what = first[1].strip(" :")
         status = Status.OUT_OF_BOUNDS if tool == "memcheck" else Status.WRONG_RESULT

@@ -50,10 +50,12 @@ class SkippedChecks:
 
     on_cpu: str = ""  # why it could not be checked on the CPU
     late: tuple[str, ...] = ()  # checks that no time was left for
+    broken: tuple[str, ...] = ()  # tools that do not work here
 
     def __str__(self) -> str:
         on_cpu = f"not checked on the CPU: {self.on_cpu}" if self.on_cpu else ""
-        return "; ".join(filter(None, (on_cpu, late_text(self.late))))
+        broken = f"does not work here: {', '.join(self.broken)}" if self.broken else ""
+        return "; ".join(filter(None, (on_cpu, late_text(self.late), broken)))
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Deadline:
 
     until_s: float = math.inf
     late: dict[str, None] = field(default_factory=dict)
+    broken: dict[str, None] = field(default_factory=dict)  # tools that do not work here
 
     def allows(self, *what: str) -> bool:
         """True if there is time for parts of a check; else the parts are noted as late."""
@@ -73,6 +76,10 @@ class Deadline:
     def note(self, *what: str) -> None:
         """Note a part that got no time."""
         self.late.update(dict.fromkeys(what))
+
+    def note_broken(self, tool: str) -> None:
+        """Note a tool that does not work here."""
+        self.broken[tool] = None
 
 
 _Check = Callable[
@@ -113,6 +120,7 @@ class StoredChecks:
         instances = {config: one for config, one in instances.items() if config not in failures}
         passed = dict.fromkeys(instances, SkippedChecks())
         missed: dict[str, None] = {}
+        of_sanitizers = Deadline(until_s, missed)
 
         def take(found: Mapping[Config, Failure | Unchecked]) -> None:
             for config, one in found.items():
@@ -126,14 +134,15 @@ class StoredChecks:
 
         checks: list[_Check] = [often, with_other_schedules, on_other_data]
         with ThreadPoolExecutor(1) as thread:
-            by_sanitizers = thread.submit(under_sanitizers, context, instances, Deadline(until_s, missed))
+            by_sanitizers = thread.submit(under_sanitizers, context, instances, of_sanitizers)
             for number, check in enumerate(checks):
                 now_s = time.perf_counter()
                 deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
                 take(check(context, {one: instances[one] for one in passed}, deadline))
             context.observer.stage(Stage("last round: under sanitizers"))
             take(by_sanitizers.result())
-        passed = {config: replace(skipped, late=tuple(missed)) for config, skipped in passed.items()}
+        late, broken = tuple(missed), tuple(of_sanitizers.broken)
+        passed = {config: replace(one, late=late, broken=broken) for config, one in passed.items()}
         for one, count in Counter(filter(None, map(str, passed.values()))).items():
             context.observer.warn(f"{one} ({count_text(count, 'configuration')})")
         self.passed.update(passed)
@@ -321,7 +330,9 @@ def sanitized(
         if not isinstance(binary, Failure):
             compiled.append(config)
             runs.append((binary, instances[config].checks))
-    found = context.sanitizer.check(runs, until_s=deadline.until_s, on_late=deadline.note)
+    found = context.sanitizer.check(
+        runs, until_s=deadline.until_s, on_late=deadline.note, on_broken=deadline.note_broken
+    )
     return {compiled[place]: failure for place, failure in found.items()}
 
 
@@ -348,6 +359,7 @@ def checks_text(context: TuningContext, skipped: Iterable[SkippedChecks]) -> str
     """
     left = list(skipped)
     late = dict.fromkeys(name for one in left for name in one.late)
+    broken = {name for one in left for name in one.broken}
     data = ", ".join(name for name in _data_sets(context) if _data(name) not in late)
     has_schedules = _shows_schedules(context) and OTHER_SCHEDULES not in late
     done = (
@@ -360,6 +372,7 @@ def checks_text(context: TuningContext, skipped: Iterable[SkippedChecks]) -> str
     else:
         on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(one.on_cpu for one in left) else ()
         on_gpu = TOOLS if context.sanitizer else ()
-        tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late] or ["no sanitizer"]
+        tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late and tool not in broken]
+        tools = tools or ["no sanitizer"]
     not_on_cpu = dict.fromkeys(str(SkippedChecks(one.on_cpu)) for one in left)
     return ", ".join(filter(None, ["; ".join(done), *tools, *not_on_cpu, late_text(late)]))

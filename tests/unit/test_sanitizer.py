@@ -139,6 +139,17 @@ def test_a_sanitizer_that_does_not_work_finds_nothing(stand_in, binary, tmp_path
     assert Sanitizer(str(broken), FAKE, reference, {}).check([(binary, (PROBLEM,))], ["memcheck"]) == {}
 
 
+def test_a_tool_that_does_not_work_is_named(stand_in, binary, tmp_path, reference):
+    told, broken = [], tmp_path / "broken"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    unsupported = stand_in("========= Error: the device is not supported", 86)
+    works = stand_in("========= ERROR SUMMARY: 0 errors", 0)
+    for one in (Sanitizer(str(broken), FAKE, reference, {}), unsupported, works):
+        one.check([(binary, (PROBLEM,))], ["memcheck"], on_broken=told.append)
+    assert told == ["memcheck"] * 2
+
+
 def test_only_nvidia_gpus_have_one():
     assert find_sanitizer(FAKE) is None and find_sanitizer(Address("opencl", 0)) is None
 
