@@ -143,10 +143,12 @@ def test_a_tool_that_does_not_work_is_named(stand_in, binary, tmp_path, referenc
     told, broken = [], tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    unsupported = stand_in("========= Error: the device is not supported", 86)
-    works = stand_in("========= ERROR SUMMARY: 0 errors", 0)
-    for one in (Sanitizer(str(broken), FAKE, reference, {}), unsupported, works):
-        one.check([(binary, (PROBLEM,))], ["memcheck"], on_broken=told.append)
+    Sanitizer(str(broken), FAKE, reference, {}).check(
+        [(binary, (PROBLEM,))], ["memcheck"], on_broken=told.append
+    )
+    for words, code in (("Error: the device is not supported", 86), ("ERROR SUMMARY: 0 errors", 0)):
+        tool = stand_in(f"========= {words}", code)
+        tool.check([(binary, (PROBLEM,))], ["memcheck"], on_broken=told.append)
     assert told == ["memcheck"] * 2
 
 
