@@ -1,4 +1,4 @@
-"""Opens what several devices are searched with: a Dask cluster, started here or running already."""
+"""Opens a Dask cluster for searches on several devices; it is started here, or runs already."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ except ImportError:
 ALL = "all"
 LOOPBACK = "127.0.0.1"
 CONNECT_TIMEOUT_S = 15.0
-MAX_SILENT_S = 60  # of a worker; then its trials go to others
-START_TIMEOUT_S = 60.0  # of the workers on this machine
-CHECK_S = 0.5  # between two looks whether one of them has ended
+MAX_SILENT_S = 60  # without a heartbeat of a worker; then its trials go to others
+START_TIMEOUT_S = 60.0  # start of the workers on this machine
+CHECK_S = 0.5  # between two checks for workers that have ended
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
 _FOLDER = "temporary-directory"
 SETTINGS = {  # of Dask's schedulers and workers
     "distributed.scheduler.worker-ttl": f"{MAX_SILENT_S} s",
-    # what Dask measures and keeps of itself takes time and memory from the search
-    "distributed.admin.low-level-log-length": 10,  # of messages, and each holds a task
+    # Dask's own statistics take time and memory from the search
+    "distributed.admin.low-level-log-length": 10,  # of messages; each holds a task
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
-    "distributed.diagnostics.nvml": False,  # it would query the GPU while kernels are timed
+    "distributed.diagnostics.nvml": False,  # else it queries the GPU while kernels are timed
 }
 
 
@@ -55,10 +55,10 @@ class Cluster:
 
     Attributes:
         client: Dask's client.
-        address: A device of the model to search with; on another machine, perhaps.
-        info: What that device is.
+        address: A device of the model to search with, possibly on another machine.
+        info: The description of that device.
         list_addresses: Lists the devices that workers of a machine may claim.
-        run: Identifies the command; searches at the same time share it.
+        run: Identifies the command; parallel searches share it.
     """
 
     client: distributed.Client
@@ -69,7 +69,7 @@ class Cluster:
 
 
 def local_devices(text: str) -> list[tuple[Address, DeviceInfo]]:
-    """The devices of this machine that `--devices` names; `all` stands for all that are like the first GPU.
+    """The devices of this machine that `--devices` names; `all` means all that are like the first GPU.
 
     Raises InputError unless all are of one model.
     """
@@ -93,7 +93,7 @@ def local_devices(text: str) -> list[tuple[Address, DeviceInfo]]:
 
 @contextmanager
 def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Cluster]:
-    """Start a Dask worker for each device, in child processes that nobody else can connect to."""
+    """Start a Dask worker per device, in child processes that nobody else can connect to."""
     addresses = [address for address, _ in devices]
     with _dask_settings(), _own_workers(len(devices)) as client:
         yield Cluster(client, *devices[0], partial(list, addresses))
@@ -103,20 +103,20 @@ def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Clus
 def _own_workers(count: int) -> Iterator[distributed.Client]:
     """Start a scheduler in this process and workers in child processes, and connect to them.
 
-    They listen on the loopback interface, and their certificate is in the memory of these processes only:
-    Dask asks nobody who connects for a name, and runs what it is sent.
+    They listen on the loopback interface, and their certificate is only in the memory of these processes,
+    because Dask authenticates nobody and runs whatever it is sent.
     """
     preload((__name__,))
-    own_folder = {"TMPDIR": dask.config.get(_FOLDER)}  # in which killed workers leave theirs
+    own_folder = {"TMPDIR": dask.config.get(_FOLDER)}  # killed workers leave their files in it
     with ExitStack() as opened:
         cluster = opened.enter_context(_local_scheduler())
         client = opened.enter_context(distributed.Client(cluster))
         workers: list[Child] = []
-        opened.callback(kill_all, workers)  # which have given their devices back
+        opened.callback(kill_all, workers)  # they have given their devices back
         for _ in range(count):
             worker = Child(_be_worker, cluster.scheduler_address, cluster.security, environment=own_folder)
             workers.append(worker)
-            worker.ask(str)  # the answer comes when it has ended
+            worker.ask(str)  # it answers when it has ended
         _wait_for(client, workers)
         yield client
 
@@ -137,7 +137,7 @@ class _WithoutHttp:
     """Leaves out the HTTP server that schedulers and workers start even without a dashboard."""
 
     def start_http_server(self, *_: Any, **__: Any) -> None:
-        """Start none: it would show what is searched to whoever asks."""
+        """Start none: it would show the search to anyone."""
 
 
 class _Scheduler(_WithoutHttp, distributed.Scheduler):  # type: ignore[misc]
@@ -175,7 +175,7 @@ def _last_words(worker: Child) -> str:
 
 
 def _be_worker(scheduler: str, security: distributed.Security) -> None:
-    """Run in a child process: be a Dask worker until the scheduler is gone."""
+    """In a child process: run a Dask worker until the scheduler is gone."""
     preload(("autotune.evaluation.device_samples",))  # for its own child
 
     async def run() -> None:
@@ -195,14 +195,14 @@ def open_several(
     on_stage: OnStage,
     warn: Callable[[str], None],
 ) -> Iterator[Cluster]:
-    """Open the devices of this machine that `--devices` names, or those of a cluster, as `--cluster` does.
+    """Open the devices that `--devices` or `--cluster` names.
 
     Args:
-        devices: As `--devices`; None takes the cluster.
+        devices: As `--devices`; None means the cluster.
         cluster: As `--cluster`.
-        device: As `--device`, to choose among those of a cluster.
-        on_stage: Is told what is being done.
-        warn: Is told of a scheduler that is open to others.
+        device: As `--device`, to choose among the cluster's devices.
+        on_stage: Called with each stage.
+        warn: Called with a warning if a scheduler is open to others.
     """
     if cluster is None:
         on_stage(Stage("finding devices"))
@@ -215,7 +215,7 @@ def open_several(
 
 
 def warn_of_open_scheduler(address: str, warn: Callable[[str], None]) -> None:
-    """Dask itself asks nobody who connects for a name."""
+    """Warn that the scheduler is open: Dask itself authenticates nobody."""
     if "://" in address and not address.startswith(("tls://", "wss://")):
         warn(
             f"--cluster {address}: anyone who reaches this scheduler or its workers can run code on them; "
@@ -261,7 +261,7 @@ def open_each_model(text: str, device: str | None, on_stage: OnStage) -> Iterato
 def _connected(
     text: str, device: str | None, on_stage: OnStage
 ) -> Iterator[tuple[distributed.Client, list[tuple[Address, DeviceInfo]]]]:
-    """A client, and the devices of all workers."""
+    """A client, and all workers' devices."""
     on_stage(Stage(f"waiting for the workers of {text}"))
     with ExitStack() as opened:
         opened.enter_context(_dask_settings())
@@ -272,7 +272,7 @@ def _connected(
 
 
 def alike(backend: str, info: DeviceInfo) -> list[Address]:
-    """The devices of this machine that are like another one: the same model, driver and limits."""
+    """The devices of this machine that are like a given one: same model, driver and limits."""
     expected = environment(info, "")
     return [address for address, other in find_devices((backend,)) if environment(other, "") == expected]
 
@@ -301,7 +301,7 @@ def _client(text: str, opened: ExitStack) -> distributed.Client:
 
 
 def _slurm(text: str, jobs: int, opened: ExitStack) -> Any:
-    """A scheduler in this process, and so many jobs of SLURM with workers."""
+    """A scheduler in this process, with the given number of SLURM jobs as workers."""
     try:
         import dask_jobqueue
     except ImportError:
@@ -318,9 +318,9 @@ def _slurm(text: str, jobs: int, opened: ExitStack) -> Any:
 
 @contextmanager
 def _dask_settings() -> Iterator[None]:
-    """Make Dask quiet, and keep its files in a folder that is gone at the end, or after the next run."""
+    """Make Dask quiet, and keep its files in a folder that is removed at the end, or by the next run."""
     for name in list(logging.root.manager.loggerDict):
-        if name.partition(".")[0] == "distributed":  # some have a level of their own
+        if name.partition(".")[0] == "distributed":  # some loggers have a level of their own
             logging.getLogger(name).setLevel(logging.CRITICAL)  # a search goes on without lost workers
     with scratch_folder() as scratch, dask.config.set(SETTINGS | {_FOLDER: scratch}):
         yield

@@ -1,7 +1,7 @@
-"""What runs in a Dask worker: it claims one device of its machine, and evaluates configurations on it.
+"""The part of a search that runs in a Dask worker: claims a device, and evaluates configurations on it.
 
-The device is used by a process of its own, as in a search on one device. So a kernel that crashes or hangs
-costs neither the Dask worker nor what it holds.
+A separate process uses the device, as in a search on one device. So a kernel that crashes or hangs costs
+neither the Dask worker nor its data.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from autotune.processes.scratch_folder import scratch_folder
 
 @dataclass(frozen=True)
 class HostSetting:
-    """What the workers of a search need to know.
+    """Settings of a search for its workers.
 
     Attributes:
         search: Identifies the search.
-        run: Identifies the command that it belongs to: a Dask worker holds one device for all its searches.
+        run: Identifies the command: a Dask worker holds one device for all its searches.
         list_addresses: Lists the devices of a machine that may be claimed.
         reference: The reference file, as an absolute path.
         problems: The first problems of every device process.
-        files: The content of the reference and of the problems' files, by path.
+        files: The content of the reference and the problems' files, by path.
         wrong: Saves the arrays of wrong results.
         kept: Keeps the results of slow references.
     """
@@ -60,12 +60,12 @@ class HostSetting:
 
     @property
     def name(self) -> str:
-        """The name of the plugin, and of the resource that a worker with a device has."""
+        """The name of the plugin, and of the resource that a worker with a device offers."""
         return f"autotune-{self.search}"
 
 
 class DeviceGone(SetupError):
-    """A device or its worker is gone, or its problem cannot be prepared; says which device, and why."""
+    """A device or its worker is gone, or its problem cannot be prepared; names the device and the reason."""
 
     def __init__(self, device: str, reason: SetupError | NoMemory) -> None:
         super().__init__(device, reason)
@@ -75,11 +75,11 @@ class DeviceGone(SetupError):
         return f"{self.device}: {self.reason}"
 
 
-_CLAIMING = threading.Lock()  # a process may have several Dask workers, and a worker several searches
+_CLAIMING = threading.Lock()  # a process may host several Dask workers, and a worker several searches
 
 
 class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
-    """Holds the device of one Dask worker; workers that find no free device are left without."""
+    """Holds the device of one Dask worker; a worker that finds no free device gets none."""
 
     def __init__(self, setting: HostSetting) -> None:
         self._setting = setting
@@ -106,7 +106,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
 
     async def teardown(self, worker: distributed.Worker) -> None:
         """End the device process and give the device back."""
-        with self._opened:  # closed even if the scheduler no longer knows this worker
+        with self._opened:  # closed even if the scheduler has dropped this worker
             if self.device is not None:
                 self.device = None
                 await worker.set_resources(**{self._setting.name: 0})
@@ -115,7 +115,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         """Verify and time one configuration; raises DeviceGone."""
         began = time.perf_counter()
         worker, device = self.worker, self.device
-        if device is None:  # Dask had begun the task before it heard of that
+        if device is None:  # Dask began the task before it heard of that
             raise DeviceGone("", SetupError("it was given back"))
         try:
             failure = worker.begin_item(self.files.item(item), timeout_s)
@@ -133,7 +133,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         return self._worker
 
     def _claim(self, admitted: Collection[str] | None, worker: distributed.Worker) -> Address | None:
-        """The first device that no other worker of the search holds on this machine.
+        """The first device on this machine that no other worker of the search holds.
 
         Once devices were compared, only those that were `admitted` may be claimed.
         """
@@ -159,10 +159,10 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
 
 
 def _claimed(what: str) -> socket.socket | None:
-    """Claim something among the processes of this machine until the socket is closed; None if it is taken.
+    """Claim a name among the processes of this machine until the socket is closed; None if it is taken.
 
-    The claim is the name of a socket on which nobody listens. Linux forgets the name with the process,
-    however that ends, so no file is left. Other users can read the name, but not guess others from it.
+    The claim is a socket name on which nobody listens. Linux forgets it with the process, however that ends,
+    and no file is left. Other users can read the name, but cannot guess others from it.
     """
     claim = socket.socket(socket.AF_UNIX)
     try:
@@ -187,7 +187,7 @@ async def call_worker(
     options: dict[str, Any],
     dask_worker: distributed.Worker,
 ) -> Any:
-    """Call a method of the device process's worker, or read a property, while the Dask worker goes on."""
+    """Call a method of the device process's worker, or read a property; the Dask worker goes on meanwhile."""
     host = cast(DeviceHost, dask_worker.plugins[name])
     here = [host.files.problem(one) if isinstance(one, ProblemInstance) else one for one in arguments]
 
@@ -199,7 +199,7 @@ async def call_worker(
 
 
 def take_files(name: str, files: Mapping[str, bytes], dask_worker: distributed.Worker) -> None:
-    """Take files that later problems read."""
+    """Store files that later problems read."""
     host = cast(DeviceHost | None, dask_worker.plugins.get(name))
     if host is not None and host.device is not None:
         host.files.add(files)

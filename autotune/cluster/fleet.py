@@ -1,6 +1,6 @@
-"""The devices of a Dask cluster, seen from the search: work items go out, outcomes come back in any order.
+"""The devices of a Dask cluster as the search sees them: work items go out, outcomes return in any order.
 
-Dask decides which device is next. Every Dask worker holds one device; see `device_host`.
+Dask chooses the device. Every Dask worker holds one device; see `device_host`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.problem.problem_instance import ProblemInstance
 
-# Short work items are sent together, because a task costs this process some milliseconds, short or long.
+# Short work items are sent together, because any task costs this process some milliseconds.
 MIN_TASK_S = 0.2
-TASK_S_PER_DEVICE = 0.025  # with more devices, each has fewer and longer tasks
+TASK_S_PER_DEVICE = 0.025  # with more devices, each gets fewer and longer tasks
 MAX_ITEMS = 100
 MIN_UNDER_WAY = 8
 _SMOOTHING = 0.3
-QUEUED = 2  # tasks per device: one runs and one waits, so that no device waits for this process
+QUEUED = 2  # tasks per device: one runs and one waits, so no device waits for this process
 MAX_ALONE_S = 60.0  # without any device, before the search ends
 
 
@@ -54,7 +54,7 @@ class Fleet:
     ) -> None:
         """Claim the devices; raises SetupError if there are none.
 
-        `on_lost` is called with a device that fails later, and why.
+        `on_lost` is called with a device that fails later, and the reason.
         """
         self._client = client
         self._setting = setting
@@ -64,8 +64,8 @@ class Fleet:
         self._numbers = itertools.count()
         self.devices: dict[str, str] = {}  # and the Dask worker of each
         self._seen_s = time.monotonic()
-        self._cost_s = MIN_TASK_S  # of a work item, on average
-        self._files: dict[str, bytes] = {}  # that the workers have in addition to the setting's
+        self._cost_s = MIN_TASK_S  # mean time of a work item
+        self._files: dict[str, bytes] = {}  # files that the workers have in addition to the setting's
         client.register_plugin(DeviceHost(setting), name=setting.name)
         self._find()
         if not self.devices:
@@ -97,15 +97,15 @@ class Fleet:
         self._stranded.update(self._client.processing().get(worker, ()))
 
     def stranded(self) -> list[Future[list[Evaluated]]]:
-        """Drop and return those that wait for a device that was left out."""
+        """Drop and return the tasks that wait for a device that was left out."""
         keys, self._stranded = self._stranded, set()
         return self._drop(lambda task: task.key in keys)
 
     def unplaced(self) -> list[Future[list[Evaluated]]]:
-        """Drop and return those that wait for a worker though there are some.
+        """Drop and return the tasks that wait for a worker although there are some.
 
-        Dask gives waiting tasks to a worker that joins, and that is before it offers its device. Raises
-        SetupError if the scheduler is gone, or no device has been there for a while.
+        Dask assigns waiting tasks to a worker when it joins, before it offers its device. Raises SetupError
+        if the scheduler is gone, or no device has been there for a while.
         """
         self._check()
         if not self.devices:
@@ -115,29 +115,29 @@ class Fleet:
 
     @property
     def count(self) -> int:
-        """How many devices there are, or were until a moment ago."""
+        """The number of devices now, or a moment ago."""
         return max(1, len(self.devices))
 
     @property
     def parallel(self) -> int:
-        """How many configurations under way keep devices and compilers busy."""
+        """Number of configurations under way that keeps devices and compilers busy."""
         return max(MIN_UNDER_WAY, self.slots)
 
     @property
     def slots(self) -> int:
-        """How many tasks keep all devices busy."""
+        """Number of tasks that keeps all devices busy."""
         return QUEUED * self.count
 
     @property
     def task_items(self) -> int:
-        """How many work items one task should have."""
+        """Number of work items that one task should have."""
         task_s = max(MIN_TASK_S, TASK_S_PER_DEVICE * self.count)
         return min(MAX_ITEMS, max(1, int(task_s / max(self._cost_s, 1e-3))))
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
         """Send work items to whichever device is free next, as one task; `result` takes the future.
 
-        It is done once the outcomes are here: Dask evaluates those again that a lost worker took with it.
+        It is done once the outcomes are here: Dask repeats tasks that a lost worker took with it.
         """
         name = self._setting.name
         self._send_files(problem for item in items for problem in (*item.checks, item.problem))
@@ -150,19 +150,19 @@ class Fleet:
             resources={name: 1},
             pure=False,
         )
-        # in Dask's thread: a worker that is stopped is waited for there, while others are given work
+        # in Dask's thread: it may wait there for a stopped worker, while others get work
         outcomes = self._client.gather(task, asynchronous=True)
         future = asyncio.run_coroutine_threadsafe(outcomes, self._client.loop.asyncio_loop)
         self._tasks[future] = task
         return future
 
     def wait(self) -> None:
-        """Nothing: Dask's thread waits."""
+        """Do nothing: Dask's thread waits."""
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated] | None:
-        """The outcomes of a task that is done, None for one whose workers were lost again and again.
+        """The outcomes of a finished task; None if its workers were lost again and again.
 
-        There are no outcomes if the device is gone. What the setup raises passes through.
+        Empty if the device is gone. Errors of the setup pass through.
         """
         task = self._tasks.pop(future)
         try:
@@ -194,31 +194,31 @@ class Fleet:
             )
 
     def present(self) -> list[str]:
-        """The devices that are there now; raises SetupError if there are none."""
+        """The devices present now; raises SetupError if there are none."""
         self._find()
         if not self.devices:
             raise SetupError("no worker with a device is left; start some, then the same command goes on")
         return list(self.devices)
 
     def worker(self, device: str) -> RemoteWorker:
-        """One of the devices, for runs that have to be on the same."""
+        """One of the devices, for runs that must share a device."""
         return RemoteWorker(self._client, self._setting.name, device, self.devices[device], self._send_files)
 
     def _send_files(self, problems: Iterable[ProblemInstance]) -> None:
-        """Send what the problems read and the workers do not have yet."""
+        """Send the files that the problems read and the workers lack."""
         known = self._files.keys() | self._setting.files.keys()
         missing = {path: Path(path).read_bytes() for path in paths_of(problems) if path not in known}
         self._files |= missing
         self._give_files(missing, self.devices.values())
 
     def _give_files(self, files: Mapping[str, bytes], workers: Iterable[str]) -> None:
-        """Send files to workers that hold a device; one that has stopped meanwhile is found out later."""
+        """Send files to workers that hold a device; a stopped one is noticed later."""
         if files and (there := list(workers)):
             self._client.run(take_files, self._setting.name, files, workers=there, on_error="ignore")
 
     def _find(self) -> None:
-        """Look which devices are there; only new workers are asked, as a stopped one never answers."""
-        # not the client's `scheduler_info`, which its own look without workers may replace meanwhile
+        """Find the devices; only new workers are asked, because a stopped one never answers."""
+        # not the client's `scheduler_info`, which its own query without workers may replace meanwhile
         try:
             workers = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
         except OSError:
@@ -236,7 +236,7 @@ class Fleet:
     def _drop(self, is_meant: Callable[[distributed.Future], bool]) -> list[Future[list[Evaluated]]]:
         """Cancel tasks; the caller sends them again."""
         found = [future for future, task in self._tasks.items() if is_meant(task)]
-        if found:  # to cancel none takes Dask as long, and it would be asked to after every task
+        if found:  # to cancel none takes Dask just as long, and this is called after every task
             self._client.cancel([self._tasks.pop(future) for future in found])
         return found
 
@@ -279,7 +279,7 @@ class RemoteWorker:
         return self._call("run", function, *arguments, timeout_s=timeout_s, **options)
 
     def renew(self, *upcoming: ProblemInstance) -> None:
-        """As `Worker.renew`, without preparing anything for later."""
+        """As `Worker.renew`, without preparing later problems."""
         self._call("renew")
 
     def close(self) -> None:
@@ -288,7 +288,7 @@ class RemoteWorker:
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
         self._send_files(one for one in arguments if isinstance(one, ProblemInstance))
-        # directly, not as a task: a call then takes 2 ms, not 20, and a last round makes hundreds
+        # directly, not as a task: that takes 2 ms instead of 20, and a last round makes hundreds of calls
         try:
             found = self._client.run(
                 call_worker, self._plugin, method, arguments, options, workers=[self._address]
@@ -311,5 +311,5 @@ def open_fleet(
         yield Fleet(client, setting, on_lost)
     finally:
         if client.status == "running":
-            with suppress(ValueError, OSError):  # a scheduler that was started again does not know the search
+            with suppress(ValueError, OSError):  # a restarted scheduler does not know the search
                 client.unregister_worker_plugin(setting.name)

@@ -1,4 +1,4 @@
-"""Files of the searching machine on another one: the reference, stored inputs and stored results."""
+"""Copies of the searching machine's files on another one: the reference, stored inputs and stored results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def paths_of(problems: Iterable[ProblemInstance]) -> Iterator[str]:
 
 
 class TravellingFiles:
-    """Copies in a folder, made only of files that this machine does not have."""
+    """Copies, in a folder, of the files that this machine does not have."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -36,7 +36,7 @@ class TravellingFiles:
                 self._copies[path] = str(copy)
 
     def path(self, path: str) -> str:
-        """Where the file is on this machine."""
+        """The file's path on this machine."""
         return self._copies.get(path, path)
 
     def problem(self, problem: ProblemInstance) -> ProblemInstance:

@@ -1,1 +1,1 @@
-"""One problem of a kernel: its arrays and launches as numbers, its inputs, and what is right."""
+"""One problem of a kernel: its arrays and launches as numbers, its inputs, and its expected results."""

@@ -1,4 +1,4 @@
-"""Times what a kernel is compared with: functions of its reference file, in a process of their own.
+"""Times baselines, the functions of a reference file that a kernel is compared with, in a separate process.
 
 A function `baseline_NAME(inputs, sizes)` prepares a run, for example by bringing the inputs to a GPU, and
 returns two functions: one that begins a run, and one that waits until all runs have ended. On the host,
@@ -24,15 +24,15 @@ from autotune.problem.reference import BASELINE, call, functions_of
 Run = Callable[[], object]
 
 NUMPY, ALL_CORES = "numpy", "numpy_all_cores"
-_ROUND_MS = 5.0  # runs are repeated until they take as long
+_ROUND_MS = 5.0  # runs are repeated until they take this long
 _MAX_REPEATS = 200
 _ROUNDS = 3
-_LONG_MS = 500.0  # such a run is not repeated
+_LONG_MS = 500.0  # a longer run is not repeated
 
 
 @dataclass(frozen=True)
 class BaselineTime:
-    """The time of one run of a baseline in ms; None where it failed, for the reason in `detail`."""
+    """The time of one run of a baseline in ms; None if it failed, for the reason in `detail`."""
 
     name: str
     time_ms: float | None
@@ -48,7 +48,7 @@ class Baselines:
         self._inputs = draw_inputs(problem.definition, problem.arrays)
 
     def times(self) -> tuple[BaselineTime, ...]:
-        """The time of every baseline; without one for numpy, the reference takes its place."""
+        """The time of every baseline; if none uses numpy, the reference is timed instead."""
         found = functions_of(self._path)
         named = {name.removeprefix(BASELINE): one for name, one in found.items() if name.startswith(BASELINE)}
         timed = tuple(self._time(name, one) for name, one in named.items())
@@ -74,7 +74,7 @@ def baseline_times(state: Baselines) -> tuple[BaselineTime, ...]:
 
 
 def _time_ms(run: Run, wait: Run) -> float:
-    """The least mean time of a run, over rounds of several runs that are begun at once, after a warm-up."""
+    """The least mean time of a run over several rounds of runs that begin together, after a warm-up."""
     first_ms = elapsed_ms(run, wait)
     if first_ms > _LONG_MS:
         return first_ms
@@ -84,7 +84,7 @@ def _time_ms(run: Run, wait: Run) -> float:
 
 
 def elapsed_ms(run: Run, wait: Run = lambda: None, repeats: int = 1) -> float:
-    """The mean wall time of runs that are begun at once and waited for at the end."""
+    """The mean wall time of runs that begin together, with one wait at the end."""
     began = time.perf_counter()
     for _ in range(repeats):
         run()

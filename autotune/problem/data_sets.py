@@ -1,4 +1,4 @@
-"""The other values that a problem's random inputs can have."""
+"""Other values for a problem's random inputs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest", "denormals")
 
 
 def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
-    """The problem with other values that its random inputs may have; None where it has no such inputs.
+    """The problem with other legal values in its random inputs; None without such inputs.
 
     Args:
-        problem: One whose expected results the reference computes.
+        problem: A problem whose expected results the reference computes.
         name: One of DATA_SETS or SPECIAL_VALUES. "zeros" and "ones", for ranges that have these, "smallest"
             and "largest": all elements are the same. "alternating": the smallest, the largest and, between
             them, 0 in turn. "denormals": the largest and the smallest denormal of each sign in turn. Special
@@ -30,7 +30,7 @@ def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
 
 
 def has_special_values(arrays: Iterable[Array]) -> bool:
-    """Whether special values are among the inputs, so that results may be NaN."""
+    """True if special values are among the inputs, which may make results NaN."""
     return any(array.fill is not None and array.fill[0] in SPECIAL_VALUES for array in arrays)
 
 

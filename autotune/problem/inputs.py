@@ -29,18 +29,18 @@ from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.problem.reference import run_magnitude, run_reference
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
-_PIECE = 2**18  # elements that are drawn at once: in a core's cache, and threads seldom wait for Python
-_CHOICES = 2**16  # as many as a type of two bytes has values
+_PIECE = 2**18  # elements drawn at once: they fit in a core's cache, and threads seldom wait for Python
+_CHOICES = 2**16  # the number of values of a two-byte type
 _SPECIAL_SHARE = 2**10  # one element in so many is a special value
 
-_Draw: TypeAlias = Callable[[Generator, NDArray[Any]], None]  # draws the elements of a part of an array
+_Draw: TypeAlias = Callable[[Generator, NDArray[Any]], None]  # draws the elements of one part of an array
 
 
 @dataclass(frozen=True)
 class ProblemData:
-    """One problem on the host: by array, inputs, expected outputs, and magnitudes of their terms.
+    """One problem on the host: inputs, expected outputs, and magnitudes of their terms, by array.
 
-    Expected outputs may be NaN where inputs have special values.
+    Expected outputs may be NaN if inputs have special values.
     """
 
     problem: Problem
@@ -75,7 +75,7 @@ def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None 
 def _require_kept(
     problem: ProblemInstance, inputs: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Raise SetupError for an array that a run changes although callers never fill it again."""
+    """Raise SetupError for an array that a run changes although callers fill it only once."""
     for array in problem.arrays:
         if array.is_kept and array.name in expected:
             before, after = inputs[array.name].reshape(-1), expected[array.name].reshape(-1)
@@ -92,7 +92,7 @@ def _magnitudes(
     inputs: Mapping[str, NDArray[Any]],
     kept: KeptResults | None,
 ) -> dict[str, NDArray[Any]]:
-    """The sums of magnitudes behind outputs whose tolerance follows from the data."""
+    """The sums of magnitudes of outputs whose tolerance follows from the data."""
     if not problem.with_magnitude:
         return {}
     run = partial(run_magnitude, reference, inputs, problem.definition, problem.arrays)
@@ -128,7 +128,7 @@ def _fill(
             return earlier[name].astype(dtype, copy=False)  # nothing writes to inputs
         case "transpose", [str(name)]:
             return np.ascontiguousarray(earlier[name].T)
-        case "alternating", _:  # of data sets, not of spaces
+        case "alternating", _:  # for data sets, not for spaces
             return np.resize(np.array(numbers, dtype), array.shape)
         case _, [str(drawn), *of_drawn] if kind in SPECIAL_VALUES:
             values = _fill(array, (drawn, *of_drawn), seed, earlier)
@@ -153,14 +153,14 @@ def _fill(
 
 
 def _put_special(values: NDArray[Any], name: str, draw: Generator) -> None:
-    """Put special values in the places of a few elements."""
+    """Replace a few elements by special values."""
     special = np.array(SPECIAL_VALUES[name], values.dtype)
     places = draw.permutation(values.size)[: max(special.size, values.size // _SPECIAL_SHARE)]
     values.reshape(-1)[places] = np.resize(special, places.size)
 
 
 def _scaled(draw: Callable[..., Any], real: type[np.floating[Any]], factor: float, shift: float) -> _Draw:
-    """Draw real numbers, in place where they are of the array's type, and scale and shift them."""
+    """Draw real numbers, in place if they have the array's type, then scale and shift them."""
 
     def fill(generator: Generator, part: NDArray[Any]) -> None:
         numbers = part if part.dtype == real else np.empty(part.size, real)
@@ -177,18 +177,18 @@ def _drawn(array: Array, seed: int, draw: _Draw, piece: int = _PIECE) -> NDArray
     """Draw an array in chunks, in parallel, each with its own generator.
 
     Args:
-        array: What to draw.
-        seed: The problem's.
+        array: The array to draw.
+        seed: The problem's seed.
         draw: Draws the elements of a part.
-        piece: How many elements a part has: generators of small integers forget bits between two calls.
+        piece: Number of elements of a part: generators of small integers forget bits between two calls.
     """
     values = np.empty(array.count, numpy_dtype(array.dtype))
-    if is_complex(array.dtype):  # both parts are drawn
+    if is_complex(array.dtype):  # both parts get drawn
         values = values.view(plain_dtype(array.dtype))
     chunks = -(-values.size // _CHUNK)
 
     def generator(number: int) -> Generator:
-        # seeded by name, so that an array keeps its content when another one is added before it
+        # seeded by name: an array keeps its content when another one is added before it
         return np.random.default_rng([seed, zlib.crc32(array.name.encode()), number])
 
     if is_floating(values.dtype) and values.itemsize <= 2 and values.size > _CHOICES:

@@ -1,6 +1,6 @@
-"""Results of slow references, kept on disk by content, so that a reference runs once for the same inputs.
+"""Results of slow references, kept on disk by content: a reference runs once for the same inputs.
 
-A file that is damaged, missing or not this user's own only means that the reference runs again.
+If a file is damaged, missing or another user's, the reference just runs again.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from autotune.core.syntax import retried
 from autotune.processes.files import remove_oldest
 from autotune.processes.own_files import open_own, write_own
 
-KEPT_FROM_S = 1.0  # faster references are run again
-LIMIT_BYTES = 2 * 2**30  # of the folder
-_VERSION = 2  # raised whenever a seed draws other inputs than before
+KEPT_FROM_S = 1.0  # faster references just run again
+LIMIT_BYTES = 2 * 2**30  # size of the folder
+_VERSION = 2  # raised whenever a seed draws different inputs
 
 Results = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class KeptResults:
-    """A folder of results; `run` is part of their keys, empty to use those of earlier searches."""
+    """A folder of results; `run` is part of their keys, and empty to share results between searches."""
 
     folder: Path
     run: str = ""
@@ -42,8 +42,8 @@ class KeptResults:
         """Look up the results of a reference, or compute and keep them; what `compute` raises passes through.
 
         Args:
-            reference: The reference file; its content counts, with that of the user's modules which it
-                imports. If it cannot be known which these are, nothing is kept.
+            reference: The reference file; the key covers its content and the user's modules that it imports.
+                If these cannot be known, nothing is kept.
             data_key: Identifies the problem and its inputs.
             compute: Runs the reference.
         """
@@ -85,7 +85,7 @@ def load_results(path: Path) -> Results | None:
 
 
 def read_results(file: IO[bytes]) -> Results | None:
-    """The arrays of a file, which becomes the most recently used; None if it is damaged."""
+    """The arrays of a file, which counts as used now; None if it is damaged."""
     try:
         found = retried(lambda: _read(file))
         os.utime(file.fileno())

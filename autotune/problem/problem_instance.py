@@ -1,4 +1,4 @@
-"""A problem with all its expressions evaluated: arrays, numbers and launches."""
+"""A problem with all expressions evaluated: arrays, numbers and launches."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from autotune.core.trials import Problem
 from autotune.devices.array_compare import EXACT, Tolerance
 from autotune.devices.element_types import array_bytes
 
-canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # as keys hash a value
+canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode  # for hashed keys
 
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array in a .npy file, of the element type that its argument has; `sha256` is of the content."""
+    """An array in a .npy file, of its argument's element type; `sha256` is the hash of its content."""
 
     path: str
     dtype: str
@@ -43,7 +43,7 @@ class Array:
     role: str  # "in", "out", "inout" or "scratch"
     fill: tuple[Value, ...] | None
     path: str = field(default="", compare=False)  # not compared: the hash identifies the content
-    symbol: str = ""  # the variable of the source that it is copied to
+    symbol: str = ""  # the variable in the source that it is copied to
     is_kept: bool = field(default=False, compare=False)  # filled once for all calls
 
     @property
@@ -53,12 +53,12 @@ class Array:
 
     @property
     def size_bytes(self) -> int:
-        """Its size on the device."""
+        """The size on the device."""
         return array_bytes(self.dtype, self.shape)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Version 1 of this array's part of a trial's key."""
+        """This array's part of a trial's key, version 1."""
         words = {"name": self.name, "dtype": self.dtype, "shape": self.shape, "role": self.role}
         return words | {"fill": self.fill} | ({"symbol": self.symbol} if self.symbol else {})
 
@@ -101,20 +101,20 @@ class ProblemInstance:
     expected: tuple[tuple[str, StoredArray], ...] | None = None  # None: a reference file computes it
     views: tuple[ArrayView, ...] = ()
     local: tuple[LocalArray, ...] = ()
-    bounds: tuple[tuple[str, Tolerance], ...] = ()  # of outputs whose tolerance is their own
-    settings: Settings = ()  # of the device while it is timed
-    trusted: str = ""  # the file of what trusted configurations computed, in the place of `expected`
+    bounds: tuple[tuple[str, Tolerance], ...] = ()  # for outputs with a tolerance of their own
+    settings: Settings = ()  # conditions while it is timed
+    trusted: str = ""  # the file with results of trusted configurations, instead of `expected`
 
     @cached_property
     def used(self) -> frozenset[str]:
-        """The names of what the launches use: arguments that they pass, and arrays in variables."""
+        """The names that the launches use: arguments that they pass, and arrays in variables."""
         passed = {name for launch in self.launches for name in launch.arguments}
         passed |= {view.of for view in self.views if view.name in passed}
         return frozenset(passed | {array.name for array in self.arrays if array.symbol})
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Version 1 of this problem's part of a trial's key; keep its words when fields are renamed."""
+        """This problem's part of a trial's key, version 1; keep its words when fields are renamed."""
         return (
             {
                 "problem": [
@@ -157,7 +157,7 @@ class ProblemInstance:
         return {name: found for name, found in later.items() if found}
 
     def tolerance_of(self, name: str) -> Tolerance:
-        """How far the elements of an output may be from the reference's."""
+        """The allowed difference of an output's elements from the reference's."""
         return dict(self.bounds).get(name, self.tolerance)
 
     @property
@@ -175,13 +175,13 @@ class ProblemInstance:
 
     @property
     def data_sha256(self) -> str:
-        """Of the content of all stored arrays; empty where there are none."""
+        """Hash of the content of all stored arrays; empty without any."""
         stored = [str(item.fill[1]) for item in self.arrays if item.fill and item.fill[0] == "stored"]
         return hashlib.sha256("".join(stored).encode()).hexdigest() if stored else ""
 
     @cached_property
     def data_key(self) -> str:
-        """Identifies inputs and expected results, which depend on the problem and all arrays but scratch."""
+        """Identifies inputs and expected results: the problem and all arrays except scratch."""
         arrays = [array for array in self.identity["arrays"] if array["role"] != "scratch"]
         return json.dumps([self.identity["problem"], arrays, *self._expected_identity.values()])
 
@@ -193,10 +193,10 @@ def identity_of(problems: Iterable[ProblemInstance]) -> str:
 
 
 def in_order(problems: tuple[ProblemInstance, ...], kind: str) -> tuple[ProblemInstance, ...]:
-    """The order to verify problems in on a kind of device: on a CPU the one with the most threads is first.
+    """The order of verification on a kind of device: on a CPU, the problem with the most threads comes first.
 
-    PoCL makes machine code for a kernel when it first runs: for grids of fewer than 65,536 threads, and again
-    for wider ones. That for wider grids also serves smaller ones that run after them in the same process.
+    PoCL makes machine code at a kernel's first run: for grids of fewer than 65,536 threads, and again for
+    wider ones. Code for wider grids also serves smaller ones later in the same process.
     """
     if kind != "cpu" or not problems:
         return problems

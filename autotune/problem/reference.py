@@ -1,4 +1,4 @@
-"""Runs the functions of a user's reference file; whatever is wrong with them is named by file and line."""
+"""Runs the functions of a user's reference file, and reports their errors by file and line."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from autotune.problem.data_sets import has_special_values
 from autotune.problem.problem_instance import Array
 from autotune.problem.sampling import sample_indices, takes_indices
 
-_FUNCTIONS = ("reference", "inputs", "magnitude")  # that a file may have
-BASELINE = "baseline_"  # begins the names of functions that a kernel is compared with
+_FUNCTIONS = ("reference", "inputs", "magnitude")  # optional functions of a file
+BASELINE = "baseline_"  # prefix of functions that a kernel is compared with
 _ON_DEVICE = {"cupy", "torch", "jax", "cuda", "tensorflow", "pycuda", "pyopencl"}  # packages
-_MAX_LETTERS = 300  # of what an exception says
+_MAX_LETTERS = 300  # letters of an exception's message
 
 
 def run_reference(
     path: Path, inputs: Mapping[str, NDArray[Any]], problem: Problem, arrays: tuple[Array, ...]
 ) -> dict[str, NDArray[Any]]:
-    """Run `reference(inputs, sizes)` of a file; raises BrokenReference for whatever is wrong with it.
+    """Run `reference(inputs, sizes)` of a file; raises BrokenReference for any error in it.
 
-    One with a third parameter, `indices`, is asked for these elements of each output only.
+    With a third parameter, `indices`, it computes only these elements of each output.
 
     Args:
         path: The reference file.
         inputs: The drawn inputs by name.
-        problem: What they were drawn for.
-        arrays: The arguments that the results belong to.
+        problem: The problem that they were drawn for.
+        arrays: The arguments to which the results belong.
 
     Returns:
         The results, flat and of the arguments' types.
@@ -92,8 +92,8 @@ def call_reference(
         function: The reference.
         run: Calls it: takes its name with parameters, for messages, and its arguments.
         inputs: The drawn inputs by name.
-        problem: What they were drawn for.
-        arrays: The arguments that the results belong to.
+        problem: The problem that they were drawn for.
+        arrays: The arguments to which the results belong.
     """
     given: tuple[Any, ...] = (dict(inputs), dict(problem.sizes))
     if not takes_indices(function):
@@ -107,7 +107,7 @@ def call_reference(
 def load_function(path: Path, name: str, wanted: str) -> Callable[..., Any]:
     """Import a reference file and return one of its functions; raises BrokenReference.
 
-    `wanted` says what the function should be.
+    `wanted` describes the function for messages.
     """
     module = call(path, _load_module, "the file", path)
     function = getattr(module, name, None)
@@ -130,15 +130,15 @@ def functions_of(path: Path) -> dict[str, Callable[..., Any]]:
 
 
 def may_use_device(path: Path) -> bool:
-    """Whether a reference file imports a package that computes on devices, but for its baselines."""
+    """True if a reference file imports a package that computes on devices, other than for its baselines."""
     return path.is_file() and not _ON_DEVICE.isdisjoint(_imported(path.read_text(errors="replace")))
 
 
 def _imported(text: str) -> set[str]:
-    """The packages that a reference's file imports, but for baselines, which do not run with it."""
+    """The packages that a reference file imports, except for its baselines, which do not run with it."""
     try:
         statements: list[ast.AST] = [*parse_module(text).body]
-    except (SyntaxError, ValueError):  # told when it is run
+    except (SyntaxError, ValueError):  # reported when it runs
         return set()
     found: set[str] = set()
     while statements:
@@ -162,26 +162,26 @@ def _load_module(path: Path) -> ModuleType:
 
 
 def call(path: Path, function: Callable[..., Any], what: str, *arguments: Any) -> Any:
-    """Call what a reference file defines; what it raises becomes a BrokenReference.
+    """Call a function of a reference file; its exceptions become BrokenReference.
 
     Args:
         path: The file.
-        function: What to call.
-        what: Its name in messages, with the parameters that it should have.
+        function: The function.
+        what: Its name for messages, with the expected parameters.
         arguments: Its arguments.
     """
     try:
         return function(*arguments)
-    except (BrokenReference, MemoryError):  # too little memory is no fault of the file
+    except (BrokenReference, MemoryError):  # lack of memory is not the file's fault
         raise
-    except Exception as error:  # noqa: BLE001 - the user's code raises anything
-        file = str(path.absolute())  # as Python names the module's file
+    except Exception as error:  # noqa: BLE001 - the user's code may raise anything
+        file = str(path.absolute())  # the module's file as Python names it
         said = " ".join(str(error).split())[:_MAX_LETTERS]
         reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         if isinstance(error, SyntaxError) and error.filename == file:
             raise BrokenReference(f"{path}:{error.lineno}: not valid Python: {error.msg}") from None
-        if not frames:  # it could not be called as it should be
+        if not frames:  # it does not take these arguments
             raise BrokenReference(f"{place(function)}: expected {what}: {reason}") from None
         line = f" in `{frames[-1].line}`" if frames[-1].line else ""
         advice = _advice(error, arguments)
@@ -189,7 +189,7 @@ def call(path: Path, function: Callable[..., Any], what: str, *arguments: Any) -
 
 
 def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
-    """What to do about a common mistake, as the end of a message."""
+    """Advice on a common mistake, as the end of a message."""
     if isinstance(error, ValueError) and "read-only" in str(error):
         return "; inputs are read-only: change a copy, such as inputs[NAME].copy()"
     values = {name: value for one in arguments if isinstance(one, dict) for name, value in one.items()}
@@ -213,13 +213,13 @@ def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
 
 
 def place(function: Callable[..., Any]) -> str:
-    """Where a function is defined: `FILE:LINE`, or its name where it has no source."""
+    """The place of a function's definition: `FILE:LINE`, or its name if it has no source."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return getattr(function, "__qualname__", repr(function)) if code is None else _line(code)
 
 
 def _returning(function: Callable[..., Any]) -> str:
-    """Where a function returns, `FILE:LINE`, with its only return statement; else as `place` has it."""
+    """The place of a function's only return statement, `FILE:LINE`, with its text; else `place`."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     try:
         lines, first = inspect.getsourcelines(function)
@@ -233,7 +233,7 @@ def _returning(function: Callable[..., Any]) -> str:
 
 
 def _returns(node: ast.AST) -> Iterator[ast.Return]:
-    """The return statements of a function, without those of functions inside it."""
+    """The return statements of a function, without nested functions."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Return):
             yield child
@@ -251,13 +251,13 @@ def expected_results(
     arrays: tuple[Array, ...],
     indices: Mapping[str, Indices] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """A reference's results, converted to the arrays' types; raises BrokenReference for what does not fit.
+    """A reference's results, converted to the arrays' types; raises BrokenReference if they do not fit.
 
     Args:
         function: The reference, for messages.
-        results: What it returned.
+        results: Its return value.
         arrays: The arguments of the problem.
-        indices: The elements that it was asked for; None for all.
+        indices: The requested elements; None for all.
     """
     where = f"{_returning(function)}: reference()"
     known = {array.name: array for array in arrays if array.role in ("out", "inout")}
@@ -294,9 +294,9 @@ def expected_results(
 
 
 def _on_host(result: Any, what: str) -> NDArray[Any]:
-    """An array of numpy from one of numpy, cupy or torch, or from a number or a list.
+    """A numpy array from an array of numpy, cupy or torch, or from a number or a list.
 
-    Raises BrokenReference, which begins with `what`, for lists of different lengths.
+    Raises BrokenReference, with `what` as its beginning, for lists of different lengths.
     """
     if hasattr(result, "detach"):
         result = result.detach().cpu().numpy()
@@ -309,7 +309,7 @@ def _on_host(result: Any, what: str) -> NDArray[Any]:
 
 
 def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:
-    """Raise BrokenReference for a result that has not the array's shape and is not flat."""
+    """Raise BrokenReference for a result that neither has the array's shape nor is flat."""
     declared, found = list(array.shape), list(result.shape)
     inner = [[length for length in shape if length != 1] for shape in (found, declared)]
     is_turned = len(inner[0]) == len(inner[1]) and inner[0] != inner[1]
@@ -323,7 +323,7 @@ def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:
 def _as_declared(result: NDArray[Any], array: Array, where: str, *, may_be_nan: bool) -> NDArray[Any]:
     """Flatten and convert a reference's result to the array's type, or raise BrokenReference.
 
-    With `may_be_nan`, real numbers may be NaN.
+    If `may_be_nan`, real numbers may be NaN.
     """
     what = f"{where} returned for {array.name}"
     dtype = numpy_dtype(array.dtype)
@@ -351,7 +351,7 @@ def _as_declared(result: NDArray[Any], array: Array, where: str, *, may_be_nan: 
 
 
 def _has_nan(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which elements are NaN, or have a field that is."""
+    """A mask of the elements that are NaN, or have a field that is."""
     if not values.dtype.names:
         return np.asarray(np.isnan(values))
     fields = [_has_nan(values[name]).reshape(len(values), -1).any(axis=1) for name in values.dtype.names]

@@ -1,4 +1,4 @@
-"""Whether rounding can decide the results of a problem."""
+"""Can rounding decide whether a problem's results count as right?"""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from autotune.problem.reference import run_magnitude, run_reference
 
 
 def allows_rounding(problem: ProblemInstance, reference: Path, compared: Set[str]) -> bool:
-    """Whether the tolerance allows additions in any order, and denormal inputs that are taken for zeros."""
+    """True if the tolerance allows additions in any order, and denormal inputs taken for zeros."""
     return is_order_free(problem, reference, compared) and allows_flushing(problem, reference)
 
 
 def is_order_free(problem: ProblemInstance, reference: Path, compared: Set[str]) -> bool:
-    """Whether sums that are compared exactly are the same in any order.
+    """True if sums that are compared exactly are the same in any order.
 
-    They are as long as the sums of magnitudes are whole numbers that the element type holds exactly.
+    That holds if the sums of magnitudes are whole numbers that the element type holds exactly.
     """
     largest = {
         array.name: 1 / UNIT_ROUNDOFF[array.dtype]
@@ -43,9 +43,9 @@ def is_order_free(problem: ProblemInstance, reference: Path, compared: Set[str])
 
 
 def allows_flushing(problem: ProblemInstance, reference: Path) -> bool:
-    """Whether zeros in the place of denormal inputs change no result by more than the tolerance.
+    """True if zeros instead of denormal inputs change no result by more than the tolerance.
 
-    Devices and options of compilers decide whether denormals are flushed, often for each operation.
+    Devices and compiler options decide whether denormals are flushed, often per operation.
     """
     inputs = draw_inputs(problem.definition, problem.arrays)
     smallest = {array.name: SMALLEST_NORMAL.get(array.dtype, 0.0) for array in problem.arrays}

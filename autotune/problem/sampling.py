@@ -1,4 +1,4 @@
-"""Samples of outputs, for references that are too slow to compute every element."""
+"""Samples of outputs, for references too slow to compute every element."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import numpy as np
 from autotune.devices.base import Indices
 from autotune.problem.problem_instance import Array
 
-INDICES = "indices"  # the parameter of a reference that is asked for a sample
-# A change of these changes samples, so raise the version in `kept_results`, too.
+INDICES = "indices"  # the parameter of a reference that computes samples
+# A change of these changes samples: raise the version in `kept_results` as well.
 MAX_WHOLE = 2**14  # elements; smaller outputs are compared in full
 _SAMPLE = 1024  # elements of larger ones
-_ENDS = 32  # of these at either end
+_ENDS = 32  # of these, elements at either end
 
 
 def takes_indices(reference: Callable[..., Any]) -> bool:
-    """Whether a reference is asked for a sample: it has a parameter `indices`."""
+    """True if a reference computes samples: it has a parameter `indices`."""
     try:
         return INDICES in inspect.signature(reference).parameters
-    except (TypeError, ValueError):  # it is no Python function
+    except (TypeError, ValueError):  # not a Python function
         return False
 
 
 def sample_indices(array: Array, seed: int) -> Indices:
     """The elements of an output to compare, as indices of the flat array, sorted.
 
-    They are all elements of a small output. Of a larger one they are both ends, and one element drawn from
-    each of equally long parts: two whole parts that are wrong are always found.
+    A small output is compared in full. A larger one is sampled: both ends, and one element drawn from each of
+    equally long parts. A wrong stretch as long as two parts is always found.
 
     Args:
         array: The output.
-        seed: The problem's; another seed gives another sample.
+        seed: The problem's seed; another seed gives another sample.
     """
     count = array.count
     if count <= MAX_WHOLE:

@@ -1,7 +1,7 @@
 """Real inputs: read from .npy files, or returned by the function `inputs` of a reference file.
 
-They are made once for each problem, before any configuration is tried, and stored in .npy files. The hash of
-their content is part of a trial's key. The same holds for the results that a Python function expects.
+They are made once per problem, before any trial, and stored in .npy files. The hash of their content is part
+of a trial's key. The same goes for the expected results that a Python function returns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from autotune.space import SpaceSpec
 from autotune.space.arguments import DATA, INPUTS, FilledArgument
 
 TIMEOUT_S = 600.0
-_CHUNK_BYTES = 2**24  # of arrays that are written and hashed in parallel; the hash depends on it
+_CHUNK_BYTES = 2**24  # chunk of an array, written and hashed in parallel; the hash depends on it
 _T = TypeVar("_T")
 
 
@@ -47,7 +47,7 @@ class StoredInputs:
         self._results: dict[str, tuple[tuple[str, StoredArray], ...]] = {}
         self._returned: dict[
             tuple[int, str], tuple[Any, StoredArray]
-        ] = {}  # by identity of what was returned
+        ] = {}  # by identity of the returned array
         self._lock = threading.Lock()
 
     def of(self, problem: Problem) -> Mapping[str, StoredArray]:
@@ -61,9 +61,9 @@ class StoredInputs:
     def expected(
         self, problem: Problem, arrays: tuple[Array, ...]
     ) -> tuple[tuple[str, StoredArray], ...] | None:
-        """The results of the Python function that is the reference; None if a reference file is run later.
+        """The expected results from a Python function; None if a reference file will compute them later.
 
-        What the function raises passes through. Raises SetupError where its results do not fit the arrays.
+        Exceptions of the function pass through. Raises SetupError if its results do not fit the arrays.
         """
         if self._spec.functions.reference is None:
             return None
@@ -72,7 +72,7 @@ class StoredInputs:
         return self._once(self._results, key, "expected", partial(self._store_results, problem, drawn))
 
     def _once(self, known: dict[str, _T], key: str, kind: str, store: Callable[[Path], _T]) -> _T:
-        """What `store` stores in a folder of its own, stored at the first time only."""
+        """The result of `store`, which runs once, in a folder of its own."""
         with self._lock:
             if key not in known:
                 known[key] = store(Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=self._folder)))
@@ -106,13 +106,13 @@ class StoredInputs:
         )
 
     def trusted(self, data_key: str) -> str:
-        """The file for what trusted configurations compute on a problem's inputs."""
+        """The file for the results of trusted configurations on a problem's inputs."""
         return str(self._folder / f"trusted-{hashlib.sha256(data_key.encode()).hexdigest()[:16]}.npz")
 
     def _call_inputs(
         self, problem: Problem, dtypes: Mapping[str, str], folder: Path
     ) -> dict[str, StoredArray]:
-        """Run the user's function `inputs`; one from a reference file runs in a child process."""
+        """Run the user's function `inputs`; from a reference file, in a child process."""
         if self._spec.functions.inputs is not None:
             returned = self._spec.functions.inputs(*_arguments(problem))
             try:
@@ -135,7 +135,7 @@ class StoredInputs:
         return stored
 
     def _stored_once(self, values: Any, name: str, dtype: str, folder: Path) -> StoredArray:
-        """Store an array; one that a function returns again was stored before."""
+        """Store an array, unless the function returned it before."""
         key = (id(values), dtype)
         if key not in self._returned:
             known = self._spec.functions.hashes.get(name, "")
@@ -145,13 +145,13 @@ class StoredInputs:
 
 
 def _arguments(problem: Problem) -> tuple[Any, ...]:
-    """The arguments of `inputs(sizes, rng)`, or of `inputs(sizes, rng, data)` where data has a name."""
+    """The arguments of `inputs(sizes, rng)`, or of `inputs(sizes, rng, data)` if the data has a name."""
     arguments = (dict(problem.sizes), np.random.default_rng(problem.seed))
     return (*arguments, problem.data) if problem.data else arguments
 
 
 def store_returned(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
-    """Store what `inputs` returned; raises SetupError unless these are exactly the declared arrays."""
+    """Store the arrays from `inputs`; raises SetupError unless they are exactly the declared ones."""
     arrays = checked_arrays(found, dtypes)
     return {
         name: _stored(_converted(arrays[name], dtype, name), folder / name, dtype)
@@ -160,7 +160,7 @@ def store_returned(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[
 
 
 def checked_arrays(found: Any, dtypes: Mapping[str, str]) -> Mapping[str, Any]:
-    """What `inputs` returned; raises SetupError unless these are exactly the declared arrays."""
+    """The arrays from `inputs`; raises SetupError unless they are exactly the declared ones."""
     if not isinstance(found, Mapping):
         raise SetupError(f"returned {type(found).__name__}, expected a dict of arrays by argument name")
     missing, unknown = sorted(dtypes.keys() - found.keys()), sorted(found.keys() - dtypes.keys())
@@ -181,7 +181,7 @@ def _inputs_in_child(
 
 
 def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:
-    """Use a .npy file that has the argument's element type; else store a converted copy."""
+    """Use a .npy file if it has the argument's element type; else store a converted copy."""
     try:
         found = retried(lambda: np.load(path, mmap_mode="r", allow_pickle=False))
     except OSError as error:
@@ -221,13 +221,13 @@ def _stored(values: NDArray[Any], stem: Path, dtype: str, sha256: str = "") -> S
 
 
 def _save(path: Path, values: NDArray[Any]) -> None:
-    """Save an array as numpy does; one of several chunks is written in parallel."""
+    """Save an array as numpy does, several chunks in parallel."""
     if values.nbytes <= _CHUNK_BYTES:
         np.save(path, values)
         return
     with path.open("wb+") as file:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(values))
-        # a full disk is an error here; of writes to mapped memory it would kill this process
+        # a full disk is an error here; through mapped memory it would kill this process
         os.posix_fallocate(file.fileno(), file.tell(), values.nbytes)
         target, source = np.memmap(file, np.uint8, "r+", file.tell(), (values.nbytes,)), _bytes(values)
     _in_chunks(source, lambda chunk: target.__setitem__(chunk, source[chunk]))
@@ -250,7 +250,7 @@ def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _in_chunks(content: NDArray[np.uint8], work: Callable[[slice], _T]) -> list[_T]:
-    """What `work` returns for each chunk, on all cores."""
+    """The results of `work` for each chunk, on all cores."""
     chunks = [slice(start, start + _CHUNK_BYTES) for start in range(0, content.size, _CHUNK_BYTES)]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         return list(threads.map(work, chunks))

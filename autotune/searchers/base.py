@@ -1,4 +1,4 @@
-"""The interface of searchers: what one does, what it is given, and results of other devices to start from.
+"""The interface of searchers: their protocol, the trials they get, and other devices' results to start from.
 
 A searcher submits configurations and collects trials. It knows no kernels, devices, journals or caches.
 """
@@ -17,8 +17,8 @@ from autotune.core.trials import Trial
 from autotune.hardware.names import Traits
 from autotune.space import Space
 
-BATCH = 1024  # rows that are submitted at once
-FASTER = 0.01  # share of the time by which something counts as faster
+BATCH = 1024  # rows submitted at once
+FASTER = 0.01  # an improvement is at least this share of the time
 _UNKNOWN = Traits()
 
 
@@ -42,21 +42,21 @@ class TrialStream(Protocol):
 
     @property
     def parallel(self) -> int:
-        """How many configurations should be under way.
+        """Number of configurations that should be under way.
 
-        1: there is one device, and trials come one by one in the order of submission.
+        1 means one device, whose trials come one by one, in the order of submission.
         """
         ...
 
     def submit(self, configs: Sequence[Config]) -> None:
-        """Begin to evaluate configurations, as far as the budget covers them.
+        """Begin to evaluate as many of the configurations as the budget covers.
 
-        One outside the space is PRUNED; neither it nor one that was tried before costs budget.
+        A configuration outside the space is PRUNED. It costs no budget, nor does one that was tried before.
         """
         ...
 
     def collect(self) -> list[Trial]:
-        """Wait for trials that have ended since the last call, at least one.
+        """Wait for at least one trial, and return all that have ended since the last call.
 
         Raises BudgetSpent when no more come: let it pass through.
         """
@@ -109,14 +109,12 @@ def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], trials:
 
 @dataclass(frozen=True)
 class StoppingEstimate:
-    """How much of a space was tried, and what the rest promises according to a model of the trials.
+    """The tried part of a space, and the gain that a model of the trials expects from the rest.
 
-    Attributes:
-        tried: configurations that were tried.
-        valid: configurations of the space.
-        improvement_probability: that an untried one is at least 1% faster than the best.
-        expected_improvement: share of the best time that trying all of them is expected to save. Both are
-            None where too few trials have a time.
+    Attributes: tried: number of tried configurations. valid: number of configurations in the space.
+    improvement_probability: probability that an untried one is at least 1% faster than the best.
+    expected_improvement: share of the best time that trying all of them is expected to save. Both are None if
+    too few trials have a time.
     """
 
     tried: int

@@ -1,4 +1,4 @@
-"""The cache, and what `best_config` serves from it.
+"""The cache, and `best_config`, which serves results from it.
 
 Standard library only: production code imports nothing else of autotune.
 """

@@ -1,7 +1,7 @@
-"""The compiler options that a cache may ask for.
+"""The compiler options that a cache may contain.
 
-An option can name a file to write, a program to start or a library to load, and every version of a compiler
-has more. So those that only change the code, or what is said about it, are listed; all others are refused.
+An option can name a file to write, a program to start or a library to load, and every compiler version adds
+more. So the options that only change the code or its diagnostics are listed, and all others are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NUMBER = r"=\d{1,9}"
 _TRUTH = "=(?:true|false)"
 _TARGET = r"=(?:sm|compute)_\d{2,3}[af]?"
 _LEVEL = r"-O[0-3]"
-_DEFINITION = r"-D[A-Za-z_]\w*(?:=\w*)?"  # a word in the place of a word, as a parameter's macro is
+_DEFINITION = r"-D[A-Za-z_]\w*(?:=\w*)?"  # replaces a word by a word, as a parameter's macro does
 _CUDA = {
     "maxrregcount": _NUMBER,
     **dict.fromkeys(("ftz", "prec-div", "prec-sqrt", "fmad"), _TRUTH),
@@ -50,11 +50,11 @@ _OPENCL = {
 
 
 def refused_options(options: Iterable[str], dialect: str, compiler: str) -> Iterator[str]:
-    """Those options that a cache may not give to a compiler.
+    """The options that a cache may not give to a compiler.
 
     Args:
         options: Such as --maxrregcount=32.
-        dialect: That of the compiler.
+        dialect: The compiler's dialect.
         compiler: nvcc, triton, or empty for the usual one of the dialect.
     """
     allowed = _pattern(dialect, compiler)

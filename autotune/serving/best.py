@@ -1,4 +1,4 @@
-"""The answer of `best_config`: a configuration with all that a program needs to compile and launch it."""
+"""The answer of `best_config`: a configuration, with all that a program needs to compile and launch it."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _DIALECTS = ("cuda", "opencl", "portable", "python", "triton")
 
 @dataclass(frozen=True, eq=False)
 class Best(Mapping[str, Value]):
-    """A configuration as a mapping of tuned parameters, with where it comes from and how to use it.
+    """A configuration as a mapping of tuned parameters, with its origin and its use.
 
     Attributes:
         config: The configuration.
-        match: How closely it matches what was asked for.
-        stale_reasons: Sentences on what has changed since it was tuned.
-        kernel: The kernel as it is now, for the element type and the device that were asked for.
-        entry: The result that it was taken from; None for the kernel's default.
-        evidence: Computes the slowdowns that choosing in the same way causes on known devices or sizes.
+        match: How closely it matches the query.
+        stale_reasons: Changes since it was tuned, as sentences.
+        kernel: The present kernel, for the element type and the device of the query.
+        entry: The result that it comes from; None for the kernel's default.
+        evidence: Computes the slowdowns of the same way of choosing on known devices or sizes.
     """
 
     config: Config
@@ -70,7 +70,7 @@ class Best(Mapping[str, Value]):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        """Two columns for notebooks: every parameter with its value, under the line that `repr` gives."""
+        """A table for notebooks: the line from `repr`, then every parameter with its value."""
         from html import escape
 
         rows = "".join(
@@ -85,7 +85,7 @@ class Best(Mapping[str, Value]):
 
     @property
     def device(self) -> DeviceInfo | None:
-        """The device that is to run it; None if unknown."""
+        """The device that will run it; None if unknown."""
         return self.kernel.device
 
     @property
@@ -95,7 +95,7 @@ class Best(Mapping[str, Value]):
 
     @property
     def time_ms(self) -> float | None:
-        """Median time where it was tuned, for `match.source_sizes`; None for a default."""
+        """Median time on the device and at the sizes where it was tuned (`match`); None for a default."""
         if self.entry is None:
             return None
         if self.config == self.entry.config:
@@ -104,7 +104,7 @@ class Best(Mapping[str, Value]):
 
     @cached_property
     def expected_slowdown(self) -> float | None:
-        """The time relative to the best possible, as a bound that holds in nine cases of ten.
+        """Upper bound of the time relative to the best possible, which holds in nine cases of ten.
 
         1 for an EXACT match, None if unknown. Estimated from known devices or sizes, each left out in turn;
         see docs/production.md.
@@ -138,15 +138,15 @@ class Best(Mapping[str, Value]):
     def options(
         self, dialect: str, sizes: Sizes | None = None, *, is_trusted: bool = False
     ) -> tuple[str, ...]:
-        """Tuned compiler options besides the macros, for the compiler of a dialect: "cuda" or "opencl".
+        """Tuned compiler options other than the macros, for a dialect's compiler: "cuda" or "opencl".
 
         Args:
             dialect: The dialect.
-            sizes: Those of the request, which count where nothing was tuned: an option may depend on them.
-            is_trusted: Whether the cache may give the compiler any option, also one that writes files, say.
+            sizes: The sizes of the request, if nothing was tuned: an option may depend on them.
+            is_trusted: True if the cache may give the compiler any option, even one that writes files.
 
-        Raises InputError when an option depends on a device or a size that is unknown, and Untrusted for one
-        that is not known to be harmless, unless the cache is trusted.
+        Raises InputError when an option depends on an unknown device or size, and Untrusted when it is not
+        known to be harmless and the cache is not trusted.
         """
         if dialect not in _DIALECTS:
             raise InputError(f"options: unknown dialect {dialect!r}{hint(str(dialect), _DIALECTS)}")

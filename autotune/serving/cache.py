@@ -1,7 +1,7 @@
 """Tuned configurations on disk: `ROOT/<gpu-slug>/device.json` and `ROOT/<gpu-slug>/<kernel>.json`.
 
-This module owns the paths and atomic writes, `cache_schema` the text of the files, and `record_merge` what is
-kept of older results.
+This module owns paths and atomic writes, `cache_schema` the text of the files, and `record_merge` the choice
+of older results to keep.
 """
 # ruff: noqa: PTH110, PTH208
 # Reading uses plain strings, and only functions that write import pathlib, tempfile and `files`: together,
@@ -29,8 +29,8 @@ Folder = str | os.PathLike[str]
 
 VARIABLE = "AUTOTUNE_CACHE"
 DEVICE_FILE = "device.json"
-OBJECTIVE = "objective."  # begins the folders of results whose objective is not the time
-_DEVICE = "device"  # its stem, which no kernel can have
+OBJECTIVE = "objective."  # prefix of folders of results whose objective is not the time
+_DEVICE = "device"  # the file's stem, which no kernel can have
 
 
 def device_path(root: str, folder: str) -> str:
@@ -71,7 +71,7 @@ def read_record(path: str) -> KernelRecord:
 
 
 def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str, data: str = "") -> Entry | None:
-    """A kernel's result for one problem on a device; None without one. Raises CacheError as `read_record`."""
+    """A kernel's result for one problem on a device, or None; raises CacheError as `read_record`."""
     path = record_path(root, folder, kernel)
     entries = read_record(path).entries if os.path.exists(path) else ()
     problem = dtype, tuple(sorted(sizes.items())), data
@@ -79,7 +79,7 @@ def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str, da
 
 
 def folders(root: str) -> list[str]:
-    """The device folders of a cache, sorted; none when there is no such cache."""
+    """The device folders of a cache, sorted; empty if there is no such cache."""
     return [name for name in _names(root) if "." not in name]
 
 
@@ -93,7 +93,7 @@ def _names(folder: str) -> list[str]:
 
 
 def kernels(root: str) -> list[str]:
-    """The kernels that have results in a cache, on whatever device, sorted."""
+    """The kernels that have results on any device in a cache, sorted."""
     names = {name for folder in folders(root) for name in _names(f"{root}/{folder}")}
     found = (name.removesuffix(".json") for name in names if name.endswith(".json"))
     return sorted(name for name in found if is_name(name) and name != _DEVICE)
@@ -102,7 +102,7 @@ def kernels(root: str) -> list[str]:
 def read_roots(argument: Folder | None = None) -> tuple[str, ...]:
     """The caches to read, the first one with results first.
 
-    The argument alone, else AUTOTUNE_CACHE alone, else `./cache` and the one that comes with autotune. Raises
+    That is the argument alone, else AUTOTUNE_CACHE alone, else `./cache` and autotune's own cache. Raises
     InputError if the argument is not a path.
     """
     chosen = _chosen(argument)
@@ -133,7 +133,7 @@ def writable_root(argument: Folder | None = None) -> Path:
 
 
 def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str | None = None) -> None:
-    """Check before a search that its result can be stored, without leaving a file.
+    """Check, before a search, that its result can be stored; leaves no file.
 
     Raises:
         WriteError: The folder cannot be written.
@@ -171,14 +171,14 @@ def store(
     """Add a record's entries to the kernel's file of a device, atomically, and return its path.
 
     An entry for the same sizes and element type replaces the stored one; other entries stay. The rest of the
-    record is replaced, but tables of variants for other ranges stay. Two processes that store at once lose
-    nothing.
+    record is replaced, but tables of variants for other ranges stay. Two processes may store at once without
+    losing results.
 
     Args:
         root: The cache.
-        device: The device that the results are of.
+        device: The results' device.
         record: The new entries, with the kernel's present parameters, constraints and launches.
-        seen: The entries to be replaced, if the new ones were measured against them.
+        seen: The entries to replace, if the new ones were measured against them.
 
     Raises:
         Overtaken: The stored entries are not those in `seen`.
@@ -198,15 +198,15 @@ def store(
 
 
 def store_beside(root: Folder, device: DeviceInfo, name: str, text: Callable[[], str]) -> Path:
-    """Write a file about a device beside its results; raises CacheError as `store` does.
+    """Write a file about a device next to its results; raises CacheError as `store` does.
 
-    `text` is called while no other process writes there, so it may read what the file holds.
+    `text` is called while no other process writes there, so it may read the present file.
     """
     return _write(f"{os.fspath(root)}/{device.slug}/{name}", device, text)
 
 
 def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Path:
-    """Write a file beside the device's own; `text` is called when no other process writes there."""
+    """Write a file next to the device's own; `text` is called while no other process writes there."""
     from pathlib import Path
 
     from autotune.processes.files import locked, replace_file
@@ -226,9 +226,9 @@ def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Path:
 
 
 def _require_unlinked(folder: Path) -> None:
-    """Raise CacheError for a device's folder that is a link, whose maker chose what is written.
+    """Raise CacheError for a device's folder that is a link: its maker would choose what gets overwritten.
 
-    So it is with the folder of an objective; but what the user names as the cache may be a link.
+    The same goes for an objective's folder; only the cache that the user names may be a link.
     """
     inside = (folder, folder.parent) if folder.parent.name.startswith(OBJECTIVE) else (folder,)
     for one in inside:
@@ -252,7 +252,7 @@ def _require_same_device(folder: Path, device: DeviceInfo) -> None:
 
 
 def same_device(one: DeviceInfo, other: DeviceInfo) -> bool:
-    """Whether two descriptions are of one device model, regardless of drivers."""
+    """True if two descriptions are of one device model, regardless of drivers."""
     return (one.name, one.architecture) == (other.name, other.architecture)
 
 
@@ -268,7 +268,7 @@ def read_text(path: str) -> str:
 
 
 def _open_file(path: str, flags: int) -> int:
-    """Open a file for reading; raises OSError for a pipe or a device, whose reading may never end."""
+    """Open a file for reading; raises OSError for a pipe or a device, which may never end."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if not S_ISREG(mode) and not S_ISDIR(mode):

@@ -1,4 +1,4 @@
-"""Memoised reading of cache files: a file is read again only when it has changed.
+"""Memoised reading of cache files: a file is read again only after a change.
 
 A reader serves one query and records the stamp of every file that the answer depends on.
 """
@@ -14,13 +14,13 @@ from autotune.core.records import DeviceInfo, KernelRecord
 from autotune.errors import CacheError
 from autotune.serving.cache import device_path, folders, read_device, read_record, record_path
 
-Stamp = tuple[int, int, int] | None  # of a file before it was read; None: it did not exist
+Stamp = tuple[int, int, int] | None  # of a file, taken before it was read; None: it did not exist
 
 _contents: dict[str, tuple[Stamp, Any]] = {}
 
 
 class CacheReader:
-    """Reads files through a memo that all readers share; `stamps` has the state of each file asked for."""
+    """Reads files through a memo that all readers share; `stamps` has the state of each requested file."""
 
     def __init__(self, choose: Callable[[KernelRecord], KernelRecord] = lambda record: record) -> None:
         """`choose` selects the results of a record that may answer the query."""
@@ -28,13 +28,13 @@ class CacheReader:
         self._choose = choose
 
     def record(self, root: str, folder: str, kernel: str) -> KernelRecord | None:
-        """A kernel's results on a device, None when there are none."""
+        """A kernel's results on a device, or None."""
         path = record_path(root, folder, kernel)
         record = self._content(path, self._stamped(path), read_record)
         return None if record is None else self._choose(record)
 
     def device(self, root: str, folder: str) -> DeviceInfo:
-        """The description of a device; needs no stamp, because it is only written together with a record."""
+        """The description of a device; needs no stamp, because it is only written with a record."""
         path = device_path(root, folder)
         return self._content(path, stamp(path), read_device) or read_device(path)
 
@@ -71,13 +71,13 @@ class CacheReader:
 
 
 def stamp(path: str) -> Stamp:
-    """Identifies the state of a file, None if there is none; raises CacheError if it cannot be read."""
+    """Identifies the state of a file; None without a file; raises CacheError if it cannot be read."""
     try:
         found = os.stat(path)  # noqa: PTH116 - most of the cost of a memoised look-up
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        if error.errno == ENAMETOOLONG:  # devices may have names of any length
+        if error.errno == ENAMETOOLONG:  # device names may have any length
             return None
         raise CacheError(f"{path}: cannot be read: {error.strerror}") from None
     return found.st_mtime_ns, found.st_size, found.st_ino

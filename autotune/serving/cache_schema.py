@@ -1,7 +1,7 @@
 """Schema 1 of the cache's files: from records to JSON text and back.
 
-The text has sorted keys and one value per line, so that a new result gives a small diff in version control.
-`_SCHEMA` lists every key with its reader: renaming a field of a record does not change the files.
+The text has sorted keys and one value per line: a new result is a small diff in version control. `_SCHEMA`
+lists every key with its reader, so renaming a field of a record does not change the files.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from autotune.core.records import (
 from autotune.errors import CacheError
 
 SCHEMA = 1
-# A field with a default is optional, and not written when empty, so that older files are read and written
-# unchanged. These are in every file all the same.
+# Fields with a default are optional and not written when empty, which keeps older files unchanged. These are
+# written all the same.
 _IN_EVERY_FILE = frozenset(("shape", "value", "inputs", "returns", "shared_bytes", "when"))
 # A block of measured configurations: there are many, so each gets one line. JSON texts have no line breaks.
 _MEASURED = r'(?ms)^( +)"measured": \[$.*?^\1\]'
@@ -68,7 +68,7 @@ def parse_device(text: str, path: str) -> DeviceInfo:
 
 
 def damaged(path: str, reason: object) -> CacheError:
-    """The error for a file that cannot be used, with what to do."""
+    """The error for a file that cannot be used, with the remedy."""
     return CacheError(
         f"{path}: damaged: {reason}; restore it from version control, or delete it and tune again"
     )
@@ -123,7 +123,7 @@ def _object(record: type[T]) -> Callable[[Any, str], T]:
 def _record(data: Any, place: str) -> KernelRecord:
     """A record with at least one element type, unique parameters and one result per problem.
 
-    The file sorts all names; configurations get the order of the parameters, which is the space file's.
+    The file sorts all names; configurations get the parameters' order, which is the space file's.
     """
     record = _object(KernelRecord)(data, place)
     if not record.dtypes:
@@ -143,7 +143,7 @@ def _record(data: Any, place: str) -> KernelRecord:
 
 
 def _require_declared(record: KernelRecord) -> None:
-    """Raise Damaged for an argument that a part of the record names and the record does not declare."""
+    """Raise Damaged if a part of the record names an argument that the record does not declare."""
     declared = {argument.name for argument in record.arguments}
     named: dict[str, tuple[str, ...]] = {}
     for number, argument in enumerate(record.arguments):
@@ -159,7 +159,7 @@ def _require_declared(record: KernelRecord) -> None:
 
 
 def _in_order(value: Any, names: list[str]) -> Any:
-    """A part of a record whose configurations have their parameters in the order of the names."""
+    """A part of a record, with the parameters of its configurations in the order of the names."""
     if type(value) is Config:
         return value.in_order(names)
     if type(value) is tuple:
@@ -171,7 +171,7 @@ def _in_order(value: Any, names: list[str]) -> Any:
 
 
 def _variants(value: Any, place: str) -> VariantTable:
-    """A table for at least one size, all of the same names; half-way, every configuration has a place."""
+    """A table for at least one size, all of the same names; half-way, each configuration has a place."""
     table = _object(VariantTable)(value, place)
     names = {frozenset(sizes) for sizes in table.sizes}
     if len(names) != 1:

@@ -1,4 +1,4 @@
-"""What a device was measured to reach, kept as `ROOT/<gpu-slug>/device-ceilings.json` beside its results."""
+"""Measured ceilings of a device, kept as `ROOT/<gpu-slug>/device-ceilings.json` next to its results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Ceiling:
     value: float
     sizes: Mapping[str, int]
     config: Mapping[str, Value]
-    nominal: float | None = None  # by the driver or the data sheet
+    nominal: float | None = None  # according to the driver or the data sheet
 
 
 _READERS = {
@@ -46,7 +46,7 @@ def ceilings_text(ceilings: Sequence[Ceiling], measured_at: str) -> str:
 
 
 def read_ceilings(folder: Path) -> dict[str, Ceiling]:
-    """The figures of a folder by name; none if they were not measured or the file is damaged."""
+    """The figures of a folder by name; empty if they were not measured or the file is damaged."""
     try:
         data = values.mapping(values.load((folder / FILE).read_text()), "")
         found = values.items(data.get("ceilings"), "ceilings") if data.get("schema") == _SCHEMA else []
@@ -57,7 +57,7 @@ def read_ceilings(folder: Path) -> dict[str, Ceiling]:
 
 
 def known_ceilings(folder: str, cache: Path | None) -> dict[str, Ceiling]:
-    """What the device of a cache folder was measured to reach; the first cache that has a figure counts."""
+    """The measured ceilings of a folder's device; the first cache that has a figure counts."""
     found: dict[str, Ceiling] = {}
     for root in reversed(read_roots(cache)):
         found |= read_ceilings(Path(root) / folder)

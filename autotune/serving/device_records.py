@@ -1,8 +1,8 @@
 """The records of one kernel in all caches, on all devices.
 
-A record of a later cache whose parameters differ from those of all earlier caches belongs to another kernel
-of the same name and is ignored. Records of one cache may differ: they are versions of one kernel, and the
-newest one describes the kernel as it is now.
+If a record's parameters differ from all records in earlier caches, it belongs to another kernel of the same
+name and is ignored. Records of one cache may differ: they are versions of one kernel, and the newest one
+describes the kernel as it is now.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from autotune.serving.cache_reader import CacheReader
 
 
 class DeviceRecord(NamedTuple):
-    """A device of a cache with a kernel's results on it."""
+    """A device in a cache, with a kernel's results on it."""
 
     folder: str
     device: DeviceInfo
@@ -30,7 +30,7 @@ class DeviceRecord(NamedTuple):
 
 
 def is_of_kernel(record: KernelRecord, earlier: Iterable[KernelRecord]) -> bool:
-    """Whether a record is of the same kernel as the records of an earlier cache."""
+    """True if a record is of the same kernel as the records of an earlier cache."""
     return any(record.parameter_names == other.parameter_names for other in earlier)
 
 
@@ -53,7 +53,7 @@ def walk(
 
 
 def first_of_each(found: Iterable[DeviceRecord]) -> list[DeviceRecord]:
-    """The records of a walk, only the first one of each device."""
+    """The first record of each device in a walk."""
     firsts: dict[str, DeviceRecord] = {}
     for device_record in found:
         firsts.setdefault(device_record.folder, device_record)

@@ -1,6 +1,6 @@
-"""Answers for a device without results of its own: other devices' results, else the kernel's default.
+"""Answers for a device without own results: other devices' results, else the kernel's default.
 
-`portability` decides which configuration to choose and which slowdown to expect.
+`portability` chooses the configuration and estimates its slowdown.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RELATIONS = {
 
 
 class TargetDevice(NamedTuple):
-    """The device that is to run the kernel: its name in messages, and what is known of it."""
+    """The device that will run the kernel: its name in messages, and its known properties."""
 
     label: str
     device: DeviceInfo | None
@@ -45,7 +45,7 @@ class TargetDevice(NamedTuple):
 
 
 def target_device(query: Query, device: DeviceInfo | None) -> TargetDevice:
-    """The device of a query; vendor and architecture of a mere name are those that the name implies."""
+    """The device of a query; a mere name implies vendor and architecture."""
     if device is not None:
         return TargetDevice(device.slug, device, traits_of(device))
     if isinstance(query.device, str):
@@ -56,7 +56,7 @@ def target_device(query: Query, device: DeviceInfo | None) -> TargetDevice:
 def match_other_devices(
     device_records: Sequence[DeviceRecord], target: TargetDevice, query: Query
 ) -> Best | tuple[str, ...]:
-    """The SAME_ARCHITECTURE, SAME_VENDOR or PORTABLE answer, else why tiers have none.
+    """The SAME_ARCHITECTURE, SAME_VENDOR or PORTABLE answer, else why there is none.
 
     The newest record has the kernel's present parameters, constraints and launches.
     """
@@ -91,7 +91,7 @@ def match_other_devices(
 def match_default(
     device_records: Sequence[DeviceRecord], own: DeviceRecord | None, target: TargetDevice, query: Query
 ) -> Best | tuple[str, ...]:
-    """The DEFAULT answer, by the device's own record or else the newest; else why it is not valid."""
+    """The DEFAULT answer from the device's own record, or else the newest; else why it is invalid."""
     if not Tier.DEFAULT.reaches(query.least):
         return ()
     record = own.record if own else latest(device_record.record for device_record in device_records)
@@ -116,7 +116,7 @@ def _kernel(record: KernelRecord, target: TargetDevice, query: Query) -> KernelO
 def _known(
     device_records: Sequence[DeviceRecord], dtype: str, query: Query
 ) -> tuple[list[KnownDevice], Sizes]:
-    """The devices with results for this element type and sizes of these names, and the sizes to match."""
+    """The devices with results for this element type and these names of sizes, and the sizes to match."""
     rows = [
         (device_record, [entry for entry in device_record.record.entries if entry.dtype == dtype])
         for device_record in device_records
@@ -146,7 +146,7 @@ def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes:
     detail = f"{entry.provenance.origin} on {folder} for {size_text(entry.sizes)}, {_RELATIONS[tier]}"
     if config != entry.config:
         ratio = entry.relative_times[config]
-        is_equal = ratio < 1.005  # which would be printed as 1
+        is_equal = ratio < 1.005  # else it would be printed as 1
         detail += ", where it "
         detail += "is as fast as the best" if is_equal else f"takes {ratio:.3g} times as long as the best"
     detail += entry.caveat

@@ -1,9 +1,9 @@
-"""The tier INTERPOLATED: which variant of a sweep to serve between the sizes that were swept.
+"""The tier INTERPOLATED: chooses a variant of a sweep for sizes between the swept ones.
 
-Logarithms of relative times are interpolated linearly over the logarithms of the sizes, in each dimension,
-between the sizes at which the variants were timed: those that were swept, and some half-way between them.
-The variant with the lowest one is served. A size does not count for a variant that is not valid there, or has
-other launches than at the one that is asked for: a reduction by one block, for example, is a single launch.
+Variants were timed at the swept sizes and at some sizes half-way between. Between these, logarithms of
+relative times are interpolated linearly over logarithms of sizes, in each dimension, and the variant with the
+lowest result is served. A size does not count for a variant that is invalid there, or that has other launches
+there than at the requested size: a reduction by one block, for example, is a single launch.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from autotune.serving.portability import Slowdown
 from autotune.serving.query import Query, stale_reasons
 from autotune.serving.validity import KernelOnDevice
 
-# Half-way, a variant that is valid and has no time counts as so many times as slow as the slowest that has
-# one: it was far slower at the sizes beside, or failed.
+# Half-way, a valid variant without a time counts as so many times slower than the slowest one with a time: it
+# was far slower at the neighbouring sizes, or failed.
 UNTIMED = 1.2
 
 
 class SizeRow(NamedTuple):
-    """The times of configurations at one size that was swept, or half-way, relative to the best one there."""
+    """The times of configurations at one swept or half-way size, relative to the best one there."""
 
     sizes: Sizes
     relative_times: Mapping[Config, float]
-    untimed: float = 1.0  # what has no time counts as so many times as slow as the slowest that has one
+    untimed: float = 1.0  # an untimed configuration counts as so many times slower than the slowest
 
     def cost(self, config: Config) -> float:
         """The logarithm of a configuration's slowdown."""
@@ -39,16 +39,16 @@ class SizeRow(NamedTuple):
         return log(time or self.untimed * max(self.relative_times.values(), default=1.0))
 
     def counts(self, config: Config, kernel: KernelOnDevice) -> bool:
-        """Whether the size tells of a configuration: without a time, not if it is not valid there."""
+        """True if the size says something about a configuration: it has a time or is valid there."""
         return config in self.relative_times or kernel.is_valid(config, self.sizes)
 
 
 def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[SizeRow]:
-    """The times of a table's configurations at the sizes that were swept, and half-way between these.
+    """The times of a table's configurations at the swept sizes, and half-way between them.
 
     Args:
         table: The table.
-        swept: The results at its sizes, as far as there are any.
+        swept: The available results at its sizes.
     """
     rows = [SizeRow(entry.sizes, entry.relative_times) for entry in swept]
     for sizes, times in table.halfway:
@@ -58,20 +58,20 @@ def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[SizeRow]:
 
 
 def known_registers(config: Config, swept: Sequence[Entry]) -> int | None:
-    """Registers per thread of a variant, as far as it is the best of a size that was swept."""
+    """Registers per thread of a variant; known only for the best of a swept size."""
     return next((entry.registers for entry in swept if entry.config == config), None)
 
 
 def match_variants(
     folder: str, kernel: KernelOnDevice, entries: Sequence[Entry], query: Query
 ) -> Best | None:
-    """The INTERPOLATED answer, if the sizes lie between those of a sweep and a variant is valid for them.
+    """The INTERPOLATED answer, if the sizes lie between swept ones and a variant is valid for them.
 
     Args:
-        folder: Of the device in its cache.
+        folder: The device's folder in its cache.
         kernel: The kernel with its results on the device.
-        entries: Those for its element type and these names of sizes, the nearest first.
-        query: What was asked for, with its sizes.
+        entries: Results for its element type and these names of sizes, the nearest first.
+        query: The query, with its sizes.
     """
     sizes = query.sizes or {}
     if not Tier.INTERPOLATED.reaches(query.least):
@@ -80,7 +80,7 @@ def match_variants(
         if table.dtype != kernel.dtype:
             continue
         swept = [entry for entry in entries if entry.sizes in table.sizes and entry.data == table.data]
-        if not swept:  # the table of a sweep from before a size was renamed
+        if not swept:  # a table from before a size was renamed
             continue
         for config in in_order(rows_of(table, swept), table.configs, sizes, kernel):
             entry = next((one for one in swept if config in one.relative_times), None)
@@ -108,10 +108,10 @@ def in_order(
     """The configurations by their interpolated time at these sizes, the fastest first.
 
     Args:
-        rows: The swept sizes, and those half-way between them.
+        rows: The swept and half-way sizes.
         configs: The variants.
-        sizes: Where to interpolate.
-        kernel: Tells where a configuration is valid, and which launches it has.
+        sizes: The sizes to interpolate at.
+        kernel: Knows where a configuration is valid, and its launches.
 
     Returns:
         An empty list if the sizes are not between the swept ones.

@@ -1,6 +1,6 @@
-"""`best_config`: which of the cached configurations to serve, and how closely it matches.
+"""`best_config`: chooses the cached configuration to serve, and says how closely it matches.
 
-This module owns which files are read, the order of the tiers, and the memo of repeated look-ups. It reads no
+This module owns the choice of files, the order of the tiers, and the memo of repeated look-ups. It reads no
 space files.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
 _VARIABLE, _LOOSEST, _PLAIN = files.VARIABLE, Tier.DEFAULT, (str, DeviceInfo)
-_MEMO_LIMIT = 10_000  # a program that asks for ever new sizes must not grow without bound
+_MEMO_LIMIT = 10_000  # a program with ever new sizes must not grow without bound
 _answers: dict[tuple[Any, ...], tuple[tuple[tuple[str, Stamp], ...], Best]] = {}
 
 
@@ -57,7 +57,7 @@ def best_config(
         on_miss: "record" adds a query without an EXACT match to the cache's list of misses.
         cache: The folder of a cache; None reads AUTOTUNE_CACHE, else `./cache` and autotune's own.
         data: The name of the inputs' content, for a kernel that was tuned for several.
-        **sizes: Of the problem; without sizes, the device's only result is served.
+        **sizes: The problem's sizes; without any, the device's only result is served.
 
     Raises:
         NoConfig: Nothing may be served; lists what exists.
@@ -140,7 +140,7 @@ class _Place:
 
 
 class _LookUp:
-    """One way through the caches: those with results of the kernel, and why these may not be served."""
+    """One look-up: the caches with results of the kernel, and the reasons why these may not be served."""
 
     def __init__(self, reader: CacheReader, query: Query, roots: tuple[str, ...]) -> None:
         self._reader, self._query, self._roots = reader, query, roots
@@ -148,7 +148,7 @@ class _LookUp:
         self._reasons: list[str] = []
 
     def best(self) -> Best:
-        """A result of this device in any cache, else of another device, else the default.
+        """The result of this device in any cache, else of another device, else the default.
 
         Reads only the files that the answer needs.
         """
@@ -165,7 +165,7 @@ class _LookUp:
         return best
 
     def _own_result(self) -> Best | None:
-        """A result of the device itself, from the first cache that has one that may be served."""
+        """A result of the device itself, from the first cache with one that may be served."""
         reader, query = self._reader, self._query
         for root in self._roots:
             place = self._place(root)
@@ -182,7 +182,7 @@ class _LookUp:
         return None
 
     def _answer_of(self, found: Best | tuple[str, ...]) -> Best | None:
-        """The answer, if it is one; else note why there is none."""
+        """The answer, if there is one; else note the reason."""
         if isinstance(found, tuple):
             self._reasons.extend(found)
             return None
@@ -210,9 +210,9 @@ class _LookUp:
         return _Place(root, None)
 
     def _folder_by_name(self, root: str, folders: list[str]) -> str | None:
-        """The folder of a device whose slug is none of them: by its full name.
+        """The folder of a device by its full name, if no folder has its slug.
 
-        Without a name, that of this machine's CPU, else the only one of the first cache.
+        Without a name, the folder of this machine's CPU, else the only one of the first cache.
         """
         query = self._query
         if query.slug is None:
@@ -231,7 +231,7 @@ class _LookUp:
     def _host_cpu(self) -> str | None:
         """The folder of this machine's CPU, if any cache has results of the kernel for it.
 
-        Results with the runtime that comes with autotune come first: those with another are another device's.
+        Results with autotune's own runtime come first: with another runtime it counts as another device.
         """
         # only without a device and without a GPU
         from autotune.hardware.host_cpu import INTEL_SLUG, is_host_cpu
@@ -244,7 +244,7 @@ class _LookUp:
         return None
 
     def _result_of_others(self) -> Best | None:
-        """An answer from all devices of all caches; of each device the first cache counts."""
+        """An answer from all devices of all caches; for each device the first cache counts."""
         from autotune.serving.device_records import first_of_each, walk
         from autotune.serving.foreign_matching import (  # not needed for a tuned device
             match_default,
@@ -263,7 +263,7 @@ class _LookUp:
         return self._answer_of(match_default(device_records, own, target, query))
 
     def _warn_of_misspelt(self) -> None:
-        """Warn where one word of the given device's name is nearly that of a device with results."""
+        """Warn if one word of the given device's name is nearly that of a device with results."""
         query = self._query
         if not self._places or not isinstance(query.device, str):
             return
@@ -298,7 +298,7 @@ class _LookUp:
         return "; ".join(parts)
 
     def _only_dtype(self) -> str:
-        """The element type that the kernel's space declares first, as far as all results agree on it."""
+        """The element type that the kernel's space declares first, if all results agree on it."""
         records = (self._reader.records(place.root, self._query.kernel) for place in self._places)
         found = {record.dtypes[0] for one in records for _, record in one}
         return found.pop() if len(found) == 1 else ""
@@ -313,10 +313,10 @@ class _LookUp:
 
 
 def _is_device(known: DeviceInfo, query: Query) -> bool:
-    """Whether a device of the cache is that of the query, by slug or full name.
+    """True if a device of the cache is the query's, by slug or full name.
 
-    Two CPUs of one name may differ in their number of cores: a cloud gives one name to many. And one CPU is
-    two devices under two runtimes, whose slugs differ.
+    CPUs of one name may differ in their number of cores: a cloud gives one name to many. One CPU under two
+    runtimes is two devices with different slugs.
     """
     given = query.given
     if given is None:

@@ -1,7 +1,7 @@
-"""The tiers EXACT, INTERPOLATED and NEAREST_SIZE: which of a device's own results may be served for a query.
+"""The tiers EXACT, INTERPOLATED and NEAREST_SIZE: choose among a device's own results for a query.
 
-What is served is valid for the device and the sizes of the query, as far as these are known. The tiers of
-other devices are in `foreign_matching`, which a program whose device was tuned does not import.
+Answers are valid for the device and the sizes of the query, as far as these are known. Tiers of other devices
+are in `foreign_matching`, which is not imported if the device was tuned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def match_own_results(
     folder: str, record: KernelRecord, device: DeviceInfo, query: Query
 ) -> Best | tuple[str, ...]:
-    """The EXACT, INTERPOLATED or NEAREST_SIZE answer, else why results may not be served."""
+    """The EXACT, INTERPOLATED or NEAREST_SIZE answer, else why there is none."""
     kernel = KernelOnDevice(record, device, dtype_of(record, query))
     entries = [entry for entry in record.entries if entry.dtype == kernel.dtype]
     sizes = query.sizes if query.sizes is not None else only_sizes(folder, entries, query)
@@ -74,6 +74,6 @@ def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:
 
 
 def is_compared(entry: Entry, record: KernelRecord) -> bool:
-    """Whether at least one output was compared, as far as the result says."""
+    """True if, according to the result, at least one output was compared."""
     outputs = {item.name for item in record.arguments if item.role in ("out", "inout")}
     return not entry.uncompared or bool(outputs.difference(entry.uncompared))

@@ -30,7 +30,7 @@ class CacheMiss(NamedTuple):
     data: str = ""  # name of the inputs' content; empty: not said
 
     def is_for(self, device: DeviceInfo) -> bool:
-        """Whether the query was for this device, or for any."""
+        """True if the query was for this device, or for any."""
         return self.device is None or self.device == device.slug or is_same(self.device, device.name)
 
     @property
@@ -41,9 +41,9 @@ class CacheMiss(NamedTuple):
 
 
 def record_miss(cache: Folder | None, miss: CacheMiss) -> None:
-    """Add a miss to the list of the writable cache, once, also with several processes.
+    """Add a miss to the list of the writable cache, only once, even from several processes.
 
-    Warn if the list cannot be written: the query is answered all the same.
+    If the list cannot be written, it only warns: the query is still answered.
     """
     from autotune.processes.files import locked, replace_file
 

@@ -1,8 +1,8 @@
-"""Portability of results to other devices and sizes: which configuration to take, and what it may cost.
+"""Portability of results to other devices and sizes: chooses a configuration, and bounds its slowdown.
 
-A column is one device's table for one problem: configurations with their time over that of the device's best.
-A configuration that a device has not timed counts as the slowest one that it has timed: so a configuration
-must have been measured to be portable, but a single gap does not rule it out.
+A column is one device's table for one problem: configurations with their time relative to the device's best.
+A configuration that a device has not timed counts as the slowest one that it has timed. So it must have been
+measured to be portable, but one missing time does not rule it out.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 from autotune.core.records import Config, Entry, Sizes, Tier, distance
 from autotune.hardware.names import Traits
 
-COVERAGE = 0.9  # share of cases in which the true slowdown should lie below the expected one
+COVERAGE = 0.9  # share of cases in which the true slowdown should be below the expected one
 MAX_BEYOND = 10.0  # a bound above this multiple of the worst known slowdown is not reported
 MAX_STRETCH = 4.0  # largest power to which a slowdown over a shorter distance of sizes is raised
-MIN_TOTAL = 1.1  # a slowdown added to those observed: a few cases without any prove little
+MIN_TOTAL = 1.1  # one slowdown added to the observed ones: a few cases without any prove little
 LOOSER = 1.5  # power to which slowdowns of closer tiers are raised to estimate a looser one
 
 Column = Mapping[Config, float]
@@ -33,7 +33,7 @@ class KnownDevice(NamedTuple):
 
 
 class Slowdown(NamedTuple):
-    """The slowdown of a configuration where it was not tuned; a lower bound unless `exact`."""
+    """The slowdown of a configuration where it was not tuned; only a lower bound unless `exact`."""
 
     factor: float
     exact: bool
@@ -41,12 +41,12 @@ class Slowdown(NamedTuple):
 
 
 def nearest(entries: Sequence[Entry], sizes: Sizes) -> Entry:
-    """The result for the nearest sizes; the first one of a tie."""
+    """The result for the nearest sizes; on a tie, the first."""
     return min(entries, key=lambda entry: distance(entry.sizes, sizes))
 
 
 def scopes(traits: Traits, known: Sequence[KnownDevice]) -> Iterator[tuple[Tier, list[KnownDevice]]]:
-    """The devices that each tier takes results from for a device of these traits, closest tier first.
+    """For a device of these traits, the devices from which each tier takes results, closest tier first.
 
     An unknown vendor or architecture counts as different.
     """
@@ -67,7 +67,8 @@ def scopes(traits: Traits, known: Sequence[KnownDevice]) -> Iterator[tuple[Tier,
 def ranked(columns: Sequence[Column]) -> Iterator[Config]:
     """Every configuration of the columns in minimax order: the lowest worst relative time first.
 
-    Ties are broken by fewer gaps, then by the lower sum of relative times, then by position in the columns.
+    Ties are broken by fewer missing times, then the lower sum of relative times, then position in the
+    columns.
     """
     slowest = [max(column.values()) for column in columns]
     slowest_first = sorted(range(len(columns)), key=lambda number: -slowest[number])
@@ -84,7 +85,7 @@ def ranked(columns: Sequence[Column]) -> Iterator[Config]:
         return max(worst, gap), -seen.bit_count(), -saved
 
     costs = [(cost(config), place, config) for place, config in enumerate(found)]
-    heapify(costs)  # callers rarely need more than the first one
+    heapify(costs)  # callers rarely need more than the first
     while costs:
         yield heappop(costs)[2]
 
@@ -95,13 +96,13 @@ def columns_for(scope: Sequence[KnownDevice], sizes: Sizes) -> list[Column]:
 
 
 def best_place(columns: Sequence[Column], config: Config) -> int:
-    """The number of the column in which a configuration is closest to the best; the first one of a tie."""
+    """The number of the column in which a configuration is closest to the best; on a tie, the first."""
     factors = [column.get(config, inf) for column in columns]
     return factors.index(min(factors))
 
 
 def across_devices(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]:
-    """Leave each device out in turn: the slowdown there of what the other devices' results would serve."""
+    """Leave each device out in turn; return the slowdown there of what the other devices would serve."""
     observed = []
     for left_out in known:
         truth = nearest(left_out.entries, sizes)
@@ -114,7 +115,7 @@ def across_devices(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]
 
 
 def across_sizes(entries: Sequence[Entry], reach: float) -> list[Slowdown]:
-    """Leave each size of a device out in turn: the slowdown there of the best for the nearest other size.
+    """Leave each size of a device out in turn; return the slowdown there of the nearest other size's best.
 
     `reach` is the distance from the served sizes to the requested ones. A slowdown over a shorter distance is
     raised to the power of their ratio, at most MAX_STRETCH.
@@ -141,11 +142,11 @@ def of_default(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]:
 
 
 def expected_slowdown(observed: Sequence[Slowdown], tier: Tier) -> float | None:
-    """The factor below which the true slowdown of a tier's answer should lie in COVERAGE of the cases.
+    """Upper bound of a tier's slowdown, which should hold in COVERAGE of the cases.
 
-    Use this tier's observations; otherwise the worst of looser tiers, as a closer match should cost less;
-    otherwise closer tiers, raised to the power LOOSER. None without exact observations, and if there are
-    too few for a bound below MAX_BEYOND times the worst of them.
+    It comes from this tier's observations; else from the worst of looser tiers, because a closer match should
+    cost less; else from closer tiers, raised to the power LOOSER. None without exact observations, or if they
+    are too few for a bound below MAX_BEYOND times the worst of them.
     """
     own = [slowdown for slowdown in observed if slowdown.tier is tier]
     looser = [slowdown for slowdown in observed if slowdown.tier is not tier and tier.reaches(slowdown.tier)]

@@ -1,4 +1,4 @@
-"""What `best_config` was asked for, and what every answer to it has to say."""
+"""A query to `best_config`, and the facts that every answer states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autotune.hardware.names import slug
 
 @dataclass(frozen=True)
 class Query:
-    """What `best_config` was asked for; `least` is the loosest tier that may be served."""
+    """A query to `best_config`; `least` is the loosest tier that may be served."""
 
     kernel: str
     device: str | DeviceInfo | None
@@ -23,9 +23,9 @@ class Query:
     data: str | None = None
 
     def select_data(self, record: KernelRecord) -> KernelRecord:
-        """Keep the results for the query's data: the content of the inputs, by name.
+        """Keep the results for the query's data, which is the name of the inputs' content.
 
-        A query without a name gets the results without one, else those of the only name. Raises InputError
+        A query without a name gets the results without a name, else those of the only name. Raises InputError
         if the record has several names, none of them empty.
         """
         known = dict.fromkeys(entry.data for entry in record.entries)
@@ -67,12 +67,12 @@ def dtype_of(record: KernelRecord, query: Query) -> str:
 
 
 def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None) -> tuple[str, ...]:
-    """Sentences on what has changed since a result was found.
+    """Changes since a result was found, as sentences.
 
     Args:
         entry: The result.
         record: Its record, whose newest result has the present source and space.
-        device: The device with its present driver and runtime; None where unknown.
+        device: The device with its present driver and runtime; None if unknown.
     """
     origin = entry.provenance
     newest = max((other.provenance for other in record.entries), key=lambda provenance: provenance.tuned_at)
@@ -84,5 +84,5 @@ def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None)
 
 
 def change_sentence(what: str, before: str, after: str) -> str:
-    """Say what something was when a result was found, and what it is now."""
+    """A sentence with a value when a result was found, and the value now."""
     return f"the {what} was {before[:40]} when this was tuned and is {after[:40]} now."

@@ -1,4 +1,4 @@
-"""What is kept of a kernel's older results when new ones are stored."""
+"""Merges new results of a kernel with its older ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def merged(old: KernelRecord, new: KernelRecord) -> KernelRecord:
 
 
 def merge_variants(records: Iterable[KernelRecord]) -> tuple[VariantTable, ...]:
-    """The tables of several records of a kernel; of those for the same range the last one counts."""
+    """The tables of several records of a kernel; for the same range, the last one counts."""
     tables = {table.range: table for record in records for table in record.variants}
     return tuple(tables[key] for key in sorted(tables))
 
@@ -39,8 +39,8 @@ def merge_variants(records: Iterable[KernelRecord]) -> tuple[VariantTable, ...]:
 def _with_measured(entry: Entry, before: Entry) -> Entry:
     """Add to a result the times that an earlier one measured for the same problem.
 
-    The entry's own times take precedence. If the source has changed, or what the space says about inputs and
-    launches, or what was measured, so may have the times.
+    The entry's own times take precedence. Older times count only if source, inputs, launches and timing
+    conditions are unchanged.
     """
     now, then = entry.provenance, before.provenance
     is_same_space = now.space_sha256 == then.space_sha256

@@ -1,4 +1,4 @@
-"""Whether a configuration may run: by the kernel's parameters and constraints, and by the device's limits."""
+"""Checks configurations against the kernel's parameters and constraints, and the device's limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from autotune.hardware.launch_limits import amounts, conditions
 
 @dataclass(frozen=True)
 class Check:
-    """Why a configuration may not run (empty: it may), and the constraints that could not be checked."""
+    """Why a configuration may not run (empty if it may), and the constraints that could not be checked."""
 
     violations: tuple[str, ...]
     unchecked: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class KernelOnDevice:
 
     Attributes:
         record: The kernel's present parameters, constraints and launches.
-        device: The device that is to run it; None if unknown.
+        device: The device that will run it; None if unknown.
         dtype: The element type.
     """
 
@@ -39,18 +39,18 @@ class KernelOnDevice:
     dtype: str
 
     def values(self, config: Config, sizes: Sizes | None) -> dict[str, Any]:
-        """Every name that an expression may read, as far as device and sizes are known.
+        """The values of all names that an expression may read, as far as device and sizes are known.
 
         Raises ExpressionError for a derived name that cannot be evaluated.
         """
         return known_values(self.device, sizes, self.dtype, config, self.record.derived)
 
     def is_valid(self, config: Config, sizes: Sizes) -> bool:
-        """Whether a configuration may run at these sizes, as far as that is known before it is compiled."""
+        """True if a configuration may run at these sizes, as far as is known before it is compiled."""
         return not self.check(config, sizes).violations
 
     def launched(self, config: Config, sizes: Sizes) -> tuple[bool, ...]:
-        """Which launches of the plan a run at these sizes has; empty where that cannot be evaluated."""
+        """The launches of the plan that a run at these sizes makes; empty if that cannot be evaluated."""
         try:
             values = self.values(config, sizes)
             return tuple(bool(parse(step.when)(values)) for step in self.record.launch)
@@ -60,16 +60,16 @@ class KernelOnDevice:
     def check(self, config: Config, sizes: Sizes | None, registers: int | None = None) -> Check:
         """Check a configuration against the parameters, the constraints and the limits of the device.
 
-        Something must be launched, with grids and blocks of at least one, and with no more than the device
-        allows. What depends on an unknown device or on unknown sizes is not checked.
+        Something must be launched, and grids and blocks must be at least one and within the device's limits.
+        Conditions that depend on an unknown device or unknown sizes are not checked.
 
         Args:
             config: The configuration.
-            sizes: Of the problem; None if unknown.
-            registers: Per thread; None if unknown.
+            sizes: The problem's sizes; None if unknown.
+            registers: Registers per thread; None if unknown.
 
         Raises:
-            ExpressionError: A text of the record is not an expression.
+            ExpressionError: A string in the record is not an expression.
         """
         parameters = self.record.parameters
         names = {parameter.name for parameter in parameters}
@@ -95,7 +95,7 @@ class KernelOnDevice:
         )
 
     def _unlaunchable(self, values: Mapping[str, Any], registers: int | None) -> Iterator[str]:
-        """Why the launches cannot be made, or the device refuses them, as far as that is known."""
+        """The reason why the launches cannot be made, or the device refuses them; empty if none is known."""
         plan = self.record.launch
         try:
             is_known = all(_names(step) <= values.keys() for step in plan)
@@ -112,7 +112,7 @@ class KernelOnDevice:
 def _refused(
     step: LaunchSpec, device: DeviceInfo | None, values: Mapping[str, Any], registers: int | None
 ) -> Iterator[str]:
-    """The bounds that a launch does not keep to, as far as its numbers are known.
+    """The limits that a launch exceeds, as far as its numbers are known.
 
     Raises ExpressionError for a number that cannot be evaluated or is too small.
     """
@@ -136,7 +136,7 @@ def _names(step: LaunchSpec) -> frozenset[str]:
 
 
 def whole_sizes(kernel: str, sizes: Sizes) -> Sizes:
-    """Sizes as Python integers, also if they are numpy's; raises InputError for other numbers."""
+    """Sizes as Python integers, converted from numpy's if necessary; raises InputError for other numbers."""
     try:
         return {name: index(size) for name, size in sizes.items()}
     except TypeError:

@@ -45,9 +45,7 @@ class Decision:
 
     measurements: Mapping[str, Measurement]  # of all finalists, by content key
     stored: tuple[Trial, ...]  # the winner, then those that cannot be told from it
-    skipped: (
-        tuple[SkippedChecks, ...] | None
-    )  # checks that each did not get; None: an earlier search checked them
+    skipped: tuple[SkippedChecks, ...] | None  # of each; None: an earlier search checked them
 
 
 def last_round(
