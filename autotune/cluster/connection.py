@@ -319,8 +319,14 @@ def _slurm(text: str, jobs: int, opened: ExitStack) -> Any:
 @contextmanager
 def _dask_settings() -> Iterator[None]:
     """Make Dask quiet, and keep its files in a folder that is removed at the end, or by the next run."""
-    for name in list(logging.root.manager.loggerDict):
-        if name.partition(".")[0] == "distributed":  # some loggers have a level of their own
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # a search goes on without lost workers
-    with scratch_folder() as scratch, dask.config.set(SETTINGS | {_FOLDER: scratch}):
-        yield
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    loggers = list(map(logging.getLogger, names))  # some have a level of their own
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)  # a search goes on without lost workers
+    try:
+        with scratch_folder() as scratch, dask.config.set(SETTINGS | {_FOLDER: scratch}):
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,6 +1,7 @@
 """One search with several devices: who measures what, and what the journal says of it."""
 
 import json
+import logging
 import math
 import pickle
 import uuid
@@ -10,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from autotune.cluster.connection import _dask_settings
 from autotune.devices import Address, listing
 from autotune.devices.listing import Listing
 from autotune.errors import NoMemory, SetupError
@@ -247,3 +249,11 @@ def test_a_device_whose_memory_is_in_use_is_left_out(folder):
         wait_until(task.done)
         with pytest.raises(NoMemory, match=r"/fake:0: .* are in use"):  # which gets advice on sizes
             fleet.result(task)
+
+
+def test_the_caller_s_dask_logs_as_before_after_a_search():
+    logger = logging.getLogger("distributed.worker")
+    level = logger.level
+    with _dask_settings():
+        assert logger.level == logging.CRITICAL
+    assert logger.level == level
