@@ -31,6 +31,7 @@ from autotune.cluster.travelling_files import paths_of
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure
 from autotune.errors import BrokenReference, NoMemory, SetupError
+from autotune.evaluation.one_device import TaskDropped, TaskKills
 from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.problem.problem_instance import ProblemInstance
 
@@ -159,19 +160,16 @@ class Fleet:
     def wait(self) -> None:
         """Do nothing: Dask's thread waits."""
 
-    def result(self, future: Future[list[Evaluated]]) -> list[Evaluated] | None:
-        """The outcomes of a finished task; None if its workers were lost again and again.
-
-        Empty if the device is gone. Errors of the setup pass through.
-        """
+    def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
+        """The outcomes of a finished task; raises as `Devices.result` does."""
         task = self._tasks.pop(future)
         try:
             found = future.result()
         except DeviceGone as error:
             self.leave_out(error.device, error.reason)
-            return []
+            raise TaskDropped from None
         except distributed.KilledWorker:
-            return None
+            raise TaskKills from None
         except (OSError, distributed.client.FutureCancelledError):
             if task.status == "error":  # the task raised it
                 raise

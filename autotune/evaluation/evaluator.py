@@ -22,7 +22,7 @@ from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.ledger import Ledger, RunKey
-from autotune.evaluation.one_device import Devices
+from autotune.evaluation.one_device import Devices, TaskDropped, TaskKills
 from autotune.evaluation.work_item import Evaluated, MeasurementPolicy, Outcome, WorkItem
 from autotune.evaluation.worker import DeviceWorker
 from autotune.space.functions import function_name
@@ -99,7 +99,7 @@ class Evaluator:
         self._ledger, self._policy = ledger, policy
         self._timeout_s, self._on_stage = timeout_s, on_stage
         # few under a time limit: many would overrun it
-        self._ahead = pool.workers * (1 if ledger.limit_s is not None else COMPILE_AHEAD)
+        self._ahead = pool.workers * (1 if ledger.has_time_limit else COMPILE_AHEAD)
         # compilers would disturb times on a CPU: a whole window is compiled, then run
         self._shares_cores = devices.parallel == 1 and maker.space.device.kind == "cpu"
         self._waiting: deque[Config] = deque()  # to be compiled
@@ -141,7 +141,7 @@ class Evaluator:
         while not self._ended:
             if not self._under_way:
                 raise BudgetSpent
-            self._go_on(self._ledger.limit_s)
+            self._go_on()
         if not self._under_way:
             self._on_stage(_CHOOSING)
         count = 1 if self.parallel == 1 else len(self._ended)
@@ -153,8 +153,8 @@ class Evaluator:
             self._ledger.admit(charged=charged)
             self._start(config)
         while config not in self._ledger.trials:
-            self._go_on(None)
-        self._ended.clear()
+            self._go_on(is_limited=False)
+        self._ended.clear()  # no searcher runs now; one that submits these is given them again
         return self._ledger.trials[config]
 
     def _pruned(self, config: Config) -> Trial | None:
@@ -166,22 +166,19 @@ class Evaluator:
         self._waiting.append(config)
         self._under_way.add(config)
 
-    def _go_on(self, limit_s: float | None) -> None:
+    def _go_on(self, *, is_limited: bool = True) -> None:
         """Keep compilers and devices busy, wait for an event, and record what has ended."""
         try:
-            if self._is_over(limit_s):
+            if is_limited and self._ledger.is_over:
                 self._stop()
             self._compile()
-            self._send(limit_s)
+            self._send(is_limited)
             if self._begun or self._running:
                 self._wait()
             if not self._shares_cores:  # the device goes on while trials are journaled and a searcher chooses
-                self._send(limit_s)
+                self._send(is_limited)
         finally:  # finished trials are written even after an error; a full disk then hides that error
             self._ledger.report()
-
-    def _is_over(self, limit_s: float | None) -> bool:
-        return limit_s is not None and self._ledger.spent_s >= limit_s
 
     def _stop(self) -> None:
         """Let running configurations end, drop all others, and raise BudgetSpent."""
@@ -220,9 +217,9 @@ class Evaluator:
             return Begun(known, instance, earlier, is_journaled=True)
         return Begun(self._pool.compile(instance), instance)
 
-    def _send(self, limit_s: float | None) -> None:
+    def _send(self, is_limited: bool) -> None:
         """Give compiled configurations to devices that are free."""
-        if self._is_over(limit_s) or (self._shares_cores and self._begun):
+        if (is_limited and self._ledger.is_over) or (self._shares_cores and self._begun):
             return
         while self._compiled and len(self._running) < self._devices.slots and not self._may_wait:
             self._send_task()
@@ -236,7 +233,10 @@ class Evaluator:
         return is_growing and len(self._running) >= self._devices.count
 
     def _send_task(self) -> None:
-        """Send compiled configurations: as many as one task should have, but no more than a fair share."""
+        """Send what is compiled: as much as one task should have, but no more than a fair share.
+
+        Of 12 compiled configurations, a task gets 6 if two of four slots are free.
+        """
         share = len(self._compiled) // (self._devices.slots - len(self._running))
         count = max(1, min(share, self._devices.task_items))
         while self._compiled and len(self._outgoing) < count:
@@ -321,15 +321,19 @@ class Evaluator:
 
     def _take_outcomes(self, future: Future[list[Evaluated]]) -> None:
         """Record the outcomes of a task; send lost items again."""
-        outcomes = self._devices.result(future)
         task = self._running.pop(future)
-        if outcomes is None and len(task) > 1:
-            self._retries.extend(task)
-        elif outcomes is not None and not outcomes:
+        try:
+            outcomes = self._devices.result(future)
+        except TaskDropped:
             self._run(task)
-        else:
-            for running, evaluated in zip(task, outcomes or [Evaluated(LOST, "", 0.0)], strict=True):
-                self._land(running, evaluated)
+            return
+        except TaskKills:
+            if len(task) > 1:
+                self._retries.extend(task)
+                return
+            outcomes = [Evaluated(LOST, "", 0.0)]
+        for running, evaluated in zip(task, outcomes, strict=True):
+            self._land(running, evaluated)
 
     def _send_again(self, futures: Sequence[Future[list[Evaluated]]]) -> None:
         for future in futures:

@@ -51,9 +51,14 @@ class Ledger:
         return self._scoring.objective
 
     @property
-    def limit_s(self) -> float | None:
-        """The budget's wall time."""
-        return self._budget.seconds
+    def has_time_limit(self) -> bool:
+        """True if the budget limits the wall time."""
+        return self._budget.seconds is not None
+
+    @property
+    def is_over(self) -> bool:
+        """True if the wall time of the budget is used up."""
+        return self._budget.seconds is not None and self.spent_s >= self._budget.seconds
 
     @property
     def spent_s(self) -> float:

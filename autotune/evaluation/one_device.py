@@ -13,6 +13,14 @@ from autotune.evaluation.work_item import Evaluated, Outcome, WorkItem
 from autotune.evaluation.worker import Worker
 
 
+class TaskDropped(Exception):
+    """The device of a task is gone: another one may run it."""
+
+
+class TaskKills(Exception):
+    """A task has cost one device after the other."""
+
+
 class Devices(Protocol):
     """Runs tasks of work items, as many at the same time as there are slots.
 
@@ -50,10 +58,10 @@ class Devices(Protocol):
         """Wait for running tasks, if no other thread does."""
         ...
 
-    def result(self, future: Future[list[Evaluated]]) -> list[Evaluated] | None:
-        """The outcomes of a task: empty if its device is gone, None if it has broken several devices.
+    def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
+        """The outcomes of a finished task.
 
-        Raises the errors of the setup.
+        Raises TaskDropped, TaskKills, or what the setup raises.
         """
         ...
 

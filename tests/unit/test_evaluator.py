@@ -12,6 +12,7 @@ from autotune.core.trials import Budget, Objective, Status
 from autotune.errors import BudgetSpent
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.ledger import Ledger
+from autotune.evaluation.one_device import TaskKills
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import Evaluated, Outcome
 from autotune.searchers.base import collect_next, evaluate
@@ -83,7 +84,7 @@ def test_the_device_runs_what_is_compiled_while_the_searcher_chooses(task, confi
         context.worker.begin_item = lambda item, timeout_s: runs.append(item) or begin(item, timeout_s)
         context.evaluator.submit(configs[:2])
         context.evaluator.collect()
-        wait_until(lambda: len(runs) == 2 or context.evaluator._go_on(None))
+        wait_until(lambda: len(runs) == 2 or context.evaluator._go_on())
 
 
 def test_what_ends_without_a_run_is_told_and_journaled(folder, monkeypatch):
@@ -155,7 +156,9 @@ class LossyDevices:
 
     def result(self, future):
         task = self.under_way.pop(future)
-        self.lost |= set(task) if future.result() is None else set()
+        if future.result() is None:
+            self.lost |= set(task)
+            raise TaskKills
         return future.result()
 
     def stranded(self):
