@@ -58,7 +58,7 @@ class SkippedChecks:
         return "; ".join(filter(None, (on_cpu, late_text(self.late), broken)))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Deadline:
     """When a check should end, on the clock of `time.perf_counter`, and the parts that got no time."""
 
@@ -87,7 +87,7 @@ _Check = Callable[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass
 class StoredChecks:
     """Checks each configuration once, and remembers which checks those that passed did not get."""
 

@@ -141,6 +141,8 @@ def explore(
         calibrate(context, context.fleet)
     with suppress(BudgetSpent):
         searcher.search(task.space, context.evaluator, seed=options.seed)
+        while True:  # what it left under way
+            context.evaluator.collect()
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:

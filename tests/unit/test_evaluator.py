@@ -16,6 +16,7 @@ from autotune.evaluation.one_device import TaskKills
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import Evaluated, Outcome
 from autotune.searchers.base import collect_next, evaluate
+from autotune.searchers.random_search import RandomSearch
 from autotune.tuning.context import open_context
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
@@ -212,3 +213,14 @@ def test_a_lost_task_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_
         tasks = len(devices.tasks)
         assert evaluator.admit(configs[1], charged=False).status is Status.OK
         assert len(devices.tasks) == tasks + 1
+
+
+def test_what_a_searcher_leaves_under_way_is_finished(folder, monkeypatch):
+    monkeypatch.chdir(folder.path)
+
+    def search(self, space, trials, *, seed):
+        trials.submit([space.config(row) for row in range(4)])
+
+    monkeypatch.setattr(RandomSearch, "search", search)
+    done = folder.search("--engine", "random", "--budget", "9")
+    assert done["trials"] == 4  # the default among them
