@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from autotune.core.records import Config, Parameter
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
+from autotune.hardware.names import Traits
 from autotune.searchers.base import SourceResults, StoppingEstimate, evaluate
 from autotune.searchers.surrogate import SurrogateSearch, run, source_model, stopping_estimate
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
@@ -297,6 +299,33 @@ def test_a_source_that_grows_during_the_search_is_learnt_from(space):
 
     found = trials_until_found([])
     assert found is not None and found > 12
+
+
+def test_the_best_of_the_closest_device_is_tried_first_and_the_second_best_of_a_single_one(space):
+    device = replace(space.device, vendor="nvidia", architecture="sm_80")
+    here = recorded_space("example", device, PARAMETERS, configs())
+
+    def tried(*sources):
+        evaluate = InProcessEvaluator(here, valley(128, 4), budget=2)
+        with pytest.raises(BudgetSpent):
+            SurrogateSearch(sources).search(here, evaluate, seed=0)
+        return evaluate.tried
+
+    near = replace(prior_of(here, valley(32, 2)), traits=Traits("gpu", "nvidia", "sm_86"))
+    far = replace(prior_of(here, valley(512, 3)), traits=Traits("gpu", "amd", "gfx1032"))
+    ranked = sorted((result for result in near.results if result[1]), key=itemgetter(1))
+    (best, best_ms), (_, second_ms) = ranked[:2]
+    assert tried(far, near)[0] == tried(near, far)[0] == best
+    assert [dict(near.results)[config] for config in tried(near)] == [best_ms, second_ms]
+
+
+def test_where_nothing_near_ran_a_source_is_expected_to_be_as_slow_as_its_slowest(space):
+    """A cache keeps the fastest only: their mean would promise too much of all others."""
+    known = [c for c in space if c["BLOCK"] == 64 and c["TILE"] == 4]
+    rows, log_ms = results_in_space(space, prior_of(known, valley(64, 4)))
+    model = SourceModel(Encoding(space), rows, log_ms, np.random.default_rng(0))
+    far, _ = model.predict(np.setdiff1d(np.arange(len(space)), rows))
+    assert far.mean() > model.log_ms.mean()
 
 
 def test_the_best_of_every_prior_is_tried_first(space):

@@ -16,6 +16,7 @@ from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_pr
 from autotune.searchers.surrogate.transfer import TransferModel
 
 MAX_TRAINING = 500  # trials that a model is fitted to: of more, the fastest half and a sample
+MIN_TO_COMPARE = 10  # trials before which a model with sources is not compared with one without
 MAX_SOURCE_ROWS = 1000  # fastest configurations of the sources that are always candidates
 
 
@@ -58,7 +59,7 @@ def fit_model(
         failed_elsewhere = prediction.failure_probability
         with_sources = TimeFit(*data, prediction.times, last.time)
         time = with_sources.kernel.values
-        if with_sources.evidence >= alone.evidence:
+        if len(history) < MIN_TO_COMPARE or with_sources.evidence >= alone.evidence:
             chosen = with_sources
     times = TimeModel(chosen, positions, points, log_ms, history.log_cost[timed])
 

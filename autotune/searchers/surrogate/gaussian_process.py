@@ -61,7 +61,7 @@ class HyperPrior:
 
 def default_hyper_prior(axes: int, basis: int = 0, *, noise: float = 0.01) -> HyperPrior:
     """Assume that times are smooth over most of an axis and that every parameter may matter."""
-    mean = [0.0, math.log(noise), *[math.log(0.7)] * axes, *[2.0] * axes, *[2 * math.log(0.5)] * basis]
+    mean = [0.0, math.log(noise), *[math.log(0.7)] * axes, *[2.0] * axes, *[math.log(0.1)] * basis]
     spread = [0.7, 1.5, *[1.0] * axes, *[1.5] * axes, *[1.0] * basis]
     return HyperPrior(np.array(mean), np.array(spread))
 

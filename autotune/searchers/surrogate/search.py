@@ -14,8 +14,7 @@ from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.fitting import Hyperparameters, fit_model
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import Model
-from autotune.searchers.surrogate.portfolio import portfolio
-from autotune.searchers.surrogate.run import DESIGN_SAMPLE, GROWTH, Run
+from autotune.searchers.surrogate.run import GROWTH, Run
 from autotune.searchers.surrogate.transfer import TransferModel
 from autotune.space import Space
 
@@ -55,8 +54,9 @@ class SurrogateSearch:
             encoding = Encoding(space)
             models = _TransferModels(encoding, self._sources, rng)
             run = Run(encoding, trials, rng, works_ahead=self._works_ahead)
-            known, bests = models.known_rows(), models.transfer.bests_without_model
-            first = list(dict.fromkeys([*known, *bests] if known else [*bests, *run.design(DESIGN)]))
+            first = list(models.transfer.first)
+            if not models.transfer.models:
+                first += [row for row in run.design(DESIGN) if row not in first]
             run.search(first, models.fit, least=1, stop_when_unlikely=self._stop_when_unlikely)
 
 
@@ -79,12 +79,3 @@ class _TransferModels:
         data = self._encoding, self.transfer, history, self._hyperparameters, self._rng, pending
         model, self._hyperparameters = fit_model(*data)
         return model
-
-    def known_rows(self) -> list[int]:
-        """Those of the sources' fastest that tell most, the most useful one first."""
-        known = self.transfer.fastest_rows(DESIGN_SAMPLE)
-        if not len(known):
-            return []
-        positions = self._encoding.positions(known)
-        prediction = self.transfer.predict(known)
-        return [int(known[index]) for index in portfolio(prediction, self._encoding.axes, positions)]

@@ -20,18 +20,21 @@ MAX_RESULTS = 400  # results that a source's model uses: half of them the fastes
 
 
 class SourceModel:
-    """The known times of one source, and a Gaussian process for the others."""
+    """The known times of one source, and a Gaussian process for the others; all relative to its best.
+
+    Far from all that ran, the process expects the slowest time: often only the fastest are known.
+    """
 
     def __init__(self, encoding: Encoding, rows: Indices, log_ms: Floats, rng: np.random.Generator) -> None:
         """Fit a model to ascending rows and their log_ms (nan: failed), of which MIN_RESULTS are timed."""
-        self.rows, self.log_ms = rows, log_ms
+        self.rows, self.log_ms = rows, log_ms - np.nanmin(log_ms)
         self._encoding = encoding
-        timed = np.flatnonzero(~np.isnan(log_ms))
-        self.best = float(log_ms[timed].min())
-        chosen = training_sample(timed[np.argsort(log_ms[timed], kind="stable")], MAX_RESULTS, rng)
-        self._centre, self._scale = log_ms[chosen].mean(), max(float(log_ms[chosen].std()), 1e-3)
+        fastest_first = np.argsort(self.log_ms, kind="stable")[: int((~np.isnan(log_ms)).sum())]
+        chosen = training_sample(fastest_first, MAX_RESULTS, rng)
+        known = self.log_ms[chosen]
+        self._slowest, self._scale = known.max(), max(float(known.std()), 1e-3)
         self._positions = encoding.positions(rows[chosen])
-        targets = (log_ms[chosen] - self._centre) / self._scale
+        targets = (known - self._slowest) / self._scale
         prior = default_hyper_prior(len(encoding.axes))
         no_basis = np.empty((len(chosen), 0))
         self.kernel, _ = fit(Kernel(encoding.axes, prior.mean), prior, self._positions, targets, no_basis)
@@ -39,15 +42,15 @@ class SourceModel:
         covariance[np.diag_indices_from(covariance)] += self.kernel.noise
         self._solved = np.linalg.solve(covariance, targets)
 
-    def predict(self, rows: Indices) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Log times of candidates, which of them ran on this source, and which failed there."""
+    def predict(self, rows: Indices) -> tuple[Floats, NDArray[np.bool_]]:
+        """Log times of candidates, and which of them failed on this source."""
         is_small = len(self._encoding.space) <= MAX_CANDIDATES  # then all rows are candidates
         predicted = self._of_all[rows] if is_small else self._expected(rows)
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         known = self.rows[at] == rows
         log_ms = np.where(known, self.log_ms[at], np.nan)
         ran = ~np.isnan(log_ms)
-        return np.where(ran, log_ms, predicted), ran, known & ~ran
+        return np.where(ran, log_ms, predicted), known & ~ran
 
     @cached_property
     def _of_all(self) -> Floats:
@@ -56,7 +59,7 @@ class SourceModel:
     def _expected(self, rows: Indices | slice) -> Floats:
         """The log times that the process expects."""
         covariance = self.kernel.covariance(self._encoding.positions(rows), self._positions)
-        return np.asarray(self._centre + self._scale * (covariance @ self._solved))
+        return np.asarray(self._slowest + self._scale * (covariance @ self._solved))
 
 
 def results_in_space(space: Space, source: SourceResults) -> tuple[Indices, Floats]:

@@ -1,14 +1,16 @@
-"""Transfer from other devices and problems: their times are the basis functions of the process here."""
+"""Transfer from other devices and problems: their times are the prior mean and the basis functions here."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
-from numpy.typing import NDArray
 
+from autotune.core.records import DeviceInfo
+from autotune.hardware.names import Traits, traits_of
 from autotune.searchers.base import SourceResults
 from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices
 from autotune.searchers.surrogate.gaussian_process import (
@@ -23,10 +25,11 @@ from autotune.searchers.surrogate.gaussian_process import (
 from autotune.searchers.surrogate.source_model import MIN_RESULTS, SourceModel, results_in_space
 from autotune.searchers.surrogate.time_model import TimePrior
 
-SCALE_SAMPLE = 2000  # rows that put the sources on one scale
+FIRST = 2  # configurations that are tried before there is a model, at least
+LESS_WEIGHT = 0.25  # of a source of another architecture; squared for another vendor
 FAST_SHARE = 0.1  # of each source's configurations: where sources are compared
 MIN_COMPARED, MAX_COMPARED = 20, 240  # configurations that sources are compared on
-MIN_NOISE_SHARE = 1e-3
+MIN_NOISE = 1e-3  # variance of log times
 FAILURE_WEIGHT = 0.3  # probability that what failed on every source fails here
 
 
@@ -35,20 +38,23 @@ class TransferPrediction:
     """What the sources predict for some candidates.
 
     Attributes:
-        times: prior of log times; its basis functions are those on each source, centred and scaled.
-        relative_speed: each source's best time over that of the candidate, shape (candidates, sources).
-        observed: whether at least one source ran the candidate.
+        times: prior of log times: its basis functions are those on each source relative to its best, and its
+            mean is their average, in which sources that are more alike have more weight.
         failure_probability: estimated from the share of sources on which the candidate failed.
     """
 
     times: TimePrior
-    relative_speed: Floats
-    observed: NDArray[np.bool_]
     failure_probability: Floats
 
 
 class TransferModel:
-    """The models of all sources of a search."""
+    """The models of all sources of a search.
+
+    Attributes:
+        results: the number of results of all sources.
+        models: of the sources with enough results, the most alike one first.
+        first: rows to try before there is a model: the best of each source.
+    """
 
     def __init__(
         self, encoding: Encoding, sources: Sequence[SourceResults], rng: np.random.Generator
@@ -56,21 +62,19 @@ class TransferModel:
         self._encoding = encoding
         self.results = sum(len(source.results) for source in sources)
         self.models: list[SourceModel] = []
-        self.bests_without_model: list[int] = []  # of sources with too few results
-        for source in sources:
+        fastest: list[list[int]] = []  # of each source, the most alike one first
+        here, weights = encoding.space.device, []
+        for source in sorted(sources, key=lambda source: -_weight(here, source.traits)):
             rows, log_ms = results_in_space(encoding.space, source)
             timed = int((~np.isnan(log_ms)).sum())
+            if timed:
+                fastest.append(rows[np.argsort(log_ms, kind="stable")[: min(timed, FIRST)]].tolist())
             if timed >= MIN_RESULTS:
                 self.models.append(SourceModel(encoding, rows, log_ms, rng))
-            elif timed:
-                self.bests_without_model.append(int(rows[np.nanargmin(log_ms)]))
-        self._scale, self._centres, self._bests = 1.0, np.zeros(0), np.zeros(0)
-        if self.models:
-            sample = np.unique(rng.integers(0, len(encoding.space), SCALE_SAMPLE))
-            log_ms = self._log_ms(sample)
-            self._scale = max(float(log_ms.std(axis=0).mean()), 1e-3)
-            self._centres = log_ms.mean(axis=0)
-            self._bests = np.array([model.best for model in self.models])
+                weights.append(_weight(here, source.traits))
+        ranked = list(dict.fromkeys(row for same in zip_longest(*fastest) for row in same if row is not None))
+        self.first = ranked[: max(FIRST, len(fastest))]
+        self._weights = np.array(weights) / sum(weights)
         self._hyper_prior = self._learn_hyper_prior(rng)
 
     def fastest_rows(self, count: int) -> Indices:
@@ -82,17 +86,11 @@ class TransferModel:
     def predict(self, rows: Indices) -> TransferPrediction:
         """Predict times and failures of these candidates from all sources, of which there is one at least."""
         predictions = [model.predict(rows) for model in self.models]
-        log_ms = np.column_stack([times for times, _, _ in predictions])
-        basis = (log_ms - self._centres) / self._scale
+        basis = np.column_stack([log_ms for log_ms, _ in predictions])
         return TransferPrediction(
-            times=TimePrior(self._hyper_prior, basis.mean(axis=1), basis, self._scale),
-            relative_speed=np.exp(np.minimum(self._bests - log_ms, 0.0)),
-            observed=np.any([ran for _, ran, _ in predictions], axis=0),
-            failure_probability=FAILURE_WEIGHT * np.mean([failed for _, _, failed in predictions], axis=0),
+            times=TimePrior(self._hyper_prior, basis @ self._weights, basis, scale=1.0),
+            failure_probability=FAILURE_WEIGHT * np.mean([failed for _, failed in predictions], axis=0),
         )
-
-    def _log_ms(self, rows: Indices) -> Floats:
-        return np.column_stack([model.predict(rows)[0] for model in self.models])
 
     def _learn_hyper_prior(self, rng: np.random.Generator) -> HyperPrior:
         """How this device may differ from the sources: as each source differs from the rest of them.
@@ -112,13 +110,11 @@ class TransferModel:
         every = [self._leave_one_out(left_out, prior, rng) for left_out in range(sources)]
         fitted = [values for values in every if values is not None]
         if fitted:
-            learnt = np.mean(fitted, axis=0)  # with a weight less: that of the source left out
-            weight = learnt[layout.weights].mean()
+            learnt = np.mean(fitted, axis=0)
             # sources that are alike do not promise that this device is like them
             learnt[VARIANCE] = max(learnt[VARIANCE], mean[VARIANCE])
-            learnt[NOISE] = max(learnt[NOISE], math.log(MIN_NOISE_SHARE))
-            mean = np.append(learnt, weight)
-            mean[layout.weights] = weight
+            learnt[NOISE] = max(learnt[NOISE], math.log(MIN_NOISE))
+            mean[: layout.weights.start] = learnt[: layout.weights.start]
         return replace(prior, mean=mean)
 
     def _leave_one_out(self, left_out: int, prior: HyperPrior, rng: np.random.Generator) -> Floats | None:
@@ -130,14 +126,23 @@ class TransferModel:
             return None
         model = self.models[left_out]
         rows = model.rows[~np.isnan(model.log_ms)]
-        basis = (self._log_ms(rows) - self._centres) / self._scale
+        basis = np.column_stack([model.predict(rows)[0] for model in self.models])
         fast = basis <= np.quantile(basis, FAST_SHARE, axis=0)
         chosen = np.flatnonzero(fast.any(axis=1))
         if len(chosen) < MIN_COMPARED:
             return None
         chosen = rng.choice(chosen, min(len(chosen), MAX_COMPARED), replace=False)
         others = np.delete(basis[chosen], left_out, axis=1)
-        targets = basis[chosen, left_out] - others.mean(axis=1)
+        weights = np.delete(self._weights, left_out)
+        targets = basis[chosen, left_out] - others @ weights / weights.sum()
         own = replace(prior, mean=prior.mean[:-1], spread=prior.spread[:-1])
         start, positions = Kernel(self._encoding.axes, own.mean), self._encoding.positions(rows[chosen])
         return fit(start, own, positions, targets - targets.mean(), others)[0].values
+
+
+def _weight(here: DeviceInfo, there: Traits) -> float:
+    """The weight of a source before any trial: how alike the two devices are."""
+    traits = traits_of(here)
+    if traits.vendor is None or traits.vendor != there.vendor:
+        return LESS_WEIGHT**2
+    return 1.0 if traits.architecture == there.architecture else LESS_WEIGHT
