@@ -1,1 +1,1 @@
-"""What results say, across devices and parameters; and what a kernel says of its first space."""
+"""Analyses of results, across devices and parameters, and of a kernel for its first space."""

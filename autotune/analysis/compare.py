@@ -28,7 +28,7 @@ class DeviceResult:
 
     @property
     def speedup(self) -> float | None:
-        """How many times as fast as the kernel's default; None if the default has no time."""
+        """The speed-up over the kernel's default; None if the default has no time."""
         default_ms = self.entry.default_time_ms
         return default_ms / self.entry.time_ms if default_ms and self.entry.time_ms > 0 else None
 
@@ -51,14 +51,14 @@ class DeviceResult:
 
 @dataclass(frozen=True)
 class AgainstCpu:
-    """A result of a GPU beside one of a CPU: of the same problem, or else of other sizes."""
+    """A GPU's result and a CPU's: for the same problem, or else for other sizes."""
 
     gpu: DeviceResult
     cpu: DeviceResult
 
     @property
     def is_same_problem(self) -> bool:
-        """Whether both are of the same sizes, element type and data."""
+        """True if both are of the same sizes, element type and data."""
         return self.gpu.entry.problem == self.cpu.entry.problem
 
     @property
@@ -130,7 +130,7 @@ class KernelComparison:
 
     @property
     def missing(self) -> int:
-        """How many cells of the matrix are not measured."""
+        """Number of cells of the matrix without a measurement."""
         return sum(share is None for row in self.matrix.values() for share in row.values())
 
 

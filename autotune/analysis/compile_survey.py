@@ -123,7 +123,7 @@ def survey(
 
 
 def _failure(space: Space, checked: list[Checked], settings: Settings) -> str:
-    """Why the default, or one that was asked for, cannot run; empty if all can."""
+    """The reason why the default, or a requested configuration, cannot run; empty if all can."""
     wanted = settings.configs or (space.spec.default,)
     invalid = ("; ".join(space.why_invalid(config)) for config in wanted)
     failures = (item.failure.detail for item in checked if item.config in wanted and item.failure)
@@ -200,7 +200,7 @@ def _checked(config: Config, compiled: Compilation, space: Space, architecture: 
 def _with_resources(
     config: Config, used: list[tuple[Launch, Resources]], architecture: Architecture
 ) -> Checked:
-    """What the kernels of a configuration's launches need, and why one of these would be refused."""
+    """The resources of a configuration's kernels, and the reason why a launch would be refused."""
     refused = (
         (step, why_refused(architecture, step, kernel.registers, kernel.shared_bytes, kernel.max_threads))
         for step, kernel in used

@@ -109,7 +109,7 @@ def _texts(path: Path, whole: str) -> tuple[str, str, str]:
 
 
 def has_host_code(path: Path) -> bool:
-    """Whether a source has code that is left out where the kernels are compiled."""
+    """True if a source has code that is left out where the kernels are compiled."""
     text = path.read_text()
     return device_part(text) != text
 
@@ -125,7 +125,7 @@ def _unknown_words(draft: Draft, text: str) -> list[str]:
 
 
 def _complaint(made: Scaffold, source: SourceText) -> str:
-    """What a compiler says against the default configuration; empty if nothing, or without a compiler."""
+    """A compiler's complaint about the default configuration; empty without one, or without a compiler."""
     parameters = [Parameter(item.name, item.values) for item in made.guess.launch.parameters]
     config = {item.name: item.default for item in made.guess.launch.parameters}
     symbols = [item.symbol for item in made.kernel.arguments if item.symbol]
@@ -145,7 +145,7 @@ def _complaint(made: Scaffold, source: SourceText) -> str:
 
 
 def has_nvrtc() -> bool:
-    """Whether NVRTC is installed."""
+    """True if NVRTC is installed."""
     try:
         cuda_compiler(ARCHITECTURE)
     except MissingExtra:

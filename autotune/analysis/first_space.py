@@ -1,4 +1,4 @@
-"""Write a first space and reference beside a kernel, and try its default: compiled, and run if possible."""
+"""Writes a first space and reference next to a kernel; compiles its default, and runs it if possible."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FirstSpace:
 
 
 def first_space(path: Path, entry: str | None, observer: Observer) -> FirstSpace:
-    """Write both files beside a kernel's source.
+    """Write both files next to a kernel's source.
 
     Args:
         path: The source.
@@ -184,7 +184,7 @@ def _draft(kernel: KernelFile, headers: Path) -> Draft:
 
 
 def _can_run(dialect: str) -> bool:
-    """Whether a device of this machine takes a dialect."""
+    """True if a device of this machine takes a dialect."""
     return bool(find_devices(name for name, entry in BACKENDS.items() if dialect in entry.accepts))
 
 

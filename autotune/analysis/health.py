@@ -1,4 +1,4 @@
-"""What of a machine helps or hinders tuning: devices, compilers, tools, clocks, folders, stored results."""
+"""Checks a machine for tuning: devices, compilers, tools, clocks, folders, stored results."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _tried(address: Address, device: DeviceInfo) -> HealthFinding:
 
 
 def _runtime_fault() -> str:
-    """Why the CPU runtime that comes with autotune cannot be loaded; empty if it can."""
+    """The reason why autotune's CPU runtime cannot be loaded; empty if it can."""
     from autotune.devices.opencl_platforms import runtime_fault  # loads pyopencl
 
     return runtime_fault()
@@ -151,7 +151,7 @@ def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFind
 
 
 def _steadiness() -> Iterator[HealthFinding]:
-    """Whether something else makes times unsteady."""
+    """Findings about other programs and clocks, which make times unsteady."""
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     if load > cores * BUSY_SHARE["cpu"]:
         advice = "stop other programs while you tune for a CPU, and for short kernels on a GPU"

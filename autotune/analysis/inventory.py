@@ -37,7 +37,7 @@ class StoredResult:
 
 @dataclass(frozen=True)
 class JournalSummary:
-    """What the journal of a search holds."""
+    """The content of a search's journal, in short."""
 
     path: Path
     kernel: str
@@ -123,7 +123,7 @@ def _results(
 
 
 def journal_summary(path: Path, parse: ParseJournal = parse_journal) -> JournalSummary:
-    """What a journal holds; raises InputError or JournalError if it cannot be read."""
+    """Summarise a journal; raises InputError or JournalError if it cannot be read."""
     header, trials, last_round = parse(journal_text(path), path)
     times_ms = [measured.median_ms for measured in last_round.values()] or [
         trial.time_ms for trial in trials if trial.time_ms is not None

@@ -28,7 +28,7 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
 
 
 def what_helps(complaint: str, source: Path, dialect: str, types: Sequence[str] = ()) -> str:
-    """What to do about a compiler's complaint, as the end of a sentence; empty if that is not known.
+    """The remedy for a compiler's complaint, as the end of a sentence; empty if unknown.
 
     Args:
         complaint: The compiler's log.
@@ -48,7 +48,7 @@ def what_helps(complaint: str, source: Path, dialect: str, types: Sequence[str] 
         if _defines(missing, file):
             name = file.relative_to(source.parent)
             return f'; {name} defines {missing}: write #include "{name}" {place}'
-    nowhere = f"; no file beside {source.name} defines {missing}"
+    nowhere = f"; no file next to {source.name} defines {missing}"
     return f"{nowhere}: write it, or #include the file that does, {place}"
 
 
@@ -72,7 +72,7 @@ def _neighbours(source: Path) -> list[Path]:
 
 
 def _defines(name: str, file: Path) -> bool:
-    """Whether a file defines a function, a macro or a type; one that cannot be read defines none."""
+    """True if a file defines a function, a macro or a type; one that cannot be read defines none."""
     try:
         text = file.read_text(errors="replace")
     except OSError:

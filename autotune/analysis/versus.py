@@ -1,4 +1,4 @@
-"""The tuned kernel beside what else does its work: honest speed-ups, with and without transfers.
+"""The tuned kernel against alternatives: honest speed-ups, with and without transfers.
 
 On the device: the tuned configuration, the default, a naive landmark, and the baselines of the reference
 file. On the host: numpy on one thread, and the same kernel on all cores as an OpenCL device.
@@ -74,7 +74,7 @@ class Versus:
 
     @property
     def pays(self) -> bool | None:
-        """Whether the tuned kernel with copies from pageable memory beats every host contender."""
+        """True if the tuned kernel with copies from pageable memory beats every host contender."""
         host = self.fastest_host
         if host is None or host.time_ms is None or self.tuned_ms is None or self.pageable_ms is None:
             return None

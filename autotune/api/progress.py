@@ -15,7 +15,7 @@ OnTrial = Callable[[Trial], object]
 
 
 def is_notebook() -> bool:
-    """Whether this runs in a notebook's kernel, which shows what is displayed."""
+    """True if this runs in a notebook's kernel, which shows what is displayed."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
 

@@ -13,7 +13,7 @@ from autotune.report.search_page import report_html
 
 
 class Report:
-    """What `autotune report` writes: charts, filters and a table of trials. A notebook shows it inline."""
+    """The report of `autotune report`: charts, filters and a table of trials. A notebook shows it inline."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a search found, for scripts and notebooks."""
+"""The result of a search, for scripts and notebooks."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ class Result:
 
     @property
     def speedup(self) -> float:
-        """How many times as fast as the default the best is."""
+        """The speed-up of the best over the default."""
         return self.found.speedup
 
     @property
     def cache_file(self) -> Path:
-        """Where `best_config` finds the result."""
+        """The file in which `best_config` finds the result."""
         return self.found.cache_file
 
     def __repr__(self) -> str:

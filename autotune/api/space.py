@@ -53,7 +53,7 @@ class Space:
         Args:
             kernel: Name of the result in the cache.
             source: Path of the source, or the source itself, which has more than one line.
-            parameters: Values by name, beside a condition where there is one, as in a space file.
+            parameters: Values by name, with a condition if there is one, as in a space file.
             arguments: As in a space file.
             launch: One launch or several, as in a space file.
             sizes: Sizes by name, or named sets of them as in a space file.
@@ -146,7 +146,7 @@ def with_default(task: TuningTask, row: int) -> TuningTask:
 
 
 def _first_value(name: str, given: Any) -> Any:
-    """The first value of a parameter; its list may stand beside a condition."""
+    """The first value of a parameter; its list may stand with a condition."""
     values = given.get("values") if isinstance(given, Mapping) else given
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
         is_single = isinstance(values, int | float | str) and "(" not in str(values)

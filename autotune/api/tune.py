@@ -160,7 +160,7 @@ def tune_all(
         device: As for `tune`.
         devices: As for `tune`.
         cluster: As for `tune`.
-        budget: Trials are those of each space, seconds those of all together.
+        budget: Trials count per space, seconds for all together.
         strategy: As for `tune`.
         seed: As for `tune`.
         callback: As for `tune`.

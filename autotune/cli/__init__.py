@@ -1,6 +1,6 @@
 """The command line: a module for each command calls a function of a lower layer and prints.
 
-A command's module has its description as its docstring, an EXAMPLE, `add_options` and `run`.
+A command's module has its description as its docstring, and EXAMPLE, `add_options` and `run`.
 Exit codes: 0 done, 1 it failed, 2 the input was wrong and nothing was written, 128 and a signal's number
 interrupted by it, so 130 after Ctrl-C.
 """
@@ -22,13 +22,13 @@ from autotune.cli.parsing import complete_words, parse, parser
 from autotune.errors import AutotuneError, InputError
 
 _SHOWING_PROGRESS = ("adopt", "check", "diagnose", "feasible", "ladder", "run", "search", "versus")
-_RESUMING = ("adopt", "feasible", "ladder", "search")  # run again, they go on where they were interrupted
+_RESUMING = ("adopt", "feasible", "ladder", "search")  # the same command resumes these
 _HELP = {"-h", "--help"}
 _QUIET = {"-q", "--quiet", *_HELP}
 _COMPLETION = "_ARGCOMPLETE"  # set by the shell's completion
 
 
-_ENDING = {  # signals that end a command, with what Python does by itself
+_ENDING = {  # signals that end a command, with Python's own reaction
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,  # the terminal is closed
@@ -85,14 +85,14 @@ def _interrupted(words: Sequence[str]) -> int:
 
 
 def _say_starting(words: Sequence[str]) -> None:
-    """On a terminal, say that a long command starts before its modules are imported; progress replaces it."""
+    """On a terminal, say at once that a long command starts; progress replaces the line."""
     is_shown = words[0] in _SHOWING_PROGRESS and not _QUIET.intersection(words)
     if is_shown and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         print("starting", end="\r", file=sys.stderr, flush=True)
 
 
 def _start_early(words: Sequence[str]) -> None:
-    """For a command with processes, start what forks them, while this process still imports the command."""
+    """For a command with processes, start the fork server while the command is being imported."""
     if words[0] in _SHOWING_PROGRESS and not _HELP.intersection(words):
         from autotune.processes.fork_server import preload
 
@@ -100,7 +100,7 @@ def _start_early(words: Sequence[str]) -> None:
 
 
 def _open_closed_streams() -> None:
-    """Reopen streams that the caller closed, so that no journal is opened under their file descriptors."""
+    """Reopen streams that the caller closed: no journal may get their file descriptors."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
@@ -115,7 +115,7 @@ def _require_folder() -> None:
 
 
 def _drop_output() -> None:
-    """Discard what could not be written, so that the interpreter does not try again when it exits."""
+    """Discard unwritten output: the interpreter would try again when it exits."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -129,10 +129,10 @@ def _fail(text: str, code: int) -> int:
 
 
 def _interrupt(number: int, _: Any) -> NoReturn:
-    """Raise KeyboardInterrupt, so that child processes and temporary files are cleaned up, and record it.
+    """Raise KeyboardInterrupt, which cleans up child processes and temporary files, and record the signal.
 
-    Numpy, while being imported, makes an ImportError of it. A closed terminal and its shell both send SIGHUP,
-    so a second signal of that kind does not interrupt the cleaning up.
+    Numpy turns it into an ImportError while being imported. A closed terminal and its shell both send SIGHUP,
+    so a second one does not interrupt the clean-up.
     """
     _interrupts.append(number)
     if number != signal.SIGINT:

@@ -48,7 +48,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def known_text(task: TuningTask, entry: Entry) -> str:
-    """Say that nothing was run, and why."""
+    """The message that nothing was run, with the reason."""
     origin = entry.provenance
     return (
         f"{task.spec.kernel} on {task.device.name}, {space_problem(task.space)}: tuned already, with "

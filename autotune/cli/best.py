@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _tier(text: str) -> Tier:
-    """Parse a tier as it is written in JSON."""
+    """Parse a tier in its JSON form."""
     try:
         return Tier(text.lower())
     except ValueError:
@@ -70,7 +70,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def best_json(best: Best) -> dict[str, Any]:
-    """The answer as JSON values, for scripts."""
+    """The answer as JSON values."""
     return {
         "config": dict(best),
         "defines": best.defines,

@@ -1,6 +1,6 @@
 """Measure what a device can reach: bandwidth, arithmetic, atomics and latency.
 
-The figures are kept in the cache beside the device's results. Reports and plots draw them as ceilings.
+The figures are kept in the cache with the device's results. Reports and plots draw them as ceilings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Measure, keep and print the figures; those that are not measured again stay."""
+    """Measure, keep and print the figures; older figures stay unless they are measured again."""
     from autotune.cli.progress import SearchProgress
     from autotune.devices.listing import find_device
     from autotune.diagnosis.ceilings import keep_ceilings, measure_ceilings
@@ -54,7 +54,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def ceilings_table(ceilings: Sequence[Ceiling]) -> Table:
-    """Make a table of figures, with what the driver says where it says something."""
+    """Make a table of figures, with the driver's own figure if there is one."""
     rows = [
         (
             one.name,

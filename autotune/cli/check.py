@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
     opt.add_config(parser, "check this configuration; repeat for more", default=[])
     parser.add_argument(
-        "--refresh", action="store_true", help="store what was found now in the place of each cached result"
+        "--refresh", action="store_true", help="update each cached result with what was found"
     )
     parser.add_argument(
         "--no-sanitizer",
@@ -126,7 +126,7 @@ def findings_json(found: Mapping[Config, Failure | None]) -> list[dict[str, Any]
 
 
 def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
-    """A line for each result, what was stored, and what the fastest passed."""
+    """A line for each result, for what was stored, and for the checks that the fastest passed."""
     lines = []
     for one in checked:
         entry, fresh = one.entry, one.fresh

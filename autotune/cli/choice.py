@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Add the options; `verb` is what the command does with the configuration."""
+    """Add the options; `verb` names what the command does with the configuration."""
     which = parser.add_mutually_exclusive_group()
     opt.add_config(which, f"{verb} this configuration")
     which.add_argument("--landmark", metavar="NAME", help=f"{verb} a landmark of the space")
@@ -27,14 +27,14 @@ def add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def chosen_config(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
-    """The configuration that the options name, and what it is; raises InputError if it is not valid."""
+    """The configuration that the options name, with its description; raises InputError if it is invalid."""
     config, origin = _named(parsed, task)
     opt.require_valid(task, config)
     return config, origin
 
 
 def _named(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
-    """The configuration that the options name, and what it is."""
+    """The configuration that the options name, with its description."""
     from autotune.tuning.served import tuned_best
 
     if parsed.config is not None:

@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Compare the results in the cache and the imported ones, and print tables."""
+    """Compare cached and imported results, and print tables."""
     from autotune.analysis.compare import (
         compare,
         left_out,
@@ -73,7 +73,7 @@ def run(parsed: argparse.Namespace) -> None:
     if namesakes:
         listed = ", ".join(namesakes)
         say(f"not compared, because of another kernel of that name: {listed}")
-    # An imported file that states no sizes or type is taken to be of the cache's problem.
+    # An imported file without sizes or type counts as one for the cache's problem.
     likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
     dtype, cached_sizes, _ = likely or (parsed.dtype, (), "")
     found += as_records(external, sizes or dict(cached_sizes), dtype)
@@ -120,7 +120,7 @@ def print_comparison(comparison: KernelComparison, beside: Sequence[AgainstCpu] 
 
 
 def print_others(results: Sequence[DeviceResult], comparison: KernelComparison) -> None:
-    """Print a table of all results if some are of CPUs or sizes that the comparison has not."""
+    """Print a table of all results if the comparison lacks some CPUs or sizes."""
     if all(one in comparison.tuned for one in results):
         return
     rows = [
@@ -151,7 +151,7 @@ def comparison_markdown(comparison: KernelComparison, beside: Sequence[AgainstCp
 
 
 def comparison_json(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> dict[str, Any]:
-    """The comparison as JSON values; what is unknown is null."""
+    """The comparison as JSON values; unknown ones are null."""
     first = comparison.tuned[0].entry
     return {
         "kernel": comparison.kernel,
@@ -219,7 +219,7 @@ def _times_row(result: DeviceResult) -> tuple[str, ...]:
 
 
 def _against(pairs: Sequence[AgainstCpu]) -> _Section:
-    """How many times as fast each GPU is as the fastest CPU."""
+    """The speed of each GPU relative to the fastest CPU."""
     rows = [
         (
             pair.gpu.folder,

@@ -1,4 +1,4 @@
-"""How well a configuration uses the device: occupancy, its limiter, and the share of the peak bandwidth."""
+"""A configuration's use of the device: occupancy, its limiter, and the share of the peak bandwidth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = ("occupancy", "limited by", "of peak")
 
 @dataclass(frozen=True)
 class DeviceUse:
-    """What a trial makes of the device, each None where it is unknown."""
+    """A trial's use of the device; each value is None if unknown."""
 
     occupancy: Occupancy | None = None
     bandwidth_share: float | None = None  # of the memory's nominal bandwidth
@@ -36,13 +36,13 @@ class DeviceUse:
 
 
 def use_of(space: Space, trial: Trial) -> DeviceUse:
-    """What a trial makes of the device of a bound space."""
+    """A trial's use of the device of a bound space."""
     moved_bytes = work(space, trial.config, space.problem.sizes).get("bytes")
     return DeviceUse(occupancy_of(space, trial), _share(moved_bytes, trial, space.device))
 
 
 def uses_of_journal(journal: Path) -> Mapping[Config, DeviceUse]:
-    """The same for a journal's trials, as far as its kernel's space is found."""
+    """The same for a journal's trials, if its kernel's space is found."""
     from autotune.report.gather import gather_sources
     from autotune.report.view import SearchView
 
@@ -56,6 +56,6 @@ def uses_of_journal(journal: Path) -> Mapping[Config, DeviceUse]:
 
 
 def _share(moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -> float | None:
-    """The share of the nominal bandwidth that moving these bytes in the trial's time takes."""
+    """The share of the nominal bandwidth: these bytes, moved in the trial's time."""
     peak = device.memory_bandwidth_bytes_per_s if device else None
     return moved_bytes / (trial.time_ms * 1e-3) / peak if moved_bytes and trial.time_ms and peak else None

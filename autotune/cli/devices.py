@@ -33,7 +33,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def devices_table(devices: Sequence[tuple[str, DeviceInfo]]) -> Table:
-    """Make a table of the names that `--device` accepts, and what each device is."""
+    """Make a table of the names that `--device` accepts, with each device's description."""
     rows = [
         (
             address,

@@ -51,7 +51,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def diagnosis_text(found: Diagnosis) -> str:
-    """The verdict first, then the evidence, one kind on a line, then what helps and what trials say of it."""
+    """The verdict, then the evidence, one kind per line, then remedies and what trials say of them."""
     from autotune.diagnosis.bound import WHAT_HELPS
 
     return "\n".join(
@@ -91,7 +91,7 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
         yield f"variant    {name}: {time_ms:.4g} ms ({time_ms / found.time_ms:.0%})"
     overlapped = overlap(found.time_ms, found.variants_ms)
     if overlapped is not None:
-        yield f"overlap    {overlapped:.0%} of the shorter variant's time runs beside the other"
+        yield f"overlap    {overlapped:.0%} of the shorter variant's time overlaps the other"
     if found.littles_law is not None:
         yield f"in flight  {found.littles_law}"
     if found.arithmetic_in_flight is not None:

@@ -1,7 +1,7 @@
 """Show the journals and caches of a folder in a browser, live while a search runs, until Ctrl-C.
 
 The pages are those of `autotune report`, for one search or several side by side. They are served to this
-machine only, and nothing can be changed through them.
+machine only, and cannot change anything.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from autotune.errors import InputError
 EXAMPLE = "autotune export runs/FILE.jsonl --format t4 -o results.json"
 HEADER = "c-header"
 STUDY = "optuna"
-_KINDS = {  # what a file of a format is called, and its suffixes; a study is added to what is there
+_KINDS = {  # the name of a format's file, and its suffixes; a study is added to an existing file
     "t4": ("a file of T4 results", (".json",)),
     "kernel-tuner": ("a cache of Kernel Tuner", (".json",)),
     "journal": ("a journal", (".jsonl",)),
@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Write the file and say what it holds."""
+    """Write the file and describe its content."""
     from autotune.interop import WRITERS, optuna_study, read_recording
     from autotune.interop.c_header import header
     from autotune.interop.files import require_own_kind, write_text

@@ -43,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Compile and print a table; raises SetupError if the default, or the one asked for, cannot run."""
+    """Compile and print a table; raises SetupError if the default, or the requested one, cannot run."""
     from autotune.analysis.compile_survey import Settings, survey
     from autotune.cli.progress import SurveyProgress
     from autotune.compilers.binary_cache import default_folder
@@ -101,7 +101,7 @@ def failures_table(surveys: Sequence[Survey]) -> Table | None:
         if survey.note:
             rows.append((name, "all", survey.note, ""))
         failed = [item for item in survey.checked if item.failure is not None]
-        examples = {_kind(item): item for item in reversed(failed)}  # the first of each kind
+        examples = {_kind(item): item for item in reversed(failed)}  # one of each kind
         for kind, count in Counter(map(_kind, failed)).most_common():
             rows.append((name, str(count), _reason(examples[kind]), str(examples[kind].config)))
     return (
@@ -174,7 +174,7 @@ def _compiles(item: Checked) -> bool:
 
 
 def _kind(item: Checked) -> str:
-    """The kind of a failure: its text without figures."""
+    """The kind of a failure: its text without numbers."""
     assert item.failure is not None
     if item.failure.status is Status.LAUNCH_ERROR:
         return item.failure.detail.partition(":")[0]

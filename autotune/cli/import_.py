@@ -19,7 +19,7 @@ EXAMPLE = "autotune import A100_T4.json.gz --kernel convolution --device 'NVIDIA
 NEXT_STEPS = (
     "Imported results are not verified, so `autotune best` ignores them. `autotune search` and `autotune "
     "adopt` start from them and store what they verify; `autotune compare KERNEL --imported FILE` shows them "
-    "beside the cache."
+    "next to the cache."
 )
 
 

@@ -1,7 +1,7 @@
-"""Time the landmarks of a space, the named steps of its ladder, beside the tuned best.
+"""Time the landmarks of a space, which are the named steps of its ladder, and the tuned best.
 
-Where the notes of landmarks quote figures of a source, such as `7.02 ms (GTX 1060)`, a second table has them
-beside those of this device.
+If notes of landmarks quote figures of a source, such as `7.02 ms (GTX 1060)`, a second table shows them next
+to this device's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from autotune.tuning.single_runs import TUNED, LadderStep
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_Figures = Mapping[str, Sequence[SourceFigure]]  # those of each step
+_Figures = Mapping[str, Sequence[SourceFigure]]  # columns of each step
 
 EXAMPLE = "autotune ladder spaces/reduce.yaml"
 
@@ -50,7 +50,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.tuning.single_runs import ladder
 
     with opt.opened_task(parsed) as (task, progress):
-        best = tuned_best(task, parsed.cache)  # first, so that a damaged cache costs no time
+        best = tuned_best(task, parsed.cache)  # first: a damaged cache should cost no time
         steps = ladder(task, opt.run_options(parsed, budget=Budget()), progress, best)
     figures = {one.name: source_figures(one.note) for one in task.spec.landmarks}
     if parsed.json:
@@ -98,10 +98,10 @@ def ladder_json(steps: Sequence[LadderStep], figures: _Figures) -> list[dict[str
 
 
 def sources_table(space: Space, steps: Sequence[LadderStep], figures: _Figures) -> Table:
-    """Make a table of the sources' figures beside this device's, each in one unit.
+    """Make a table of the sources' figures next to this device's, each in one unit.
 
-    Beside every figure is its factor: how much faster the step is than the last one above it that has a
-    figure in the same column.
+    Every figure has its factor: how much faster the step is than the last one above with a figure in the same
+    column.
     """
     quoted = [step for step in steps if figures.get(step.name)]
     sources = dict.fromkeys((one.device, one.unit) for step in quoted for one in figures[step.name])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from autotune.analysis.inventory import Inventory, JournalSummary, StoredResult
 
 EXAMPLE = "autotune list reduce"
-_AGES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))  # seconds in a unit, longest first
+_AGES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))  # seconds per unit, longest first
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -44,7 +44,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def merged_text(merged: Merged) -> str:
-    """Counts; what is served of several results, and which of several sources counts, with their files."""
+    """Counts, the result served among several, and the source used among several, with their files."""
     results = sum(len(one.record.entries) for one in merged.records.values())
     lines = [
         f"{merged.into}: {count_text(results, 'result')} in {count_text(len(merged.records), 'record')}, "

@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Write both files beside the kernel and say what was guessed."""
+    """Write both files next to the kernel, and print the guesses."""
     from autotune.analysis.first_space import first_space
     from autotune.cli.progress import SearchProgress, Verbosity
     from autotune.scaffold import Scaffold
@@ -45,7 +45,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def findings(made: Scaffold, space: Path, reference: Path) -> str:
-    """Say which kernels, arguments and macros were found, and what was written."""
+    """A text of the kernels, arguments and macros found, and the files written."""
     called = ", ".join(kernel.entry for kernel in made.source.kernels)
     chosen = f"; the space is for {made.kernel.entry}" if len(made.source.kernels) > 1 else ""
     lines = [f"{called}: dialect {made.source.dialect}{chosen}", "", "argument"]
@@ -101,7 +101,7 @@ def _configs_text(kernel: TritonKernel) -> str:
 
 
 def next_steps(found: FirstSpace, made: Scaffold) -> str:
-    """Say what to do next; what cannot run on this machine can be compiled, unless it is for OpenCL alone."""
+    """The next steps; a kernel that cannot run here can be compiled, unless it is for OpenCL alone."""
     from autotune.analysis.compiled_scaffold import ARCHITECTURE
     from autotune.scaffold.guessed_reference import variable_name
     from autotune.scaffold.roles import Role

@@ -19,7 +19,7 @@ from autotune.errors import InputError, WriteError
 from autotune.report.figures import SUFFIXES
 from autotune.tuning.options import MAX_PROBLEMS, Options
 
-if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
+if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cli.progress import SearchProgress
     from autotune.space import SpaceSpec
     from autotune.tuning.task import Target, TuningTask
@@ -38,7 +38,7 @@ def target(parsed: argparse.Namespace) -> Target:
 
 @contextmanager
 def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
-    """The task that the options name; progress is shown from before it is read until this is closed."""
+    """The task that the options name; progress shows from before the task is read until this is closed."""
     from autotune.devices.listing import listing_for
     from autotune.evaluation.get_ready import get_ready
 
@@ -55,16 +55,16 @@ def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, Search
 
 
 def _is_triton(space: Path) -> bool:
-    """Whether a file seems to be a space for Triton, whose compiler takes longest to load."""
+    """True if a file seems to be a space for Triton, whose compiler takes longest to load."""
     try:
         text = space.read_text(encoding="utf-8") if space.is_file() else ""
-    except (OSError, ValueError):  # told when the space is read
+    except (OSError, ValueError):  # reported when the space is read
         return False
     return re.search(rf"^dialect: *{TRITON}\b", text, re.MULTILINE) is not None
 
 
 def progress(parsed: argparse.Namespace) -> SearchProgress:
-    """What shows progress, as the options of `add_verbosity` ask for."""
+    """The progress display that the options of `add_verbosity` ask for."""
     from autotune.cli.progress import SearchProgress, Verbosity
 
     chosen = Verbosity.QUIET if parsed.quiet else Verbosity.VERBOSE if parsed.verbose else Verbosity.NORMAL
@@ -100,7 +100,7 @@ def ranges(texts: Sequence[str], fixed: Collection[str] = ()) -> dict[str, list[
     The last size belongs to the range, even if no step leads to it.
 
     Args:
-        texts: What was given, one text for each size.
+        texts: The given texts, one for each size.
         fixed: The names of sizes that have one value, which no range can change.
     """
     found: dict[str, list[int]] = {}
@@ -132,7 +132,7 @@ def ranges(texts: Sequence[str], fixed: Collection[str] = ()) -> dict[str, list[
 
 
 def _part(text: str, part: str) -> int:
-    """The number that a part of a sweep is; raises InputError for anything else."""
+    """The number in a part of a sweep; raises InputError for anything else."""
     number = _whole_number(part)
     if number is None:
         raise InputError(
@@ -142,7 +142,7 @@ def _part(text: str, part: str) -> int:
 
 
 def _whole_number(text: str) -> int | None:
-    """The number that a text such as `1_000_000` or `2**20` is, if it is one below 10**18."""
+    """The number of a text such as `1_000_000` or `2**20`, if it is below 10**18."""
     match = re.fullmatch(r"([0-9][0-9_,]{0,22})(?:\*\*([0-9]{1,2}))?", text.strip())
     if match is None:
         return None
@@ -153,7 +153,7 @@ def _whole_number(text: str) -> int | None:
 def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
     """Parse the texts of one configuration, such as `BLOCK_SIZE=96,UNROLL=4`; the rest is the default's.
 
-    A boolean may be given as 0 or 1, as a kernel sees it.
+    A boolean may be given as 0 or 1, its form in a kernel.
     """
     values: dict[str, Value] = dict(spec.default)
     domains = {
@@ -195,7 +195,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def add_architectures(parser: argparse.ArgumentParser, default: str, said: str = "%(default)s") -> None:
-    """Add GPUs that need not be here; `said` is what the help text says of the default."""
+    """Add GPUs that may be absent; `said` describes the default in the help text."""
     parser.add_argument(
         "-d",
         "--device",
@@ -243,7 +243,7 @@ def add_sweep(parser: argparse._ActionsContainer, what: str) -> None:
 
 
 def add_config(parser: argparse._ActionsContainer, what: str, **settings: Any) -> None:
-    """Add configurations as texts for `config`; `what` is done with them."""
+    """Add configurations as texts for `config`; `what` is their help text."""
     parser.add_argument(
         "--config",
         metavar="A=1,B=x",
@@ -254,7 +254,7 @@ def add_config(parser: argparse._ActionsContainer, what: str, **settings: Any) -
 
 
 def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
-    """Add how trials are run and where they are recorded; the journal is gone on with if it `resumes`."""
+    """Add how trials run and where they are recorded; with `resumes`, an existing journal continues."""
     run = parser.add_argument_group("how to run")
     run.add_argument(
         "--timeout",
@@ -278,7 +278,7 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
         "--dump-wrong",
         metavar="DIR",
         type=Path,
-        help="write what was found and expected of the first wrong results, as .npy files",
+        help="write the found and the expected arrays of the first wrong results as .npy files",
     )
     if resumes:
         edited = run.add_mutually_exclusive_group()
@@ -294,7 +294,7 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
 
 
 def add_verbosity(parser: argparse.ArgumentParser) -> None:
-    """Add how much is said while a command runs."""
+    """Add the amount of output while a command runs."""
     said = parser.add_mutually_exclusive_group()
     said.add_argument("-q", "--quiet", action="store_true", help="show no progress, only warnings")
     said.add_argument(
@@ -323,8 +323,8 @@ def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True)
 
     Args:
         parser: The command's parser.
-        what: What the folder is for, as a help text.
-        reads: Whether results are also read from the cache that comes with autotune.
+        what: Purpose of the folder, as a help text.
+        reads: True if results are also read from the cache that comes with autotune.
     """
     places = "./cache and the one that comes with autotune" if reads else "./cache"
     parser.add_argument(
@@ -352,7 +352,7 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
         "--no-binary-cache",
         dest="binary_cache",
         action="store_false",
-        help="compile everything again, even what an earlier run compiled",
+        help="compile everything again; reuse no binaries of earlier runs",
     )
 
 
@@ -367,7 +367,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def conditions(text: str) -> CallConditions:
-    """Parse `warm,graph`: what caches hold, and how kernels are launched, in any order."""
+    """Parse `warm,graph`: the state of the caches and the kind of launches, in any order."""
     words = text.replace(" ", "").split(",")
     caches, launches = ([word for word in words if word in known] for known in (CACHES, LAUNCHES))
     if len(caches) + len(launches) < len(words) or max(len(caches), len(launches)) > 1:

@@ -17,12 +17,12 @@ def emit(result: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Print a text on stderr, beside the result."""
+    """Print a text on stderr, apart from the result."""
     print(terminal_text(text), file=sys.stderr, flush=True)
 
 
 def wrapped(text: str, indent: int = 8) -> str:
-    """On a terminal, break long lines between words and indent what follows; elsewhere change nothing."""
+    """On a terminal, break long lines between words and indent the rest; elsewhere change nothing."""
     if not sys.stdout.isatty():
         return text
     width = max(40, shutil.get_terminal_size().columns)

@@ -1,4 +1,4 @@
-"""From the words of a command line to parsed options, with what was probably meant where they are wrong."""
+"""Parses a command line; for wrong words, an error suggests what was probably meant."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from autotune.core.text import hint, nearest
 from autotune.core.version import __version__
 from autotune.errors import InputError
 
-# What `autotune --help` says about each command. A command's module is imported only when it is used.
+# One line per command for `autotune --help`. A command's module is imported only when it is used.
 COMMANDS = {
     "search": "tune a kernel and store the best configuration in the cache",
     "adopt": "tune in ten runs, starting from results of other devices or sizes",
     "best": "show what the cache serves for a kernel, as best_config does",
     "compare": "compare the results of several devices",
     "merge": "merge caches and journals of several machines",
-    "doctor": "check this machine for tuning, with what to do",
+    "doctor": "check this machine for tuning, with remedies",
     "devices": "list the devices that --device accepts",
     "ceilings": "measure what a device can reach",
-    "diagnose": "find out what bounds a configuration",
-    "versus": "time the tuned kernel beside what else does its work",
+    "diagnose": "find the bottleneck of a configuration",
+    "versus": "compare the tuned kernel with its default, libraries and the host",
     "new": "write a first space file and reference for a kernel",
     "space": "count and check a space; explain why a configuration is invalid",
     "feasible": "compile a space for GPUs that you do not have",
     "run": "verify and time one configuration",
     "build": "compile what the cache serves, for machines without a compiler",
     "check": "look for races in configurations, or check cached results again",
-    "ladder": "time the landmarks of a space beside the tuned best",
+    "ladder": "time the landmarks of a space and the tuned best",
     "list": "list stored results and journals, with their ages",
     "show": "list and filter the trials of a search",
     "plot": "draw one figure of a search or of the cache",
@@ -41,7 +41,7 @@ COMMANDS = {
     "import": "import results of other tools",
     "export": "export results for other tools or as a C header",
 }
-# What people type, and what it is called here.
+# Words that people type, and the command for each.
 _MEANT = {
     "tune": "search",
     "optimize": "search",
@@ -61,7 +61,7 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
-        self._words: list[str] = []  # what it was asked to parse
+        self._words: list[str] = []  # the words to parse
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does; remember the words for messages."""
@@ -73,7 +73,7 @@ class _Parser(argparse.ArgumentParser):
         return [option for action in self._actions for option in action.option_strings]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does; a message names the nearest choice, all of which are in small letters."""
+        """As argparse does; a message names the nearest choice (all choices are in lower case)."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
@@ -81,7 +81,7 @@ class _Parser(argparse.ArgumentParser):
             raise
 
     def error(self, message: str) -> NoReturn:
-        """Raise InputError; an unknown option comes before what is missing, for it may be the same."""
+        """Raise InputError; an unknown option comes first: it may be a missing one, misspelt."""
         flags = [word.partition("=")[0] for word in self._words if word.startswith("--")]
         unknown = [flag for flag in flags if flag not in self.option_strings()]
         if message.startswith("the following arguments are required") and unknown:
@@ -156,7 +156,7 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
 
 
 def complete_words() -> None:
-    """Print what can follow on a half-typed command line, for the shell, and exit."""
+    """For the shell, print the possible next words of a command line, and exit."""
     import argcomplete
 
     argcomplete.autocomplete(parser())

@@ -22,20 +22,20 @@ from autotune.core.stages import Stage
 from autotune.core.text import count_text
 from autotune.core.trials import Status, Trial
 
-if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
+if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.analysis.compile_survey import Checked
     from autotune.evaluation.journal import Journal
     from autotune.hardware.architectures import Architecture
     from autotune.tuning.task import TuningTask
 
-_FIRST_LINE_S = 5.0  # without a terminal: when to say what takes long, and how often to say it again
+_FIRST_LINE_S = 5.0  # without a terminal: the first line about a long stage, then the interval
 _LINE_INTERVAL_S = 10.0
 _REFRESHES_PER_S = 4  # few, because the device may be this CPU
 _BAR_CELLS = 12
 
 
 class Verbosity(Enum):
-    """How much is said on stderr."""
+    """The amount of output on stderr."""
 
     QUIET = "quiet"  # warnings only
     NORMAL = "normal"
@@ -43,7 +43,7 @@ class Verbosity(Enum):
 
 
 class _Progress:
-    """Shows the present stage, what is done of the whole, and times."""
+    """Shows the present stage, the finished part of the whole, and times."""
 
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
         self._verbosity = verbosity
@@ -56,7 +56,7 @@ class _Progress:
         self._total: int | None = None  # not counted
 
     def __enter__(self) -> Self:
-        """Begin to show what is done, on a terminal at once."""
+        """Begin to show progress, on a terminal at once."""
         if self._verbosity is Verbosity.QUIET:
             return self
         self.stage(Stage("starting"))
@@ -66,7 +66,7 @@ class _Progress:
                 console=self._console,
                 refresh_per_second=_REFRESHES_PER_S,
                 transient=True,
-                redirect_stdout=sys.stdout.isatty(),  # a file gets what is printed meanwhile
+                redirect_stdout=sys.stdout.isatty(),  # meanwhile, a file gets plain lines
             )
             self._live.start(refresh=True)
         else:
@@ -85,7 +85,7 @@ class _Progress:
             self._live = None
 
     def stage(self, stage: Stage) -> None:
-        """Show what is being done now."""
+        """Show the present stage."""
         if self._stage is None or stage.name != self._stage.name:
             self._end_stage()
             self._stage_began = time.monotonic()
@@ -102,11 +102,11 @@ class _Progress:
         self._done, self._total, self._began = 0, total, time.monotonic()
 
     def _notes(self) -> list[str]:
-        """What to show beside the stage, the most important first."""
+        """Notes next to the stage, the most important first."""
         return []
 
     def _line(self) -> str:
-        """What is done now, in one line; what matters least is last."""
+        """The present stage in one line, the least important part last."""
         counted = [f"{self._done}/{self._total or '?'}"] if self._done else []
         stage = [str(self._stage)] if self._stage else []
         now = time.monotonic()
@@ -116,10 +116,10 @@ class _Progress:
         return ", ".join([*counted, *stage, *times, *self._notes()])
 
     def _changed(self) -> None:
-        """Called when there is something new to show, for what is not drawn again by itself."""
+        """Called when there is something new to show, for displays that are not redrawn automatically."""
 
     def _text(self) -> str:
-        """A bar, where something can be counted, and what is done now."""
+        """A bar, if something can be counted, and the present stage."""
         stage = self._stage
         share = None
         if self._total:
@@ -135,7 +135,7 @@ class _Progress:
         return Text(line if len(line) <= width else set_cell_size(line, width - 1) + "…", no_wrap=True)
 
     def _say_lines(self) -> None:
-        """Without a terminal: say what is being done if it takes long."""
+        """Without a terminal: print the stage if it takes long."""
         wait_s = _FIRST_LINE_S
         while not self._ended.wait(wait_s):
             self._say(self._line())
@@ -146,7 +146,7 @@ class _Progress:
         return self._done / max(time.monotonic() - self._began, 1e-3)
 
     def _say(self, text: str, *, always: bool = False) -> None:
-        """Print lines above what is shown; a quiet run says only what must `always` be said."""
+        """Print lines above the progress; a quiet run prints only those marked `always`."""
         if self._live is not None:
             self._console.print(terminal_text(text))
         elif always or self._verbosity is not Verbosity.QUIET:
@@ -163,8 +163,8 @@ class SearchProgress(_Progress):
         self._journals: set[Path] = set()  # that were named
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
-        """Say what will be searched and where trials go, and count trials from now on."""
-        from autotune.cli.texts import space_problem  # loads numpy, and progress is to be seen before that
+        """Print the target and the journal, and count trials from now on."""
+        from autotune.cli.texts import space_problem  # loads numpy, and progress should show before that
 
         space = task.space
         if journal.path not in self._journals:  # a sweep comes back to its sizes
@@ -183,7 +183,7 @@ class SearchProgress(_Progress):
         self._count(total)
 
     def warn(self, text: str) -> None:
-        """Say what makes the result doubtful."""
+        """Print a reason to doubt the result."""
         self._say(f"warning: {text}", always=True)
 
     def tried(self, trial: Trial) -> None:
@@ -201,11 +201,11 @@ class SearchProgress(_Progress):
             self._say(f"{self._done} {time_text}: {trial.config}")
 
     def last_round(self, count: int) -> None:
-        """Say what the last round does, and show its stages alone."""
+        """Describe the last round, and show only its stages."""
         what = count_text(count, "configuration")
         self._say(f"last round: {what} on fresh inputs, timed in turns in a fresh process")
         self._count(None)
-        self._best_ms = None  # of the search; another may be best in turns
+        self._best_ms = None  # best of the search; another may be best in turns
 
     def _notes(self) -> list[str]:
         best = [] if self._best_ms is None else [f"best {self._best_ms:.4g} ms"]

@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="the kernel's space file: for ladder, occupancy and rates (default: a packaged one of it)",
     )
-    opt.add_cache(parser, "where results of other devices are looked up")
+    opt.add_cache(parser, "where to look for results of other devices")
 
 
 def run(parsed: argparse.Namespace) -> None:

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--profile",
         choices=PROFILERS,
         help="afterwards, run it once more under Nsight Compute (ncu) or Nsight Systems (nsys), and print "
-        "what that says of its launches",
+        "its figures for the launches",
     )
     opt.add_run(parser)
     opt.add_cache(parser, "where to look for the tuned best")
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the configuration and print what came of it; fails if a run does."""
+    """Run the configuration and print its outcome; fails if a run does."""
     from autotune.tuning.single_runs import profile_once, run_once
 
     options = opt.run_options(parsed, budget=Budget())
@@ -66,7 +66,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
-    """The configuration, its times with intervals and rates, and what it takes of the device."""
+    """The configuration, its times with intervals and rates, and its use of the device."""
     first, use = trials[0], use_of(space, trials[0])
     measured = [trial.measurement for trial in trials if trial.measurement is not None]
     lines = [

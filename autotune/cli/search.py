@@ -19,7 +19,7 @@ from autotune.core.trials import Budget
 from autotune.errors import InputError, SetupError
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
-if TYPE_CHECKING:  # these load numpy, and progress is to be seen from the start
+if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cluster.connection import Cluster
     from autotune.tuning.observer import Observer
     from autotune.tuning.result import SearchResult
@@ -59,8 +59,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wanted",
         action="store_true",
-        help="tune what programs requested for this device and did not find (on_miss of best_config); "
-        "with a space, only its kernel",
+        help="tune the problems that programs requested and did not find (on_miss of best_config), for this "
+        "device; with a space, only its kernel",
     )
     _add_sweep(parser.add_argument_group("a range of sizes"))
     _add_engine(parser.add_argument_group("how to search"))
@@ -129,7 +129,7 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Search what the options name, and print the results."""
+    """Run the search that the options name, and print the results."""
     _require_consistent(parsed)
     options = _options(parsed)
     if parsed.wanted:
@@ -145,17 +145,17 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _is_sweep(parsed: argparse.Namespace) -> bool:
-    """Whether a range of sizes or several element types are asked for."""
+    """True if a range of sizes or several element types are requested."""
     return bool(parsed.sweep) or "," in (parsed.dtype or "")
 
 
 def _has_cluster(parsed: argparse.Namespace) -> bool:
-    """Whether the devices of a cluster, or several of this machine, are asked for."""
+    """True if the devices of a cluster, or several of this machine, are requested."""
     return bool(parsed.cluster or parsed.devices)
 
 
 def _require_consistent(parsed: argparse.Namespace) -> None:
-    """Raise InputError for options that do not go together."""
+    """Raise InputError for options that exclude each other."""
     if _has_cluster(parsed) and (parsed.wanted or _is_sweep(parsed)):
         raise InputError("--devices and --cluster are for one problem of each space")
     if parsed.more_spaces and (parsed.sweep or parsed.wanted):

@@ -28,9 +28,9 @@ _COSTS = {
     Objective.EDP: "energy times delay",
     Objective.PARETO: "energy times delay",
 }
-_PRECISE = 0.02  # of the median; a narrower interval needs no explanation
-SHIFT = 1.3  # warn if best and default both took this many times as long, or as short, in the last round
-_FASTEST = 10  # how many of the fastest configurations the line `learnt` is about
+_PRECISE = 0.02  # relative to the median; a narrower interval needs no explanation
+SHIFT = 1.3  # warn if best and default were both slower, or both faster, by this factor in the last round
+_FASTEST = 10  # number of the fastest configurations that the line `learnt` describes
 
 
 def result_line(result: SearchResult) -> str:
@@ -40,7 +40,7 @@ def result_line(result: SearchResult) -> str:
 
 
 def result_text(result: SearchResult) -> str:
-    """The last thing a search prints: what was tried, what won, what was learnt, where it is stored."""
+    """The summary of a search: trials, winner, lessons, and where the result is stored."""
     task, winner, final = result.task, result.winner, result.final
     is_earlier = all(trial.config != winner.config for trial in result.trials)
     before = ", which had this configuration before" if result.was_served else ""
@@ -127,7 +127,7 @@ def _tried(result: SearchResult) -> str:
 
 
 def _cost(result: SearchResult) -> str:
-    """What a search minimised, as a noun."""
+    """The objective of a search, as a noun."""
     return _COSTS.get(result.objective, result.objective_name)
 
 
@@ -146,7 +146,7 @@ def _own(result: SearchResult) -> list[str]:
 
 
 def _use(result: SearchResult) -> list[str]:
-    """How well the best uses a GPU, as far as that is known."""
+    """The best configuration's use of a GPU, as far as known."""
     winner = replace(result.winner, measurement=result.final)
     use = use_of(result.task.space, winner)
     found = []
@@ -164,7 +164,7 @@ def _energy(measurement: Measurement) -> str:
 
 
 def _speedup(result: SearchResult) -> str:
-    """How much better the best is than the default, as far as the measurement can tell."""
+    """The gain of the best over the default, as far as the measurement can tell."""
     default, ratio = result.task.spec.default, result.speedup
     if result.winner.config == default:
         return _no_speedup(result)
@@ -184,7 +184,7 @@ def _speedup(result: SearchResult) -> str:
 
 
 def _no_speedup(result: SearchResult) -> str:
-    """Why the default is the best."""
+    """The reason why the default is the best."""
     others = [trial for trial in result.trials if trial.config != result.winner.config]
     if not others:
         return "nothing else was tried"
@@ -225,7 +225,7 @@ def _ties(result: SearchResult) -> list[str]:
 
 
 def _groups(result: SearchResult) -> list[str]:
-    """Which of the groups that the space contrasts wins."""
+    """The winner among the groups that the space contrasts."""
     if not result.groups:
         return []
     wins = verdict(result.groups, result.objective)
@@ -238,7 +238,7 @@ def _group(group: Group) -> str:
 
 
 def _noise(final: Measurement, lacked_time: bool) -> list[str]:
-    """How steady the machine was in the last round, and what to do if it was not."""
+    """The noise of the last round, and advice if the machine was unsteady."""
     noise, (low, high) = final.noise, final.interval_ms
     if noise is None:
         return []
@@ -253,7 +253,7 @@ def _noise(final: Measurement, lacked_time: bool) -> list[str]:
 
 
 def _warnings(result: SearchResult) -> list[str]:
-    """What makes the times or the results doubtful."""
+    """Reasons to doubt the times or the results."""
     searched_ms = {trial.config: trial.time_ms for trial in result.trials}
     finals = ((result.winner.config, result.final), (result.task.spec.default, result.default))
     return [
@@ -266,7 +266,7 @@ def _warnings(result: SearchResult) -> list[str]:
 
 
 def _unrepeated(result: SearchResult) -> list[str]:
-    """Warn of times in the search that are far below that of the best, which came out best in turns."""
+    """Warn of times in the search that are far below the winner's time in turns."""
     if result.objective is not Objective.TIME:
         return []
     faster_ms = {
@@ -303,7 +303,7 @@ def _conditions(conditions: Mapping[str, Value]) -> list[str]:
     if "other_processes" in conditions:
         lines.append(f"warning other processes used the device: {conditions['other_processes']}")
     if float(conditions.get("flush_ratio", 2)) < 1.1:
-        lines.append("warning flushing the cache made no difference: times may be those of warm caches")
+        lines.append("warning flushing the cache made no difference: caches may have been warm")
     return lines
 
 
@@ -320,9 +320,7 @@ def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
     factor = min(factors, key=lambda one: abs(math.log(one)))
     if 1 / SHIFT < factor < SHIFT or min(factors) < 1 < max(factors):
         return []
-    return [
-        f"warning times of the last round are {factor:.2g} times those of the search: what else was running?"
-    ]
+    return [f"warning times of the last round are {factor:.2g} times the search's: load or clocks changed"]
 
 
 def uncompared(result: SearchResult) -> list[str]:
@@ -334,7 +332,7 @@ def uncompared(result: SearchResult) -> list[str]:
 
 
 def late_checks(results: Sequence[SearchResult]) -> list[str]:
-    """The checks that `--time` left no time for in results of a space, and how to make up for them."""
+    """The checks that `--time` left no time for, and the command that makes up for them."""
     result, late = results[0], dict.fromkeys(name for one in results for name in one.late)
     if not late:
         return []
@@ -360,7 +358,7 @@ def _failures(result: SearchResult) -> list[str]:
 
 
 def _learnt(result: SearchResult) -> list[str]:
-    """Which values the fastest configurations have in common and most others do not have."""
+    """The values that the fastest configurations share and most others lack."""
     ranked = by_score(result.trials)
     fastest, others = ranked[:_FASTEST], ranked[_FASTEST:]
     if len(others) < _FASTEST:
@@ -380,7 +378,7 @@ def _learnt(result: SearchResult) -> list[str]:
 
 
 def _explored(result: SearchResult) -> str:
-    """How much of the space was tried, and what the rest promises."""
+    """The tried share of the space, and the estimate for the rest."""
     estimate, is_noisy = result.stopping_estimate, (result.final.noise or 0.0) > NOISY
     count = f"{estimate.valid:,} valid configurations"
     if estimate.tried == estimate.valid:

@@ -100,7 +100,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 class TrialRow(NamedTuple):
-    """A trial, the journal that it is from, and what else a table shows of it."""
+    """A trial, its journal, and further columns of a table."""
 
     journal: Path
     trial: Trial
@@ -109,7 +109,7 @@ class TrialRow(NamedTuple):
 
 
 def _rows(journal: Path, *, with_finals: bool) -> list[TrialRow]:
-    """The trials of a journal, with the times of its last round where they are asked for."""
+    """The trials of a journal, with the times of its last round if requested."""
     from autotune.evaluation.journal import read_journal
 
     _, trials, last_round = read_journal(journal)
@@ -155,7 +155,7 @@ def importance_table(found: Importance) -> Table:
 
 
 def importance_note(found: Importance) -> str:
-    """Say how far the table can be trusted."""
+    """A note on how far the table can be trusted."""
     doubt = "; that is poor: try more configurations" if found.fit < POOR_FIT else ""
     fit = f"the model explains {found.fit:.0%} of the variance of unseen trials"
     return f"from {found.trials} trials; {fit}{doubt}"
@@ -213,7 +213,7 @@ def _select(rows: Sequence[TrialRow], parsed: argparse.Namespace) -> list[TrialR
 
 
 def _time_key(row: TrialRow) -> tuple[bool, float]:
-    """The fastest of the last round first: times of the search may be lower by luck."""
+    """The last round's fastest first: times of the search may be lower by luck."""
     return (not row.is_fastest, math.inf if row.trial.time_ms is None else row.trial.time_ms)
 
 
@@ -223,7 +223,7 @@ def _sort_key(value: Value | None) -> tuple[int, Value]:
 
 
 def trials_table(rows: Sequence[TrialRow], *, with_journal: bool = False) -> Table:
-    """Make a table with a column per parameter, and of energy, resources and their use what is known."""
+    """Make a table with a column per parameter, and with energy, resources and occupancy if known."""
     names = list(dict.fromkeys(name for row in rows for name in row.trial.config))
     columns = ("ms", "J", "status", *names, "registers", "spill", *COLUMNS, "journal", "detail")
     cells = [

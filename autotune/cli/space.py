@@ -1,7 +1,7 @@
-"""Count and check a space: what each constraint removes, and what looks like a mistake.
+"""Count and check a space: show what each constraint removes, and likely mistakes.
 
-With --report, write this as an HTML page with charts: what is left after each constraint, how many valid
-configurations have each value, which parameters are tied to each other, and a sample to filter.
+With --report, write an HTML page with charts: configurations left after each constraint, valid configurations
+per value, parameters that are tied to each other, and a sample to filter.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
 
 
 def _condition(spec: SpaceSpec, parameter: Parameter) -> str:
-    """When a parameter matters, if it does not always."""
+    """The condition under which a parameter matters; empty if it always does."""
     when = spec.conditions.get(parameter.name)
     return "" if when is None else f"  when {when}, else {parameter.values[0]}"
 

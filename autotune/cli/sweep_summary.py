@@ -20,7 +20,7 @@ from autotune.tuning.sweep import Sweep
 
 
 def sweep_text(found: Sweep) -> Group:
-    """What a sweep prints: the best at every size, and the variants that serve all other sizes."""
+    """The summary of a sweep: the best at every size, and the variants that serve all other sizes."""
     first, tried = found.results[0], sum(len(result.trials) for result in found.results)
     resumed = sum(result.resumed for result in found.results)
     known = f" ({resumed:,} known from the journals)" if resumed else ""
@@ -54,7 +54,7 @@ def sweep_json(found: Sweep) -> dict[str, Any]:
 
 
 def _results(found: Sweep) -> Table:
-    """A row for each problem: its best, and what the closest variant loses there."""
+    """A row for each problem: its best, and the loss of the closest variant."""
     tables = {one.dtype: one for one in found.tables}
     rows = []
     for result, times in zip(found.results, found.rows, strict=True):
@@ -86,7 +86,7 @@ def _best(one: VariantTable, relative_times: Mapping[Config, float]) -> Config:
 
 
 def _rows(found: Sweep, one: VariantTable) -> list[SizeRow]:
-    """The times of the variants where one has a time, also half-way, in the order of the sizes."""
+    """The times of the variants by size, including sizes half-way, where at least one has a time."""
     pairs = zip(found.results, found.rows, strict=True)
     swept = [row for result, row in pairs if result.task.space.problem.dtype == one.dtype]
     timed = (row for row in [*swept, *rows_of(one, ())] if row.relative_times.keys() & {*one.configs})
@@ -94,7 +94,7 @@ def _rows(found: Sweep, one: VariantTable) -> list[SizeRow]:
 
 
 def _noise(found: Sweep) -> list[str]:
-    """Warn if the machine was unsteady in some of the last rounds."""
+    """A warning if the machine was unsteady in some of the last rounds."""
     noises = [noise for result in found.results if (noise := result.final.noise or 0.0) > NOISY]
     if not noises:
         return []
@@ -111,7 +111,7 @@ def _variants(one: VariantTable, rows: Sequence[SizeRow]) -> str:
         bound = "their slowdown is not known: too few sizes"
     else:
         bound = (
-            f"what is served takes at most {expected:.2f} times what a search of that size finds, in nine of "
+            f"the served variant takes at most {expected:.2f} times as long as a search's best, in nine of "
             f"ten cases ({count_text(len(one.left_out), 'size')} left out in turn)"
         )
     lines = [f"{one.dtype}: {count_text(len(one.configs), 'variant')} for all sizes between; {bound}"]
@@ -122,7 +122,7 @@ def _variants(one: VariantTable, rows: Sequence[SizeRow]) -> str:
 
 
 def _fastest_at(one: VariantTable, rows: Sequence[SizeRow]) -> dict[Config, list[str]]:
-    """At which sizes each variant is the fastest: `n=1,024 to n=8,192` and `n=65,536`."""
+    """The sizes at which a variant is the fastest: `n=1,024 to n=8,192` and `n=65,536`."""
     varied = [name for name in rows[0].sizes if len({row.sizes[name] for row in rows}) > 1]
     found: dict[Config, list[str]] = {config: [] for config in one.configs}
     for best, run in groupby(rows, lambda row: _best(one, row.relative_times)):

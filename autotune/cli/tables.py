@@ -1,4 +1,4 @@
-"""How tables look, and the console that they are printed on."""
+"""The look of tables, and the console that prints them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Console(Console):
     """A console for texts of any origin, which raises BrokenPipeError when its reader is gone."""
 
     def render_str(self, text: str, **settings: Any) -> Text:
-        """As rich does, of all texts that are printed and all cells; styles are given apart from texts."""
+        """As rich does, for all printed texts and cells; styles are given separately."""
         return super().render_str(terminal_text(text), **settings)
 
     def on_broken_pipe(self) -> None:
@@ -44,7 +44,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Colle
     Args:
         columns: A title for each.
         rows: A cell for each column.
-        optional: The columns that are left out if they have no known cell.
+        optional: Columns to leave out if they have no known cell.
     """
     columns, cells = known_columns(columns, list(rows), optional)
     drawn = Table(box=None, pad_edge=False, header_style="bold")
@@ -70,10 +70,10 @@ def known_columns(
 
 
 def ratio_cell(ratio: float | None) -> str:
-    """How many times one number is another, as a cell that may be unknown."""
+    """The ratio of two numbers as a cell, which may be unknown."""
     return UNKNOWN if ratio is None else ratio_text(ratio)
 
 
 def cell(value: float | None, style: str = "{:.4g}") -> str:
-    """A number as a cell of a table, which may be unknown."""
+    """A number as a cell, which may be unknown."""
     return UNKNOWN if value is None else style.format(value)

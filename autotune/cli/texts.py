@@ -1,4 +1,4 @@
-"""Problems, rates and times as commands write them."""
+"""Problems, rates and times in the commands' wording."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def space_problem(space: Space) -> str:
 
 
 def rate_text(space: Space, config: Config, time_ms: float) -> str:
-    """The rates that a time means, if the space states its work: `13.6 GB/s, 3.4 GFLOP/s`."""
+    """The rates that follow from a time, if the space states its work: `13.6 GB/s, 3.4 GFLOP/s`."""
     done = work(space, config, space.problem.sizes)
     units = {"bytes": "B/s", "flops": "FLOP/s"}
     return ", ".join(per_second(amount / time_ms * 1e3, units[name]) for name, amount in done.items())

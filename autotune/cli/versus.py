@@ -1,4 +1,4 @@
-"""Time the tuned kernel beside its default, a naive version, libraries, and the host's processor.
+"""Compare the tuned kernel with its default, a naive version, libraries, and the host's processor.
 
 Times of the host need no copies; those of a GPU are shown with and without copies from and to the host.
 """
@@ -31,7 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune versus`."""
     opt.add_target(parser)
     opt.add_sweep(
-        parser, "time each of these sizes, such as n=2**12:2**28:x16: where does the GPU begin to pay?"
+        parser,
+        "time each of these sizes, such as n=2**12:2**28:x16, and show where the GPU begins to pay",
     )
     parser.add_argument("--naive", metavar="LANDMARK", help="the naive version (default: the first landmark)")
     parser.add_argument(
@@ -76,7 +77,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def versus_table(one: Versus) -> Table:
-    """Make a table with a row for each contender: its time, also with copies, and what it is of the tuned."""
+    """Make a table with a row per contender: its time, also with copies, and relative to the tuned kernel."""
     call_ms = _call_ms(one)
     rows = [
         (
@@ -96,14 +97,14 @@ def versus_table(one: Versus) -> Table:
         "of tuned",
         "with pinned copies",
         "with pageable copies",
-        "of tuned so",
+        "of tuned, copied",
         "settings",
     )
     return table(columns, rows)
 
 
 def _with(contender: Contender, copies_ms: float | None) -> float | None:
-    """The time of a call: with copies, unless it is one of the host."""
+    """The time of a call: with copies, except on the host."""
     if contender.time_ms is None or not contender.on_device:
         return contender.time_ms
     return _sum(contender.time_ms, copies_ms)
@@ -123,7 +124,7 @@ def _ratio(time_ms: float | None, tuned_ms: float | None) -> str:
 
 
 def _where_it_pays(found: Sequence[Versus]) -> str:
-    """From which size on a call with copies beats the host."""
+    """The size from which on a call with copies beats the host."""
     known = [one for one in found if one.pays is not None]
     if not known:
         return "whole calls are not compared: that needs times of copies to a GPU, and of the host"

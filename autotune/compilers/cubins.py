@@ -30,7 +30,7 @@ class Cubins:
         return self._binary.symbol(name).encode()
 
     def has(self, names: Iterable[str]) -> bool:
-        """Whether the kernels and variables of these names are there, as far as the names tell.
+        """True if the kernels and variables of these names are there, as far as the names tell.
 
         A plain one may be that of C code.
         """
@@ -47,5 +47,5 @@ class Cubins:
         return completed(step, self._triton[step.entry])
 
     def scratch_bytes(self, step: Launch) -> int:
-        """The size of the scratch memory that a launch needs beside that of its plan."""
+        """The size of the scratch memory that a launch needs in addition to its plan's."""
         return scratch_bytes(step, self._triton[step.entry]) if step.entry in self._triton else 0

@@ -1,4 +1,4 @@
-"""What a compiler reads beyond a source's text: nobody knows whether that has changed.
+"""Files that a compiler reads beyond a source's text: their changes go unnoticed.
 
 Most includes are part of the text. What is left are those that the compiler finds in folders of its own, or
 under a name that only it can make out, and what the environment adds.
@@ -62,7 +62,7 @@ def _hidden_reads(text: str) -> Iterator[str]:
 
 
 def _is_of_compiler(text: str) -> bool:
-    """Whether a header belongs to a compiler, whose version is known, and no other folder has its name."""
+    """True if a header belongs to a compiler, whose version is known, and no other folder has its name."""
     found = _NAME.match(text)
     name = found and (found[1] or found[2])
     if not name or not is_cuda_header(name):

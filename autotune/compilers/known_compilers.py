@@ -102,7 +102,7 @@ def lazy_compiler(architecture: str, kind: str) -> LazyCompiler:
 
 
 def _recall(architecture: str, kind: str) -> KnownCompiler | None:
-    """What was remembered, unless a file has changed since."""
+    """The remembered value, unless a file has changed since."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         known = json.loads(read_own(_path(architecture, kind)))
         if all(_state(path) == state for path, state in known["files"].items()):

@@ -152,7 +152,7 @@ def name_expression(name: str) -> str:
 
 
 def _explained(log: str, names: Sequence[str], source: str) -> str:
-    """What an error is and what to do; else the log without the warnings in front of its first error."""
+    """An error with its remedy; else the log without the warnings before its first error."""
     if _NESTED in log:
         return "kernels that launch kernels need nvcc: write `compiler: nvcc` in the space"
     if reason := _why_unknown(log, names, source) or cuda_headers.missing_header(log):

@@ -62,7 +62,7 @@ def bytes_to_add(
 def why_refused(
     where: Architecture, launch: Launch, registers: int, shared_bytes: int, max_threads: int | None
 ) -> str | None:
-    """Why a launch would fail, as `kind: figures`; None if it would not.
+    """The reason why a launch would fail, as `kind: figures`; None if it would not.
 
     Args:
         where: The architecture.
@@ -91,7 +91,7 @@ def why_refused(
 
 
 def too_much_shared_memory(where: Architecture, shared_bytes: int) -> str | None:
-    """Why no block can have this much shared memory; None if it can."""
+    """The reason why no block can have this much shared memory; None if it can."""
     if shared_bytes <= where.shared_bytes_per_block:
         return None
     return (

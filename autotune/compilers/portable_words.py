@@ -19,7 +19,7 @@ def portable_names() -> frozenset[str]:
 
 
 def portable_for(word: str) -> str:
-    """What to write for a word of CUDA or OpenCL: `THREAD_INDEX(x) for threadIdx.x`; empty if nothing."""
+    """The portable form of a word of CUDA or OpenCL: `THREAD_INDEX(x) for threadIdx.x`; empty if nothing."""
     if word == "get_global_id":
         return f"{_WHOLE_INDEX} for get_global_id(0)"
     for name, parameters, body in _definitions():

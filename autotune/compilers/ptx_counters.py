@@ -102,7 +102,7 @@ class CountedPtx:
 
 @dataclass(frozen=True)
 class Counts:
-    """What one run of a plan executes, by warps: one active thread costs as much as all of them."""
+    """Counts of one run of a plan, by warps: one active thread costs as much as all of them."""
 
     instructions: float
     active_lanes: float  # of 32, mean over instructions
@@ -146,7 +146,7 @@ def with_counters(ptx: str, architecture: str) -> CountedPtx:
 
 
 def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
-    """What the counters' values after a run mean."""
+    """Interpret the counters' values after a run."""
     total: dict[str, float] = defaultdict(float)
     pipes = dict.fromkeys(PIPES, 0.0)
     most_bytes, in_flight = 0.0, 0.0

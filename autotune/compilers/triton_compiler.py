@@ -135,7 +135,7 @@ def _load(source: str) -> ModuleType:
 
 
 class _Task(NamedTuple):
-    """What Triton compiles a function for."""
+    """The specialisation that Triton compiles a function for."""
 
     function: Any
     signature: dict[str, str]
@@ -151,7 +151,7 @@ class _Task(NamedTuple):
 
 
 def _task(module: ModuleType, entry: str) -> _Task:
-    """What an entry asks for; raises CompileError if that is not what the function takes."""
+    """Parse an entry; raises CompileError if it does not fit the function."""
     called, types, values = _parsed(entry)
     function = getattr(module, called, None)
     if not isinstance(function, triton.JITFunction):
@@ -215,7 +215,7 @@ def _text(node: ast.expr) -> str:
 def _kernel(
     facts: Mapping[str, Any], ptx: str, cubin: bytes, passed: Sequence[tuple[int, str]]
 ) -> TritonBinary:
-    """What a launch needs; raises CompileError if the kernel's parameters are not what is passed."""
+    """The data for a launch; raises CompileError if the arguments do not fit the kernel's parameters."""
     sizes = _parameter_bytes(ptx)
     expected = [_type_bytes(kind) for _, kind in passed]
     hidden = sizes[len(expected) :]

@@ -39,7 +39,7 @@ def _argument(spec: ArgumentSpec, values: Mapping[str, Any], problem_dtype: str)
 
 
 def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> Scalar:
-    """The value of a scalar: a list for a structure, a number or a list of two for a complex type.
+    """The value of a scalar: a list for a structure; a number, or a list of two, for a complex type.
 
     Raises ExpressionError if the type cannot hold it.
     """

@@ -1,4 +1,4 @@
-"""The element types that the types of C stand for, on a device and on a 64-bit host."""
+"""The element types that C's types stand for, on a device and on a 64-bit host."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ C_TYPES = {
     "complex128": "double2",
     "bool": "bool",
 }
-# Of inputs of Triton kernels; C has no type for it without the headers of CUDA's toolkit.
+# For inputs of Triton kernels; without the headers of CUDA's toolkit, C has no type for it.
 FLOAT8 = "float8_e4m3fn"
-# Not compiled here: few look-ups need it.
+# Compiled at first use: few look-ups need it.
 _FIELD = r"([A-Za-z_]\w{0,63}):([a-z0-9]{1,10})(?:\[([1-9]\d{0,3})\])?"
 SCALARS = {
     "bool": "uint8",
@@ -67,7 +67,7 @@ SCALARS = {
     "DTYPE": "DTYPE",
 } | {f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
-# Words beside a type that do not change what it holds: where that is, and how it may be used.
+# Words next to a type that do not change its values, only their place and use.
 QUALIFIERS = frozenset(
     (
         *("const", "volatile", "register", "restrict", "__restrict__", "__restrict", "RESTRICT"),
@@ -75,7 +75,7 @@ QUALIFIERS = frozenset(
         "__grid_constant__",
     )
 )
-LOCAL_QUALIFIERS = frozenset(("__local", "local"))  # of memory that a block has for itself, in OpenCL
+LOCAL_QUALIFIERS = frozenset(("__local", "local"))  # OpenCL's words for memory of one block
 
 
 Field = tuple[str, str, int]  # name, element type, number of elements; 0 for a field that is no array
@@ -88,7 +88,7 @@ def struct_dtype(fields: Iterable[Field]) -> str:
 
 
 def struct_fields(dtype: str) -> tuple[Field, ...]:
-    """The fields of a structure; none for any other type, and for a text that is no type."""
+    """The fields of a structure; empty for any other type or text."""
     if not (dtype.startswith("struct(") and dtype.endswith(")")):
         return ()
     found = [re.fullmatch(_FIELD, text) for text in dtype[7:-1].split(",")]
@@ -98,7 +98,7 @@ def struct_fields(dtype: str) -> tuple[Field, ...]:
 
 
 def is_dtype(text: object) -> bool:
-    """Whether a text names an element type: one of C_TYPES, FLOAT8 or a structure of the former."""
+    """True if a text names an element type: one of C_TYPES, FLOAT8, or a structure of C_TYPES."""
     return isinstance(text, str) and (text in (*C_TYPES, FLOAT8) or bool(struct_fields(text)))
 
 
@@ -109,18 +109,18 @@ def element_bytes(dtype: str) -> int:
 
 
 def require_dtype_name(dtype: object, subject: str) -> None:
-    """Raise InputError unless an element type is a name or None: a type of numpy may be equal to its name."""
+    """Raise InputError unless an element type is a name or None: numpy's types may equal their names."""
     if not isinstance(dtype, str | None):
         raise InputError(f'{subject}: dtype is a name, such as "float32"; found {dtype!r}')
 
 
 def is_floating(dtype: str) -> bool:
-    """Whether a type holds real floating-point numbers."""
+    """True if a type holds real floating-point numbers."""
     return dtype.startswith(("float", "bfloat"))
 
 
 def is_complex(dtype: str) -> bool:
-    """Whether a type holds pairs of floating-point numbers."""
+    """True if a type holds pairs of floating-point numbers."""
     return dtype.startswith("complex")
 
 

@@ -1,4 +1,4 @@
-"""Bounds of rounding errors of long sums, relative to the sum of the magnitudes of what is added.
+"""Bounds of rounding errors of long sums, relative to the sum of the terms' magnitudes.
 
 Sources: for any order of summation, N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition
 (2002), section 3.1; for rounding errors that are independent and zero on average, N. J. Higham and T. Mary, A
@@ -14,11 +14,11 @@ from autotune.errors import ExpressionError
 
 WORST, PROBABLE = "worst", "probable"
 DATA = "data"  # the magnitude that the reference computes on the data
-# Half the distance of 1 to the next number, the smallest number above 0, the smallest that is no denormal.
+# Half the distance of 1 to the next number, the smallest positive number, the smallest normal number.
 UNIT_ROUNDOFF = {"float16": 2**-11, "bfloat16": 2**-8, "float32": 2**-24, "float64": 2**-53}
 SMALLEST = {"float16": 2**-24, "bfloat16": 2**-133, "float32": 2**-149, "float64": 2**-1074}
 SMALLEST_NORMAL = {"float16": 2**-14, "bfloat16": 2**-126, "float32": 2**-126, "float64": 2**-1022}
-# In standard deviations: a sum of 10,000 terms is beyond them once in 10^17 times.
+# In standard deviations: a sum of 10,000 terms exceeds them once in 10^17 times.
 _DEVIATIONS = 10.0
 
 
@@ -38,7 +38,7 @@ class ErrorSpec:
 def accumulated(operations: int, dtype: str, kind: str) -> float:
     """The bound of the error of so many roundings in a row, relative to the sum of magnitudes.
 
-    Raises ExpressionError where there is none: for more roundings than the type resolves.
+    Raises ExpressionError if there is no bound: for more roundings than the type resolves.
     """
     unit = UNIT_ROUNDOFF[dtype]
     if kind == PROBABLE:
@@ -55,6 +55,6 @@ def accumulated(operations: int, dtype: str, kind: str) -> float:
 
 
 def neighbours(dtype: str) -> tuple[float, float]:
-    """The relative and absolute tolerance of two numbers that were rounded from one."""
+    """The relative and absolute tolerance between two roundings of one number."""
     unit = UNIT_ROUNDOFF[dtype]
     return 2 * unit / (1 - unit), SMALLEST[dtype]

@@ -1,6 +1,6 @@
-"""Texts of users, files and other programs as they go to a terminal, to a spreadsheet and into C.
+"""Escapes texts of users, files and other programs for terminals, spreadsheets and C.
 
-Each of these takes some characters for something else than text. This is the only place that knows which.
+Each of these gives some characters a meaning. Only this module knows which.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def terminal_text(text: str) -> str:
-    r"""A text without what a terminal obeys: ESC becomes `\x1b`; line breaks and tabs stay."""
+    r"""A text without terminal commands: ESC becomes `\x1b`; line breaks and tabs stay."""
     if text.isprintable():
         return text
     return "".join(map(_shown, text))
@@ -31,7 +31,7 @@ def csv_text(text: str) -> str:
 
 
 def c_string(text: str) -> str:
-    """A text as a string literal of C and C++, without trigraphs: what is not plain becomes octal numbers."""
+    """A text as a string literal of C and C++, without trigraphs: special characters become octal numbers."""
     return f'"{"".join(map(_in_c, text))}"'
 
 

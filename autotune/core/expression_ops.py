@@ -48,7 +48,7 @@ def _remainder(one: Any, other: Any) -> Any:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    """A power; of whole numbers it has at least (bits - 1) * exponent + 1 bits, checked before computing."""
+    """A power; for whole numbers, its size of at least (bits - 1) * exponent + 1 bits is checked first."""
     if not isinstance(base, int) or not isinstance(exponent, int):
         return base**exponent
     _check_size((base.bit_length() - 1) * exponent + 1)
@@ -93,7 +93,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": min,
     "round_up": lambda number, multiple: ceil_div(number, multiple) * multiple,
 }
-TAKEN = {  # how many arguments functions take that do not take any number of them
+TAKEN = {  # number of arguments, of functions that take a fixed number
     **dict.fromkeys(("abs", "ceil", "floor", "is_power_of_two", "log2"), 1),
     **dict.fromkeys(("ceil_div", "round_up"), 2),
 }

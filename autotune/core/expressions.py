@@ -27,7 +27,7 @@ _MAX_DEPTH = 100  # nested operations; Python's own limit depends on the depth o
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression, called with values; `names` are what it reads: `n`, `device.warp_size`."""
+    """A checked expression, called with values; it reads `names`, such as `n` and `device.warp_size`."""
 
     text: str
     names: frozenset[str]
@@ -43,7 +43,7 @@ class Expression:
             raise ExpressionError(f"{self.text!r}: {error}") from None
 
     def holds(self, values: Names) -> bool:
-        """Whether the expression is true; False if it cannot be evaluated."""
+        """True if the expression is true; False also if it cannot be evaluated."""
         try:
             return bool(self(values))
         except ExpressionError:
@@ -61,7 +61,7 @@ def parse(text: Value) -> Expression:
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """Split `a and b and c` into its parts, so that each can be evaluated on its own names only."""
+    """Split `a and b and c` into its parts: each can then be evaluated with its own names alone."""
     from ast import unparse
 
     body = _parse_tree(expression.text)
@@ -124,7 +124,7 @@ def at_least(least: int, expression: Expression, values: Names) -> int:
 
 
 def rounded_up(text: str) -> str:
-    """What to write where a division gives a fraction or 0, as the end of a message; empty without one."""
+    """The fix for a division that gives a fraction or 0, as the end of a message; empty without one."""
     from ast import NodeTransformer, unparse
 
     class RoundUp(NodeTransformer):
@@ -153,12 +153,12 @@ def as_number(result: Any, text: str) -> int | float:
 
 
 def unknown_names(expression: Expression, known: Iterable[str]) -> list[str]:
-    """The names that an expression reads and that are not among `known`, sorted."""
+    """The names that an expression reads and `known` lacks, sorted."""
     return sorted(expression.names - set(known))
 
 
 def names_behind(names: Iterable[str], derived: Mapping[str, str]) -> set[str]:
-    """Names with those that the derived ones among them read, directly or through other derived names."""
+    """Names, and all names that derived ones among them read, directly or through other derived names."""
     found = set(names)
     for name, text in reversed([*derived.items()]):  # derived names read earlier ones only
         if name in found:
@@ -181,7 +181,7 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 def _build(text: str, tree: ast.expr) -> Expression:
     names: set[str] = set()
-    level: list[ast.AST] = [tree] if len(text) >= _MAX_DEPTH else []  # each level has a character at least
+    level: list[ast.AST] = [tree] if len(text) >= _MAX_DEPTH else []  # each level has at least one character
     depth = 0
     while level:
         if depth == _MAX_DEPTH:

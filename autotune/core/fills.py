@@ -1,4 +1,4 @@
-"""Fills of random inputs, and the special values that can be among these."""
+"""Fills of random inputs, and the special values that they may contain."""
 
 from __future__ import annotations
 

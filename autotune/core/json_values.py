@@ -1,7 +1,7 @@
 """Readers that check the values of JSON files.
 
 A reader takes a value and its place in the file, and returns the value or raises Damaged. Every file that
-others may have written is read through them, so that later code need not check again.
+others may have written is read through them, so later code need not check again.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ def load(text: str) -> Any:
 
 
 def is_name(text: object) -> bool:
-    """Whether a text is a C identifier: ASCII letters, digits and underscores, no digit first."""
+    """True if a text is a C identifier: ASCII letters, digits and underscores, no digit first."""
     return isinstance(text, str) and text.isascii() and text.isidentifier()
 
 
 def is_word(text: str) -> bool:
-    """Whether a text can be a named value of a parameter, which becomes part of a macro's name."""
+    """True if a text can be a named value of a parameter, which becomes part of a macro's name."""
     return is_name(f"_{text}")
 
 
 def is_slug(text: object) -> bool:
-    """Whether a text can name a device's folder: lower-case letters and digits, single hyphens between."""
+    """True if a text can name a device's folder: lower-case letters and digits, single hyphens between."""
     return isinstance(text, str) and all(
         part.isascii() and part.isalnum() and part == part.lower() for part in text.split("-")
     )
 
 
 def reader(is_right: Callable[[Any], bool], expected: str) -> Read:
-    """A reader of values for which `is_right` is true; `expected` describes them in messages."""
+    """A reader of values that pass `is_right`; `expected` describes them in messages."""
 
     def read(value: Any, place: str) -> Any:
         if not is_right(value):
@@ -69,22 +69,22 @@ def reader(is_right: Callable[[Any], bool], expected: str) -> Read:
 
 
 def is_integer(value: object) -> bool:
-    """Whether a value is a whole number that fits into 64 bits; True does not count."""
+    """True if a value is a whole number of up to 64 bits; booleans do not count."""
     return type(value) is int and -INT64_END <= value < INT64_END
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a finite number; True does not count."""
+    """True if a value is a finite number; booleans do not count."""
     return type(value) in (int, float) and abs(value) <= float_info.max  # type: ignore[arg-type]
 
 
 def is_text(value: object) -> bool:
-    """Whether a value is a text that UTF-8 can encode: without lone surrogates."""
+    """True if a value is a text that UTF-8 can encode: without lone surrogates."""
     return type(value) is str and (value.isascii() or value.encode(errors="ignore").decode() == value)
 
 
 def is_time(value: object) -> bool:
-    """Whether a value is a time as results have it: a second of UTC, such as 2026-03-01T12:00:00+00:00."""
+    """True if a value is a time in results' form: a second of UTC, such as 2026-03-01T12:00:00+00:00."""
     match = re.fullmatch(_TIME, value, re.ASCII) if isinstance(value, str) else None
     if match is None:
         return False

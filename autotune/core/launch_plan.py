@@ -29,19 +29,19 @@ from autotune.core.records import (
 from autotune.errors import ExpressionError
 
 DEVICE_NAMES = tuple(f"device.{item.name}" for item in fields(DeviceInfo) if item.compare)
-# Parameters of best_config, which takes sizes as keywords too: no size may have one of these names.
+# Parameters of best_config, which also takes sizes as keywords: no size may have one of these names.
 RESERVED_SIZES = ("self", "kernel", "device", "dtype", "strict", "min_match", "on_miss", "cache", "data")
 # patterns are compiled at their first use: most look-ups of a configuration need none
 _ENTRY = r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:\s*<[\w\s:<>,*&()\[\].+-]*>)?(?:\s*\([\w\s:<>,*&\[\]]*\))?"
 _WORD = r"(?<![\w:])[A-Za-z_]\w*(?!\s*::)"
-_OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # signs that a compiler option may contain
+_OPTION_SIGNS = str.maketrans(dict.fromkeys("-+.:,", "_"))  # punctuation that a compiler option may contain
 _READS_FILES = (
     r"(?:.*[=,])?(?:-I|--?i(?:nclude|system|quote|macros|dirafter)|--?pre-include|--?options?-file|-optf|-Xclang"
     r"|-fplugin|@)"
 )
 CUDA_COMPILERS = ("nvrtc", "nvcc")
 DEVICE_SETTINGS = ("sm_clock_mhz", "power_limit_w")
-Settings = tuple[tuple[str, int], ...]  # of a device, by these names; 0 leaves one as it is
+Settings = tuple[tuple[str, int], ...]  # settings of a device, by name; 0 leaves one unchanged
 TRITON = "triton"  # the compiler of kernels in Triton
 TRITON_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _TRITON_TYPES = {
@@ -49,20 +49,20 @@ _TRITON_TYPES = {
     **{"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1"},
     FLOAT8: "fp8e4nv",
 }
-# Triton compiles other code for addresses and numbers that are multiples of this.
+# Triton compiles different code for addresses and numbers that are multiples of this.
 _TRITON_ALIGNMENT = 16
 MAX_REPEAT = 10_000  # launches of one step
 DTYPE_MACROS = frozenset({"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYPES)})
 RESERVED_NAMES = frozenset({"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist})  # in a space file
 
 
-@lru_cache(maxsize=16)  # every configuration of a search asks for those of one device
+@lru_cache(maxsize=16)  # every configuration of a search needs those of one device
 def _device_values(device: DeviceInfo) -> dict[str, Any]:
     return {name: getattr(device, name.removeprefix("device.")) for name in DEVICE_NAMES}
 
 
 def device_values(device: DeviceInfo | None) -> dict[str, Any]:
-    """The values of `device.NAME` in expressions; none for an unknown device."""
+    """The values of `device.NAME` in expressions; empty for an unknown device."""
     return {} if device is None else dict(_device_values(device))
 
 
@@ -73,11 +73,11 @@ def known_values(
     config: Mapping[str, Value],
     derived: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Every name that an expression may read.
+    """The values of all names that an expression may read.
 
     Args:
-        device: None where it is unknown.
-        sizes: None where they are unknown.
+        device: The device; None if unknown.
+        sizes: The sizes; None if unknown.
         dtype: Element type of the problem.
         config: Values of parameters.
         derived: Expressions of derived names; those that need an unknown device or size are left out.
@@ -105,9 +105,9 @@ def macro_name(parameter: str, value: str) -> str:
 def macros(parameters: Iterable[Parameter], config: Mapping[str, Value], dtype: str) -> dict[str, Value]:
     """The macros that compile a source as one configuration.
 
-    Booleans become 1 or 0. Every named value of a parameter becomes a constant, numbered from 1 so that none
-    equals an undefined macro, which the preprocessor reads as 0; the parameter's own macro is the constant of
-    its value.
+    Booleans become 1 or 0. Every named value of a parameter becomes a constant; the parameter's own macro is
+    the constant of its value. Constants are numbered from 1, because the preprocessor reads an undefined
+    macro as 0.
     """
     defines: dict[str, Value] = {"DTYPE": C_TYPES[dtype], f"DTYPE_{dtype.upper()}": 1}
     for parameter in parameters:
@@ -122,12 +122,12 @@ def macros(parameters: Iterable[Parameter], config: Mapping[str, Value], dtype: 
 
 
 def is_option(text: str) -> bool:
-    """Whether a text is one plain compiler option, without a path, a definition or a second option."""
+    """True if a text is one plain compiler option, without a path, a definition or a second option."""
     return text.startswith("-") and _is_plain(text)
 
 
 def reads_files(option: str) -> bool:
-    """Whether an option makes a compiler read files, whose contents no source and no key has."""
+    """True if an option makes a compiler read files, whose content is in no source and no key."""
     return re.match(_READS_FILES, option) is not None
 
 
@@ -157,7 +157,7 @@ def compiler_options(options: Mapping[str, str], values: Mapping[str, Any]) -> t
 
 
 def device_settings(texts: Mapping[str, str], values: Mapping[str, Any]) -> Settings:
-    """Evaluate what a configuration sets of its device; raises ExpressionError."""
+    """Evaluate a configuration's device settings; raises ExpressionError."""
     found = []
     for name in sorted(texts):
         try:
@@ -174,8 +174,8 @@ def launches(
 
     Args:
         plan: The launches.
-        values: Of the names that expressions read.
-        specs: The kernel's arguments, for whose types Triton compiles.
+        values: The values of the names that expressions read.
+        specs: The kernel's arguments; Triton compiles for their types.
 
     Raises:
         ExpressionError: An extent is not a whole number of at least one, there are too many repetitions, or
@@ -197,7 +197,7 @@ def launches(
 def _repeated(
     step: LaunchSpec, values: Mapping[str, Any], passed: Mapping[str, Argument]
 ) -> tuple[Launch, ...]:
-    """The launches of one step, every other one with two arrays exchanged."""
+    """The launches of one step; every second one has two arrays exchanged."""
     launch = Launch(
         entry=_triton_entry(step, values, passed) if step.constants else entry_name(step.entry, values),
         grid=_extent("grid", step.grid, values),
@@ -219,7 +219,7 @@ def _repeated(
 
 
 def _triton_entry(step: LaunchSpec, values: Mapping[str, Any], passed: Mapping[str, Argument]) -> str:
-    """What a Triton kernel is compiled for: `add('*fp32:16', 'i32:16', BLOCK=128, num_warps=4)`."""
+    """A Triton kernel's compiled signature: `add('*fp32:16', 'i32:16', BLOCK=128, num_warps=4)`."""
     kinds = [repr(_triton_type(passed[name])) for name in step.arguments]
     if unknown := [name for name in step.constants if name not in values]:
         raise ExpressionError(f"constants: nothing gives {', '.join(unknown)} a value")
@@ -228,7 +228,7 @@ def _triton_entry(step: LaunchSpec, values: Mapping[str, Any], passed: Mapping[s
 
 
 def _triton_type(argument: Argument) -> str:
-    """An argument's type, with what Triton compiles for: `:16` for a multiple, `=1` for the number 1."""
+    """An argument's type, with Triton's specialisation: `:16` for a multiple, `=1` for the number 1."""
     kind = _TRITON_TYPES.get(argument.dtype)
     if kind is None:
         raise ExpressionError(f"argument {argument.name}: Triton has no type {argument.dtype}")
@@ -242,7 +242,7 @@ def _triton_type(argument: Argument) -> str:
 
 
 def needs_cuda(launch: Launch) -> str:
-    """Why only CUDA can run a launch, in one line; empty if any device can."""
+    """The reason why only CUDA can run a launch, in one line; empty if any device can."""
     names = ", ".join(launch.attributes)
     return (
         f"{launch.entry}: {names} in the launch plan needs CUDA; make it false where device.backend is opencl"
@@ -252,7 +252,7 @@ def needs_cuda(launch: Launch) -> str:
 
 
 def is_entry(text: str) -> bool:
-    """Whether a text can name a kernel in C++, such as `sum`, `ns::sum<float, 4>` or `sum(float *, int)`."""
+    """True if a text can name a kernel in C++, such as `sum`, `ns::sum<float, 4>` or `sum(float *, int)`."""
     if text.isidentifier() and text.isascii():
         return True
     match = re.fullmatch(_ENTRY, text)

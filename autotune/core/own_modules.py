@@ -1,4 +1,4 @@
-"""Which files a Python file imports that belong to no installed package: what it computes depends on them."""
+"""Finds the user's own files that a Python file imports: its results depend on them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from autotune.core.syntax import parse_module
 
-_LOADERS = {"importlib", "runpy", "imp"}  # modules that import what only the running program knows
+_LOADERS = {"importlib", "runpy", "imp"}  # modules that import names known only to the running program
 _CALLS = {"__import__", "exec"}
 
 
 class OwnModules(NamedTuple):
-    """The files that a file imports, and what of that cannot be known; empty if nothing."""
+    """The files that a file imports; `hidden` describes imports that cannot be known."""
 
     files: tuple[Path, ...]
     hidden: str
@@ -36,7 +36,7 @@ def own_modules(text: str, path: Path) -> OwnModules:
     """The modules that a text imports, and those that these import.
 
     Args:
-        text: That of a file in Python; one with a syntax error imports nothing.
+        text: The text of a Python file; one with a syntax error imports nothing.
         path: The file, in whose folder modules are looked for as well as on Python's path.
     """
     walk = _Walk((str(path.absolute().parent), *sys.path))
@@ -53,10 +53,10 @@ class _Walk:
         self._folders = folders
 
     def read(self, text: str, name: str, package: ModuleSpec | None) -> None:
-        """Take what a text imports; `package` is the one that relative imports begin at."""
+        """Add the imports of a text; `package` is the base of relative imports."""
         try:
             tree = parse_module(text)
-        except (SyntaxError, ValueError):  # told when it is run
+        except (SyntaxError, ValueError):  # reported when it runs
             return
         nodes = list(ast.walk(tree))
         is_moved = any(isinstance(one, ast.Attribute) and ast.unparse(one) == "sys.path" for one in nodes)
@@ -67,14 +67,14 @@ class _Walk:
                 if imported.partition(".")[0] in _LOADERS:
                     self._hide(f"{name}: import {imported}")
                 is_found = self._follow(imported)
-                if is_moved and not is_found:  # it may be in a folder that is only known when it runs
+                if is_moved and not is_found:  # it may be in a folder that is known only at run time
                     self._hide(f"{name}: import {imported}")
 
     def _hide(self, what: str) -> None:
         self.hidden = self.hidden or what
 
     def _follow(self, module: str) -> bool:
-        """Read a module and the packages that it is in; whether the first of them is found."""
+        """Read a module and its packages; True if the first of them is found."""
         spec, found = None, False
         for end, _ in enumerate(parts := module.split("."), 1):
             folders = self._folders if spec is None else spec.submodule_search_locations
@@ -99,7 +99,7 @@ class _Walk:
 
 
 def _imported(node: ast.AST, package: ModuleSpec | None) -> Iterator[str]:
-    """The modules that a statement imports; what it imports from one may be a module, too."""
+    """The modules that a statement imports; a name imported from one may be a module as well."""
     if isinstance(node, ast.Import):
         yield from (item.name for item in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -114,7 +114,7 @@ def _imported(node: ast.AST, package: ModuleSpec | None) -> Iterator[str]:
 
 
 def _spec(module: str, folders: tuple[str, ...]) -> ModuleSpec | None:
-    """Where Python finds a module, without running the package that it is in."""
+    """Find a module as Python does, without running its package."""
     try:
         found = PathFinder.find_spec(module, folders)
         if found is None and "." not in module:  # such as a package that is installed from its sources
@@ -125,7 +125,7 @@ def _spec(module: str, folders: tuple[str, ...]) -> ModuleSpec | None:
 
 
 def _is_installed(origin: str) -> bool:
-    """Whether a file belongs to Python, an installed package or autotune, whose versions are known."""
+    """True if a file belongs to Python, an installed package or autotune, whose versions are known."""
     path = Path(origin)
     if origin in ("built-in", "frozen") or {"site-packages", "dist-packages"} & {*path.parts}:
         return True

@@ -1,4 +1,4 @@
-"""Where the data folders that come with autotune are."""
+"""The data folders that come with autotune."""
 # ruff: noqa: PTH100, PTH112, PTH120
 # Strings only: a look-up in production must not import pathlib.
 

@@ -15,7 +15,7 @@ from autotune.core.frozen import dataclass, field
 
 Value = int | float | str | bool
 Sizes = Mapping[str, int]
-Scalar = int | float | tuple[int | float, ...]  # of a complex type or a structure: its parts
+Scalar = int | float | tuple[int | float, ...]  # the parts of a complex number or a structure
 Grid = tuple[int, int, int]
 Front = tuple[tuple["Config", float, float], ...]  # configuration, time in ms, energy in J; fastest first
 ProblemKey = tuple[str, tuple[tuple[str, int], ...], str]  # element type, sizes by name, name of the data
@@ -72,7 +72,7 @@ class Config(Mapping[str, Value]):
         return " ".join(f"{name}={value}" for name, value in self._values.items())
 
     def in_order(self, names: Iterable[str]) -> Config:
-        """The same configuration, with the names in an order; those that are not named come last."""
+        """The same configuration with its names in a given order; unnamed ones come last."""
         first = {name: self._values[name] for name in names if name in self._values}
         found = Config.__new__(Config)
         found._values, found._hash, found._key = first | self._values, self._hash, self._key
@@ -107,14 +107,14 @@ class DeviceInfo:
     has_shuffle: bool  # warp-level exchange and warp-level barrier
     driver: str
     runtime: str
-    limits: str = field(default="", compare=False)  # set by an administrator: cores, power, clocks
+    limits: str = field(default="", compare=False)  # limits set by an administrator: cores, power, clocks
 
     @property
     def identity(self) -> dict[str, str]:
         """The properties that affect times and may differ between two devices of the same name.
 
-        A part of a GPU (MIG, MPS) has fewer units and less memory. The memory of a CPU is left out, because
-        that of a virtual machine may grow while it is used.
+        A part of a GPU (MIG, MPS) has fewer units and less memory. A CPU's memory is left out, because a
+        virtual machine's may grow while it is used.
         """
         properties = {"units": str(self.compute_units), "limits": self.limits}
         return properties | ({"memory_bytes": str(self.memory_bytes)} if self.kind == "gpu" else {})
@@ -128,7 +128,7 @@ class Parameter:
     values: tuple[Value, ...]
 
     def takes(self, value: Value) -> bool:
-        """Whether a value is listed with the same type: True is not 1."""
+        """True if a value is listed with the same type: True is not 1."""
         return any(type(value) is type(listed) and value == listed for listed in self.values)
 
 
@@ -138,8 +138,8 @@ class ArgumentSpec:
 
     The role `local` is memory of a block in OpenCL. `dtype` is one of C_TYPES, a structure (see
     `core.c_types`), or DTYPE for the problem's element type. `shape` is empty for a scalar; `value` is the
-    scalar's expression, None for an array. `symbol` is a variable of the source that the array is copied to
-    before a launch, which then does not pass it. A view is a pointer into the array `of`, `offset` elements
+    scalar's expression, None for an array. `symbol` is a variable of the source: the array is copied to it
+    before a launch, and not passed as an argument. A view is a pointer into the array `of`, `offset` elements
     of its own type from the start.
     """
 
@@ -169,10 +169,10 @@ class Argument:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """What a caller gives and gets; the kernel's other arrays are its own business.
+    """Arrays that a caller passes and receives; the caller does not see the others.
 
-    `copies` names the input that an array starts as before every run. Every element of an array in `kept`
-    starts as its number, and every run leaves it so.
+    Before every run, an array in `copies` starts as a copy of the input named there. Every element of an
+    array in `kept` starts as the number given there, and every run leaves it so.
     """
 
     inputs: tuple[str, ...] = ()
@@ -185,9 +185,9 @@ class CallSpec:
 class LaunchSpec:
     """One step of a launch plan as expressions; it is skipped unless `when` is true.
 
-    It runs `repeat` times, every other time with the two arrays of `swap` exchanged. A Triton kernel is
-    compiled for the values of the names in `constants`. The other fields are as in `Launch`; those that are
-    empty were not given.
+    It runs `repeat` times, every second time with the two arrays of `swap` exchanged. A Triton kernel is
+    compiled for the values of the names in `constants`. The other fields are as in `Launch`; empty ones were
+    not given.
     """
 
     entry: str
@@ -209,7 +209,7 @@ class Launch:
     """One kernel launch: `grid` in blocks, `block` in threads.
 
     The blocks of a `cooperative` launch are all resident at once; those of a `cluster` share a group of
-    multiprocessors. A `programmatic` launch may begin before the one before it has ended.
+    multiprocessors. A `programmatic` launch may begin before the previous one has ended.
     """
 
     entry: str
@@ -228,7 +228,7 @@ class Launch:
 
     @property
     def attributes(self) -> dict[str, int | bool | Grid]:
-        """What only CUDA can do, by name; empty for a plain launch."""
+        """Attributes that only CUDA has, by name; empty for a plain launch."""
         plain = {"cooperative": False, "cluster": (1, 1, 1), "programmatic": False}
         given = {name: getattr(self, name) for name in plain}
         return {name: value for name, value in given.items() if value != plain[name]}
@@ -236,7 +236,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The origin of a cached result: enough to repeat it and to notice that it is stale."""
+    """The origin of a cached result: enough to repeat it, and to notice when it is stale."""
 
     tuned_at: str  # ISO 8601, UTC
     autotune: str
@@ -251,16 +251,16 @@ class Provenance:
     valid_configurations: int
     protocol: str  # how configurations were timed, in words
     compiler: str = ""  # with its version; empty where not recorded
-    objective: str = ""  # what was minimised, where it is an expression or function of the user's
-    workload_sha256: str = ""  # of what the space says about inputs and launches; empty where not recorded
-    checks: str = ""  # what the winner and its ties passed besides verification; empty where not recorded
+    objective: str = ""  # the objective, if it is the user's expression or function
+    workload_sha256: str = ""  # hash of the space's inputs and launches; empty if not recorded
+    checks: str = ""  # checks of the winner and its ties in addition to verification; empty: not recorded
 
     cache_state: str = ""  # "cold" or "warm" before every timed run; empty: as usual for the device
     launch_mode: str = ""  # "graph" or "eager", how launches were timed; empty: as usual for the device
 
     @property
     def is_probe(self) -> bool:
-        """Whether the result is the best of a few runs instead of a search."""
+        """True if the result is the best of a few runs instead of a search."""
         return self.engine == ADOPTION
 
     @property
@@ -285,15 +285,15 @@ class Entry:
     ties: tuple[Config, ...]  # not measurably slower than the best
     provenance: Provenance
     measured: Measured = ()  # other configurations that were verified and timed
-    registers: int | None = None  # per thread of the best, where the compiler reports it
+    registers: int | None = None  # registers per thread of the best, if the compiler reports it
     front: Front = ()  # the Pareto front of time and energy, where energy was an objective
-    work_bytes: float | None = None  # bytes that a run has to move; None where the space does not say
+    work_bytes: float | None = None  # bytes that a run has to move; None if the space does not say
     work_flops: float | None = None  # floating-point operations of a run
     uncompared: tuple[str, ...] = ()  # outputs that the reference does not return
     noise: float | None = None  # relative difference of the times of a finalist that was timed as two
     rivals: tuple[Entry, ...] = ()  # for the same problem, from other machines: `autotune merge` keeps them
-    data: str = ""  # name of the inputs' content; empty where the space has only one
-    data_sha256: str = ""  # of that content, where it comes from a file or from `inputs`
+    data: str = ""  # name of the inputs' content; empty if the space has only one
+    data_sha256: str = ""  # hash of that content, if it comes from a file or from `inputs`
 
     @property
     def problem(self) -> ProblemKey:
@@ -302,13 +302,13 @@ class Entry:
 
     @property
     def caveat(self) -> str:
-        """Why the result may be doubtful, as the end of a sentence; empty if there is no reason."""
+        """A reason to doubt the result, as the end of a sentence; empty without one."""
         noisy = f"; measured with {self.noise:.0%} noise" if (self.noise or 0.0) > NOISY else ""
         names = ", ".join(self.uncompared)
         return f"{noisy}; not compared with a reference: {names}" if names else noisy
 
     def registers_of(self, config: Config) -> int | None:
-        """Registers per thread of a configuration; None where unknown."""
+        """Registers per thread of a configuration; None if unknown."""
         return self.registers if config == self.config else None
 
     @cached_property
@@ -325,29 +325,29 @@ class Entry:
 class VariantTable:
     """A few configurations that together lose least over a range of sizes, chosen by a sweep.
 
-    Their times at each of the swept sizes are with the results for these sizes; those half-way between two of
-    them are here, because these sizes have no results.
+    Their times at the swept sizes are stored with the results for these sizes. Times half-way between are
+    here, because sizes half-way have no results.
     """
 
     dtype: str
     sizes: tuple[Sizes, ...]  # that were swept
     configs: tuple[Config, ...]
-    left_out: tuple[float, ...]  # slowdowns of swept sizes, each served from the results of the others
-    data: str = ""  # name of the inputs' content; empty where the space has only one
-    # sizes half-way between two that were swept, with the time of each configuration there, relative to the
-    # shortest one; None where it was not timed: it is not valid there, failed, or was far slower beside
+    left_out: tuple[float, ...]  # slowdowns at swept sizes, each served from the results of the others
+    data: str = ""  # name of the inputs' content; empty if the space has only one
+    # sizes half-way between two swept ones, with the time of each configuration relative to the shortest one;
+    # None if it was not timed: it is invalid there, failed, or was far slower at the neighbouring sizes
     halfway: tuple[tuple[Sizes, tuple[float | None, ...]], ...] = ()
 
     @property
     def range(self) -> tuple[str, str, tuple[tuple[str, int], ...]]:
-        """What a later sweep replaces: the element type, the data, and the sizes that do not vary."""
+        """A later sweep with the same value replaces this one: element type, data and fixed sizes."""
         fixed = [item for item in self.sizes[0].items() if all(item[1] == one[item[0]] for one in self.sizes)]
         return self.dtype, self.data, tuple(sorted(fixed))
 
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """One cache file: all that `best_config` needs of a kernel on one device, so that it reads no YAML."""
+    """One cache file: all that `best_config` needs of a kernel on one device without reading YAML."""
 
     kernel: str
     dtypes: tuple[str, ...]  # element types the kernel is written for; the first is the default
@@ -362,7 +362,7 @@ class KernelRecord:
     compiler: str = ""  # for CUDA devices: nvcc, or empty for NVRTC
     source: str = ""  # path of the kernel's source from the cache's folder; empty where not recorded
     variants: tuple[VariantTable, ...] = ()
-    call: CallSpec | None = None  # None where the space does not say: callers pass every array
+    call: CallSpec | None = None  # None if the space does not say: callers pass every array
 
     @property
     def parameter_names(self) -> frozenset[str]:
@@ -383,7 +383,7 @@ class KernelRecord:
 
 
 class Tier(Enum):
-    """How closely a served configuration matches the request; best first."""
+    """The closeness of a served configuration to the request; best first."""
 
     EXACT = "exact"
     INTERPOLATED = "interpolated"
@@ -394,14 +394,14 @@ class Tier(Enum):
     DEFAULT = "default"
 
     def reaches(self, least: Tier) -> bool:
-        """Whether this tier is at least as close a match as another."""
+        """True if this tier is at least as close a match as another."""
         tiers = list(Tier)
         return tiers.index(self) <= tiers.index(least)
 
 
 @dataclass(frozen=True)
 class Match:
-    """Why a configuration is served: tier, device and sizes it was tuned on, and a sentence."""
+    """The reason why a configuration is served: tier, device and sizes it was tuned on, and a sentence."""
 
     tier: Tier
     source_device: str | None

@@ -1,4 +1,4 @@
-"""The folder in which runs leave journals and profiles, and problems as the names of its files have them."""
+"""The folder for journals and profiles of runs, and problems in the names of its files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ RUNS = Path("runs")  # of the current folder
 
 
 def require_unlinked(path: Path) -> None:
-    """Raise OSError for a file in this folder if the folder is a link, whose maker chose what is written."""
+    """Raise OSError for a file in this folder if it is a link: its maker would choose what is overwritten."""
     if RUNS in path.parents and RUNS.is_symlink():
         raise OSError(ELOOP, f"{RUNS} is a link, and nothing is written through it: move it away", str(path))
 
 
 def problem_in_name(sizes: Mapping[str, int], dtype: str, data: str) -> str:
-    """A problem for a file's name, without what is empty: `k64-n1000.float32.sorted`."""
+    """A problem for a file's name, without empty parts: `k64-n1000.float32.sorted`."""
     in_order = "-".join(f"{name}{size}" for name, size in sorted(sizes.items()))
     return ".".join(filter(None, (in_order, dtype, data)))

@@ -1,4 +1,4 @@
-"""What a run is doing now, for those who show its progress."""
+"""The present stage of a run, for progress displays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a run, such as compiling, with how much of it is done where that can be counted."""
+    """A part of a run, such as compiling, with its progress if that can be counted."""
 
     name: str
     done: int = 0

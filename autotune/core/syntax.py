@@ -1,8 +1,8 @@
 """Python's parser, safe in several threads.
 
-Before 3.11.8 and 3.12.2, all threads share one counter of a syntax tree's depth: where two build a tree at
-the same time, one gets a SystemError (https://github.com/python/cpython/issues/106905). A lock would not do,
-because numpy and users' code build trees, too.
+Before 3.11.8 and 3.12.2, all threads share one counter of a syntax tree's depth: if two build a tree at the
+same time, one gets a SystemError (https://github.com/python/cpython/issues/106905). A lock would not help,
+because numpy and users' code also build trees.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def _tree(text: str, mode: str) -> Any:
 
 
 def retried(build: Callable[[], T]) -> T:
-    """What `build` returns; calls it again while it raises SystemError.
+    """The result of `build`, which is called again while it raises SystemError.
 
-    For `numpy.load`, too, which parses a file's header as Python.
+    It also serves `numpy.load`, which parses a file's header as Python.
     """
     for pause_s in _PAUSES_S:
         try:

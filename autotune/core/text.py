@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-MAX_SAID = 20_000  # letters of what a compiler, a driver or a kernel says
+MAX_SAID = 20_000  # letters of a message from a compiler, a driver or a kernel
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 
 
@@ -19,13 +19,13 @@ def table_sizes(sizes: Mapping[str, int]) -> str:
 
 
 def volume_text(problems: Iterable[Mapping[str, int]]) -> str:
-    """What an axis shows that has a point for each problem: its only size, else the product of its sizes."""
+    """A problem's place on an axis of problems: its only size, else the product of its sizes."""
     names = {name for sizes in problems for name in sizes}
     return names.pop() if len(names) == 1 else "product of the sizes"
 
 
 def problem_text(sizes: Mapping[str, int], dtype: str | None = None, data: str = "") -> str:
-    """A problem for a table or a title, as far as it is known: `n=1,000 m=2,000, float32, sorted data`."""
+    """The known parts of a problem, for a table or a title: `n=1,000 m=2,000, float32, sorted data`."""
     return ", ".join(filter(None, (table_sizes(sizes), dtype, f"{data} data" if data else "")))
 
 
@@ -41,12 +41,12 @@ def per_second(rate: float, unit: str) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """How many times one number is another: `1.25 x`, `1,234 x`."""
+    """The ratio of two numbers: `1.25 x`, `1,234 x`."""
     return f"{ratio:,.0f} x" if ratio >= 999.5 else f"{ratio:.3g} x"
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The end of a message, such as `; did you mean BLOCK_SIZE?`; empty where no known name is similar."""
+    """The end of a message, such as `; did you mean BLOCK_SIZE?`; empty if no known name is similar."""
     import difflib  # only for messages: production code that looks up results imports this module
 
     words = sorted(known)
@@ -58,20 +58,20 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """The end of a message with the most similar known name, else with those that begin like it, or all."""
+    """The end of a message with the most similar known name, else those that begin like it, or all."""
     words = sorted(known)
     return nearest(name, words) or f"; expected one of: {', '.join(_begun(name, words) or words)}"
 
 
 def _begun(name: str, words: Sequence[str]) -> list[str]:
-    """The words of which a name is the beginning, such as the number of a landmark."""
+    """The words that begin with a name, such as the number of a landmark."""
     return [word for word in words if name and word.lower().startswith(name.lower())]
 
 
 def shortened(text: str) -> str:
-    """A text of at most MAX_SAID letters: of a longer one its beginning, how much is left out, and its end.
+    """A text of at most MAX_SAID letters; a longer one is cut in the middle, with a count of missing letters.
 
-    Of a longer one half as much is kept, so that it is not cut again when words are put around it.
+    It then has half as many letters, so it is not cut again when words are put around it.
     """
     if len(text) <= MAX_SAID:
         return text

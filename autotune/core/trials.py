@@ -1,6 +1,6 @@
 """The frozen records of a search: trials, measurements and failures, with units in their names.
 
-They are apart from `records` so that production code need not import them.
+They are separate from `records`: production code need not import them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from autotune.errors import Blame
 
 @dataclass(frozen=True)
 class Problem:
-    """What is computed: sizes by name, the element type, and the seed of its random inputs.
+    """One problem of a kernel: sizes by name, the element type, and the seed of the random inputs.
 
-    `data` names the content of the inputs where a space has several; empty where it has one.
+    `data` names the content of the inputs if a space has several; empty if it has one.
     """
 
     sizes: Sizes
@@ -31,7 +31,7 @@ OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doubl
 
 
 def problem_distance(one: Problem, other: Problem) -> float:
-    """How far apart two problems of a kernel are, in doublings of a size."""
+    """The distance of two problems of a kernel, in doublings of a size."""
     return distance(one.sizes, other.sizes) + OTHER_DTYPE * (one.dtype != other.dtype)
 
 
@@ -41,10 +41,10 @@ LAUNCHES = ("graph", "eager")
 
 @dataclass(frozen=True)
 class CallConditions:
-    """The conditions of a kernel's calls, which timing imitates; what is empty is left to the device.
+    """The conditions of a kernel's calls, which timing imitates; the device chooses empty ones.
 
     Attributes:
-        cache: "cold" if caches hold other data before every run, "warm" if what the run before left.
+        cache: "cold" if caches hold other data before every run, "warm" if they hold the previous run's.
         launch: "graph" if runs are replayed as CUDA graphs, "eager" if launches are queued one by one.
     """
 
@@ -75,22 +75,22 @@ class Status(Enum):
     PRUNED = "pruned"
 
 
-WRONG = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS)  # the configuration is wrong, whatever machine runs it
+WRONG = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS)  # the configuration is wrong on any machine
 
 
 class Objective(Enum):
-    """What a search minimises."""
+    """The quantity that a search minimises."""
 
     TIME = "time"  # of one run, in ms
     ENERGY = "energy"  # of one run, in J
     EDP = "edp"  # energy times delay, in J s
     PARETO = "pareto"  # time and energy; the best configuration has the least energy times delay
-    OWN = "own"  # an expression or function of the user's
+    OWN = "own"  # the user's expression or function
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a step failed: a status other than OK, and a reason, which is shortened if it is very long."""
+    """The failure of a step: a status other than OK, and a reason, which is shortened if it is very long."""
 
     status: Status
     detail: str
@@ -104,15 +104,15 @@ class Failure:
 
     @property
     def by_machine(self) -> bool:
-        """Whether the machine may be the cause, so that it says nothing about the configuration."""
+        """True if the machine may be the cause: then it says nothing about the configuration."""
         return self.blame is Blame.MACHINE
 
 
 @dataclass(frozen=True)
 class Binary:
-    """A compiled kernel, with the resources of its most demanding entry (None where not reported).
+    """A compiled kernel, with the resources of its most demanding entry (None if not reported).
 
-    Binaries with the same `sha256` do the same: it is of `data`, or of what of it is run. A very long
+    Binaries with the same `sha256` do the same: it hashes `data`, or the part of it that runs. A very long
     log is shortened.
     """
 
@@ -130,12 +130,12 @@ class Binary:
         vars(self)["log"] = shortened(self.log)
 
     def symbol(self, name: str) -> str:
-        """The binary's own name for a kernel or variable; that of C code is the same."""
+        """The binary's own name for a kernel or variable; C code keeps the source's name."""
         return self.symbols.get(name, name)
 
 
 class Rule(StrEnum):
-    """Why sampling stopped, or where samples taken elsewhere come from; see `MeasurementPolicy`."""
+    """The reason why sampling stopped, or the origin of samples taken elsewhere; see `MeasurementPolicy`."""
 
     STEADY = "steady"  # the median is known precisely enough
     SAMPLES = "samples"  # the maximum number of samples
@@ -156,7 +156,7 @@ class Measurement:
     rule: Rule
     warmups_ms: tuple[float, ...] = ()
     batch: int = 1  # runs that each sample averages
-    energy_j: float | None = None  # of one run, where it was measured
+    energy_j: float | None = None  # of one run, if measured
     conditions: Mapping[str, Value] = field(default_factory=dict)  # clocks, throttling, other processes
     control: float | None = (
         None  # the incumbent's time, measured again beside this one, over its earlier time
@@ -174,7 +174,7 @@ class Measurement:
 
     @property
     def alone_ms(self) -> float:
-        """Time of a single run: the fastest warm-up where samples average several runs, else the median."""
+        """Time of a single run: the fastest warm-up if samples average several runs, else the median."""
         return min(self.warmups_ms) if self.batch > 1 and self.warmups_ms else self.median_ms
 
     def score(self, objective: Objective) -> float | None:
@@ -233,14 +233,14 @@ class Trial:
     failed_last_round: bool = False
     objective: Objective = Objective.TIME
     by_machine: bool = False  # the machine may have caused the failure, so the next search tries again
-    device: str = ""  # which of several devices measured it
+    device: str = ""  # the one of several devices that measured it
 
     def __post_init__(self) -> None:
         vars(self)["detail"] = shortened(self.detail)
 
     @property
     def failure(self) -> Failure | None:
-        """Why it failed; None if the status is OK."""
+        """The failure; None if the status is OK."""
         if self.status is Status.OK:
             return None
         return Failure(self.status, self.detail, Blame.MACHINE if self.by_machine else Blame.NOTHING)
@@ -262,7 +262,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class DeviceScale:
-    """How long one of several devices takes relative to the others, with the 95% interval."""
+    """The time of one of several devices relative to the others, with the 95% interval."""
 
     scale: float
     interval: tuple[float, float]

@@ -27,7 +27,7 @@ class TritonParameter:
 
 
 def is_triton(text: str) -> bool:
-    """Whether a text in Python has a function under `@triton.jit`."""
+    """True if a text in Python has a function under `@triton.jit`."""
     if "jit" not in text:
         return False
     try:

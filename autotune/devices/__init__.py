@@ -26,7 +26,7 @@ class BackendEntry:
     module: str
     accepts: tuple[str, ...]
     package: str
-    extra: str | None  # None: a plain dependency
+    extra: str | None  # None: always installed
 
     @property
     def dialect(self) -> str:
@@ -47,7 +47,7 @@ class Address:
 
 INTEL_PACKAGES = "intel-opencl-rt intel-cmplr-lib-rt"  # of pip
 _MACHINE = os.uname().machine
-# How to get the CPU as a device: there is no wheel of a runtime for other processors
+# How to get the CPU as a device; other processors have no wheel of a runtime
 CPU_ADVICE = (
     f"install Intel's runtime for CPUs: pip install {INTEL_PACKAGES}"
     if _MACHINE == "x86_64"
@@ -89,9 +89,9 @@ def cold_environment(scratch: str) -> dict[str, str]:
 
 
 def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, DeviceInfo]]:
-    """List the devices of those of these backends whose packages are installed.
+    """List the devices of these backends, as far as their packages are installed.
 
-    Clocks that killed processes have left changed are restored first: they are a part of what is listed.
+    Clocks that killed processes left changed are restored first, because the list includes clocks.
     """
     from autotune.devices.clocks import restore_abandoned  # load_kernel lists no devices
 
@@ -109,7 +109,7 @@ def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, 
 def _listed(name: str) -> list[DeviceInfo]:
     if BACKENDS[name].dialect != "cuda":
         return backend(name).list_devices()
-    from autotune.devices.nvidia_gpus import list_gpus  # needs not the package, only that it is there
+    from autotune.devices.nvidia_gpus import list_gpus  # only checks that the package is there
 
     return list_gpus(name) if _is_installed(BACKENDS[name].package) else []
 
@@ -128,7 +128,7 @@ def choose(
 
     Args:
         text: Such as `opencl:0`, `opencl`, `NVIDIA H200` or `nvidia-h200`; None for any device.
-        devices: Those to choose from.
+        devices: The devices to choose from.
         others: Further names that the caller accepts, for the hint in the error.
 
     Raises:

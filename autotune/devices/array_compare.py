@@ -1,4 +1,4 @@
-"""The rule by which two arrays are equal, and its form in numpy.
+"""The rule for the equality of two arrays, and its implementation in numpy.
 
 Elements agree if they are equal or within the tolerance. NaN differs from everything; equal infinities agree.
 """
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from autotune.devices.element_types import is_floating, numpy_dtype
 
-Difference = tuple[int, int]  # index of the first element that differs, and how many do
+Difference = tuple[int, int]  # index of the first differing element, and the number of such elements
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far an element may be from what is expected: atol + rtol * |expected| + factor * its magnitude.
+    """The allowed error of an element: atol + rtol * |expected| + factor * magnitude.
 
-    The magnitude is what the reference computes of absolute values, beside the result.
+    The magnitude is the reference's result for absolute values.
     """
 
     rtol: float = 0.0
@@ -40,8 +40,8 @@ class ArrayComparison:
     """Two arrays in device memory to compare.
 
     The first and last `ends` elements are guard zones, compared bit by bit. If `inside` is false, only these
-    are compared. An array of structures is compared as bytes, of which `struct` says what they mean.
-    `magnitude` has a float32 for each element that is no guard; it is read where the tolerance has a factor.
+    are compared. An array of structures is compared as bytes, which `struct` describes. `magnitude` has a
+    float32 for each element except the guards; it is read if the tolerance has a factor.
     """
 
     actual: Any
@@ -84,7 +84,7 @@ def differing(
     tolerance: Tolerance,
     magnitude: NDArray[Any] | None = None,
 ) -> NDArray[np.bool_]:
-    """Which elements differ by more than the tolerance, in any field or part of a complex number."""
+    """A mask of elements that differ by more than the tolerance, in any field or complex part."""
     if actual.dtype.names or actual.dtype.kind == "c":
         parts = [(actual[name], expected[name]) for name in actual.dtype.names or ()]
         parts = parts or [(actual.real, expected.real), (actual.imag, expected.imag)]
@@ -108,7 +108,7 @@ def unlike(
     tolerance: Tolerance,
     magnitude: NDArray[Any] | None = None,
 ) -> NDArray[np.bool_]:
-    """Which elements differ where NaN may be expected: for real numbers, any NaN is right there."""
+    """A mask of differing elements where NaN may be expected: for real numbers, any NaN is right there."""
     wrong = differing(actual, expected, tolerance, magnitude)
     if is_floating(actual.dtype):
         wrong &= ~(np.isnan(actual) & np.isnan(expected))

@@ -1,7 +1,7 @@
 """The interface of device adapters. Adapters move bytes and launch kernels; they decide nothing.
 
-A backend is a module with the three functions of `Backend`. Adapters run in child processes: compilers in
-those of the compiler pool, the device in the device process.
+A backend is a module with the three functions of `Backend`. Adapters run in child processes: compilers in the
+compiler pool, the device in the device process.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Bytes = NDArray[np.uint8]
 Indices = NDArray[np.int64]
 Buffer = Any  # a backend's own handle to a range of device memory
 Program = Any  # a backend's own handle to a loaded binary
-Offsets = tuple[int, int]  # bytes from the starts of a target and a source
+Offsets = tuple[int, int]  # offsets in bytes into a target and a source
 
 
 @dataclass(frozen=True)
 class LocalMemory:
-    """The argument that gives a block memory of its own; OpenCL has it."""
+    """An argument of OpenCL that gives each block local memory."""
 
     size_bytes: int
 
@@ -40,7 +40,7 @@ Arguments = Mapping[str, Buffer | np.generic | LocalMemory]  # of a launch, by n
 
 
 class BasicDeviceMixin:
-    """What a device does that has no variables and no sensors, and compares on the host."""
+    """Default methods for a device without variables and sensors, which compares on the host."""
 
     read: Callable[..., Bytes]
     clocks = Clocks()  # the backend cannot change them
@@ -74,7 +74,7 @@ class BasicDeviceMixin:
         return {}
 
     def energy_j(self) -> float | None:
-        """There is no counter."""
+        """Return None: there is no counter."""
         return None
 
 
@@ -94,7 +94,7 @@ class Device(Protocol):
     """One device, opened in this process."""
 
     info: DeviceInfo
-    clocks: Clocks  # without a control where the backend cannot change them
+    clocks: Clocks  # without a control if the backend cannot change clocks
 
     def allocate(self, size_bytes: int) -> Buffer:
         """Reserve device memory, aligned for every vector type; raises OutOfMemory.
@@ -116,7 +116,7 @@ class Device(Protocol):
         ...
 
     def pinned(self, data: Bytes) -> AbstractContextManager[None]:
-        """Keep host memory in place while this is open, where that makes copies faster."""
+        """Pin host memory while this is open, if that makes copies faster."""
         ...
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
@@ -124,7 +124,7 @@ class Device(Protocol):
         ...
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
-        """Compare arrays in device memory by the rule of `array_compare`; None for those that agree."""
+        """Compare arrays in device memory by the rule of `array_compare`; None for arrays that agree."""
         ...
 
     def gather(self, buffer: Buffer, indices: Indices, item_bytes: int) -> Bytes:
@@ -138,7 +138,7 @@ class Device(Protocol):
     def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
         """Copy the start of a buffer to a variable of a program, in order with its launches.
 
-        Raises LaunchError when there is no such variable, or it is smaller.
+        Raises LaunchError when there is no such variable, or it is too small.
         """
         ...
 
@@ -157,27 +157,28 @@ class Device(Protocol):
     ) -> float:
         """Run the launches in order, `repeats` times; wait, and return the device time of all in ms.
 
-        `graph` says whether to replay them as a CUDA graph; None, and a device without graphs, choose. If the
-        time `is_second`, the same launches go before, so that caches are warm and the device is busy.
+        `graph` is True to replay them as a CUDA graph; with None the device chooses, as it always does
+        without graphs. If `is_second`, the same launches run before the timed ones, so caches are warm and
+        the device is busy.
 
         Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.
         """
         ...
 
     def forget(self) -> None:
-        """Drop references to buffers of earlier runs, so that the caller can free their memory."""
+        """Drop references to buffers of earlier runs: the caller can then free their memory."""
         ...
 
     def flush_cache(self) -> None:
-        """Replace the contents of the last-level cache, so that the next run reads from memory."""
+        """Replace the contents of the last-level cache: the next run reads from memory."""
         ...
 
     def conditions(self) -> Mapping[str, Value]:
-        """What may affect times at present, as far as known: clocks, throttling, other processes."""
+        """Present conditions that may affect times, as far as known: clocks, throttling, other processes."""
         ...
 
     def energy_j(self) -> float | None:
-        """The reading of the device's energy counter in J, of which only differences count; None without."""
+        """The reading of the device's energy counter in J, for differences only; None without a counter."""
         ...
 
 

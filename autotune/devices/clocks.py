@@ -1,7 +1,7 @@
 """Sets the clock and the power limit of a device for a measurement, and restores them.
 
-While they are changed, a record in the user's cache folder says what they were. It is locked as long as the
-process lives, so that whoever finds it without a lock restores what a killed process has left.
+While they are changed, a record in the user's cache folder holds the old values. The process keeps it locked.
+A record without a lock is a killed process's: whoever finds it restores the values.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from autotune.processes.own_files import open_own
 
 
 class ClockControl(Protocol):
-    """What a backend can set of one device, by the names of DEVICE_SETTINGS; methods raise LaunchError."""
+    """The settings of one device, by the names of DEVICE_SETTINGS; methods raise LaunchError."""
 
     @property
     def address(self) -> tuple[str, str]:
-        """Finds the device again in another process: `nvml` or `fake`, and which one."""
+        """Identifies the device in another process: `nvml` or `fake`, and its number."""
         ...
 
     def read(self, name: str) -> float:
-        """The value to `set` later so that the device is as it is now."""
+        """The present value, for `set` to restore later."""
         ...
 
     def allowed(self, name: str) -> Sequence[int]:
@@ -44,14 +44,14 @@ class Clocks:
     """The settings of one device; `restore` ends what the first `apply` began."""
 
     def __init__(self, control: ClockControl | None = None) -> None:
-        """Change nothing yet; None is for a device whose settings its backend cannot change."""
+        """Change nothing yet; None means that the backend cannot change the device's settings."""
         self._control = control
         self._record: int | None = None  # the open and locked file, while settings may be changed
         self._original: dict[str, float] = {}
         self._applied: dict[str, int] = {}
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise CannotSet unless these settings can be changed: set each to what it is."""
+        """Raise CannotSet unless these settings can be changed; it sets each to its present value."""
         try:
             for name in sorted(names):
                 control = self._opened()
@@ -62,7 +62,7 @@ class Clocks:
             self.restore()
 
     def apply(self, settings: Settings) -> None:
-        """Set what differs; raises LaunchError for a value that the device does not take."""
+        """Set the values that differ; raises LaunchError for a value that the device refuses."""
         for name, value in settings:
             if value == self._applied.get(name, 0):
                 continue
@@ -72,7 +72,7 @@ class Clocks:
             if name not in self._original:
                 self._original[name] = control.read(name)
                 self._write(control)
-            self._applied[name] = value  # before: what fails half-way is restored, too
+            self._applied[name] = value  # before: a change that fails half-way is restored as well
             control.set(name, value or self._original[name])
 
     def restore(self) -> None:
@@ -106,7 +106,7 @@ class Clocks:
         return self._control
 
     def _write(self, control: ClockControl) -> None:
-        """Note what to restore, before the first change."""
+        """Write the values to restore, before the first change."""
         assert self._record is not None
         data = json.dumps({"device": control.address, "settings": self._original}).encode()
         os.pwrite(self._record, data, 0)
@@ -114,7 +114,7 @@ class Clocks:
 
 
 def restore_abandoned() -> None:
-    """Restore what killed processes have left changed; what is refused stays for a later start."""
+    """Restore values that killed processes left changed; refused ones stay for a later start."""
     folder = user_folder("clocks")
     for path in folder.glob("*.json") if folder is not None else ():
         with suppress(OSError, LaunchError):
@@ -127,7 +127,7 @@ def restore_abandoned() -> None:
 
 
 def _locked_record(name: str) -> int:
-    """Open and lock the record of one device; raises LaunchError where there is no place for it."""
+    """Open and lock the record of one device; raises LaunchError if it cannot be written."""
     folder = user_folder("clocks")
     if folder is None:
         raise LaunchError("clocks are not changed without a place to note what they were: set XDG_CACHE_HOME")
@@ -140,7 +140,7 @@ def _locked_record(name: str) -> int:
 
 
 def _put_back(record: int) -> None:
-    """Restore what a record says, if anything, and empty it; the caller has locked it."""
+    """Restore the values in a record, if any, and empty it; the caller has locked it."""
     text = os.pread(record, os.fstat(record).st_size, 0)
     try:
         found = json.loads(text)

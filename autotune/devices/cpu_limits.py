@@ -12,7 +12,7 @@ _FILES = {1: ("cpu.cfs_quota_us", "cpu.cfs_period_us"), 2: ("cpu.max",)}  # by v
 
 
 def cpu_limits(groups: Path = GROUPS, own: Path = OWN) -> str:
-    """The allowed cores, and the quota of the control groups in cores: `4 cores, quota 2.5`."""
+    """The allowed cores, and the control groups' quota in cores: `4 cores, quota 2.5`."""
     quota = min(_quotas(groups, own), default=None)
     return f"{len(os.sched_getaffinity(0))} cores" + (f", quota {quota:g}" if quota is not None else "")
 

@@ -34,7 +34,8 @@ class CudaDevice(CudaArrays):
         # before there is a context: it counts the GPU's processes
         self._monitor = NvmlMonitor(pci_address(index))
         self.clocks = Clocks(self._monitor.control())
-        # Entries end with their program, before it is unloaded: the latest reference to it is told first.
+        # An entry ends with its program, before the program is unloaded: weak references are called latest
+        # first.
         self._graphs: WeakKeyDictionary[Module, dict[Hashable, Graph]] = WeakKeyDictionary()
         self._flush_ratio = 0.0  # 0: not measured yet
         self._flush: Buffer = None
@@ -74,18 +75,18 @@ class CudaDevice(CudaArrays):
         return self._stop_clock()
 
     def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
-        """Copy within global memory, in the order of the stream."""
+        """Copy within global memory, in stream order."""
         address, _ = program.variable(name, size_bytes)
         self.copy(address, content, size_bytes)
 
     def read_variable(self, program: Program, name: str) -> Bytes:
-        """Copy from global memory, after all that is queued."""
+        """Copy from global memory, after all queued work."""
         return self.read(*program.variable(name))
 
     def flush_cache(self) -> None:
         """Read four times the size of the L2; this also keeps the GPU busy while the next run is queued.
 
-        Reading leaves no dirty lines. After a memset the next run would pay for writing them back.
+        Reading leaves no dirty lines. After a memset, the next run would pay for the write-back.
         """
         size_bytes = 4 * self.info.cache_bytes
         if self._flush is None:
@@ -99,7 +100,7 @@ class CudaDevice(CudaArrays):
         super().forget()
 
     def conditions(self) -> Mapping[str, Value]:
-        """What NVML reports, and the ratio of read times with flushed and with warm caches."""
+        """Readings of NVML, and the ratio of read times with flushed and with warm caches."""
         if not self._flush_ratio:
             self._flush_ratio = self._measure_flush()
         return self._monitor.conditions() | {"flush_ratio": round(self._flush_ratio, 2)}
@@ -113,7 +114,7 @@ class CudaDevice(CudaArrays):
     ) -> Graph:
         """The graph of these runs, which stays until the program is unloaded or `forget` is called.
 
-        Programs take turns, and many of their runs take less time than making a graph of them.
+        Programs take turns, and many runs take less time than the making of their graph.
         """
         graphs = self._graphs.setdefault(program, {})
         key = (tuple(launches), tuple((name, _in_graph(value)) for name, value in arguments.items()), repeats)
@@ -166,5 +167,5 @@ def open_compiler(index: int) -> CudaCompiler:
 
 
 def _in_graph(value: Buffer | np.generic) -> Hashable:
-    """What a graph holds of an argument: an address, or the bytes of a scalar."""
+    """An argument as a graph holds it: an address, or the bytes of a scalar."""
     return value.tobytes() if isinstance(value, np.generic) else int(value)

@@ -1,4 +1,4 @@
-"""What the CUDA adapters do with arrays on the GPU itself, by kernels of our own: compare, gather, read."""
+"""Kernels that compare, gather and read arrays on the GPU, for the CUDA adapters."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from autotune.devices.element_types import plain_dtype
 
 _SourceOf = Callable[[int], str]  # the source of a kernel for elements of a size
 _RESULT_BYTES = 16
-_MAX_COMPARISONS = 4096  # launches that are kept
-_COMPILERS = 4  # threads that compile these kernels, where the cache does not have them yet
+_MAX_COMPARISONS = 4096  # kept launches
+_COMPILERS = 4  # threads that compile these kernels if the cache lacks them
 _FILL = 0xFF  # of results, as `_difference` reads them
 
 
 class CudaArrays(CudaMemory):
-    """Memory of a GPU with kernels that compare, gather and read arrays in it, on the device's stream."""
+    """Memory of a GPU, with kernels that compare, gather and read its arrays on the device's stream."""
 
     def __init__(self, info: DeviceInfo) -> None:
         """Begin to compile the kernels, in the background: the context is made and memory is filled next."""
@@ -47,7 +47,7 @@ class CudaArrays(CudaMemory):
         }
         self._comparisons: dict[tuple[ArrayComparison, int], Callable[[], None]] = {}
         self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
-        self._results: tuple[Buffer, int] = (None, 0)  # of comparisons, and how many there is room for
+        self._results: tuple[Buffer, int] = (None, 0)  # for results of comparisons, and their maximum number
 
     def load(self, binary: Binary) -> Module:
         """Load a cubin; its kernels are looked up at their first launch."""
@@ -56,10 +56,10 @@ class CudaArrays(CudaMemory):
     def launch(
         self, program: Module, step: Launch, arguments: Arguments, stream: ctypes.c_void_p | None = None
     ) -> Callable[[], None]:
-        """Prepare a launch, so that no host work is timed; the function queues it, or raises DeviceError.
+        """Prepare a launch, to time no host work; the returned function queues it, or raises DeviceError.
 
-        Scratch memory is the program's. It holds zeros: compute-sanitizer does not see how a kernel writes
-        descriptors of tensors into it.
+        Scratch memory belongs to the program. It starts as zeros, because compute-sanitizer does not see
+        kernels write tensor descriptors into it.
         """
         completed, scratch = program.cubins.completed(step), 0
         if size_bytes := program.cubins.scratch_bytes(step):
@@ -90,7 +90,7 @@ class CudaArrays(CudaMemory):
     def gather(self, buffer: Buffer, indices: Indices, item_bytes: int) -> Bytes:
         """Gather the elements on the GPU, then copy them to the host in one piece.
 
-        The indices are copied there anew, because a kernel may have written over them meanwhile.
+        The indices are copied each time, because a kernel may have overwritten them.
         """
         if not indices.size:
             return np.empty(0, np.uint8)
@@ -115,12 +115,12 @@ class CudaArrays(CudaMemory):
         return self.read(found, size_bytes)
 
     def read_on_gpu(self, buffer: Buffer, size_bytes: int) -> None:
-        """Queue a kernel that reads so much of a buffer: a comparison with itself."""
+        """Queue a kernel that reads this many bytes of a buffer: a comparison with itself."""
         self._reserve_results(1)
         self._queue_comparison(_with_itself(buffer, size_bytes), 0)
 
     def reading(self, buffer: Buffer, size_bytes: int) -> tuple[Module, Launch, Arguments]:
-        """The launch of a kernel that reads so much of a buffer."""
+        """The launch of a kernel that reads this many bytes of a buffer."""
         self._reserve_results(1)
         return self._launch_of(_with_itself(buffer, size_bytes), 0)
 
@@ -134,7 +134,7 @@ class CudaArrays(CudaMemory):
             self._comparisons.clear()
 
     def _queue_comparison(self, comparison: ArrayComparison, position: int) -> None:
-        """Queue a comparison; its launch is kept, because every configuration needs the same ones."""
+        """Queue a comparison; its launch is kept, because every configuration needs the same."""
         key = (comparison, position)
         if key not in self._comparisons:
             if len(self._comparisons) >= _MAX_COMPARISONS:
@@ -166,7 +166,7 @@ class CudaArrays(CudaMemory):
         return program, step, arguments
 
     def _program(self, source: _SourceOf, size: int) -> Module:
-        """A kernel for elements of a size, compiled now if its turn has not come yet."""
+        """A kernel for elements of a size, compiled now if it is not yet compiled."""
         if (source, size) not in self._programs:
             compiling = self._compiling[source, size]
             is_late = compiling.cancel()
@@ -176,7 +176,7 @@ class CudaArrays(CudaMemory):
 
 
 def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[ctypes.c_char]:
-    """An argument as it lies in a kernel's parameters; a buffer is an address."""
+    """An argument in the form of a kernel's parameters; a buffer is an address."""
     if not isinstance(value, np.generic):
         return ctypes.c_uint64(int(value))
     return ctypes.create_string_buffer(value.tobytes(), value.nbytes)
@@ -187,7 +187,7 @@ def _with_itself(buffer: Buffer, size_bytes: int) -> ArrayComparison:
 
 
 def _compiled(architecture: str, source: str) -> Binary:
-    """A kernel that every device process needs: one compiles it for all."""
+    """A kernel that every device process needs: one process compiles it for all."""
     compiler, folder = CudaCompiler(architecture), default_folder()
     if folder is None:
         return compiler.compile(source, ())
@@ -204,9 +204,9 @@ def comparison_source(item_bytes: int) -> str:
     """The rule of `array_compare` as a CUDA kernel `compare` for elements of this size.
 
     Its parameter `kind` is the type's index in _KINDS, `special` is `special_bits` of the type, `gap` is the
-    number of elements to skip after the first `ends`, and `result` is what `_difference` reads. Elements
-    that are equal bit by bit, nearly all, take the short way. Each thread loads four elements at a time, to
-    use the memory's full bandwidth.
+    number of elements to skip after the first `ends`, and `result` is what `_difference` reads. Nearly all
+    elements are equal bit by bit, and take the short path. Each thread loads four elements at a time, to use
+    the memory's full bandwidth.
     """
     names = [name for name in _KINDS if element_bytes(name) == item_bytes and name not in _NARROW]
     cases = [_CASE.format(kind=_KINDS.index(name), type=C_TYPES[name]) for name in names]
@@ -218,7 +218,7 @@ def comparison_source(item_bytes: int) -> str:
 def gather_source(word_bytes: int) -> str:
     """A CUDA kernel `gather` that copies the elements at `places` in an array, which have some words each.
 
-    It is apart from the comparison, which every search waits for, and few searches gather.
+    It is separate from the comparison: every search waits for that one, and few searches gather.
     """
     return _GATHER.replace("WORD", C_TYPES[f"uint{8 * word_bytes}"])
 

@@ -46,7 +46,7 @@ class CudaMemory:
         return _Region(buffer, offset_bytes)
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
-        """Copy to the GPU and wait; one byte that is repeated without taking memory is set there."""
+        """Copy to the GPU and wait; a broadcast byte, which takes no host memory, is set there."""
         if data.size and data.strides == (0,):
             self.fill(buffer, int(data[0]), data.size)
             self._wait()
@@ -66,13 +66,13 @@ class CudaMemory:
 
     @contextmanager
     def pinned(self, data: Bytes) -> Iterator[None]:
-        """Register the memory with the driver, so that copies need no second buffer."""
+        """Register the memory with the driver: copies then need no second buffer."""
         address = ctypes.c_void_p(data.ctypes.data)
         call("cuMemHostRegister_v2", address, ctypes.c_size_t(data.size), 0)
         try:
             yield
         finally:
-            with suppress(DeviceError):  # of a lost device, which the copies have reported
+            with suppress(DeviceError):  # the device is lost, which the copies have reported
                 call("cuMemHostUnregister", address)
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
@@ -90,5 +90,5 @@ class CudaMemory:
         call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), self.stream)
 
     def _wait(self) -> None:
-        """Wait for the stream: until then the copy uses the host's memory."""
+        """Wait for the stream: until then the copy uses host memory."""
         call("cuStreamSynchronize", self.stream)

@@ -1,4 +1,4 @@
-"""Element types as numpy has them. Narrow ones come from ml_dtypes; structures are laid out as in C."""
+"""Element types in numpy. Narrow ones come from ml_dtypes; structures are laid out as in C."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def array_bytes(dtype: str, shape: Sequence[int]) -> int:
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Whether elements are real floating-point numbers."""
+    """True if elements are real floating-point numbers."""
     return dtype.kind == "f" or dtype.name in _NARROW
 
 
 def scalar_of(name: str, value: Scalar) -> np.generic:
-    """A scalar argument as a kernel takes it."""
+    """A scalar argument in a kernel's form."""
     dtype = numpy_dtype(name)
     if is_complex(name) and isinstance(value, tuple):
         return dtype.type(complex(*value))  # type: ignore[no-any-return]
@@ -52,13 +52,13 @@ def scalar_of(name: str, value: Scalar) -> np.generic:
 
 
 def loaded(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """An array that was read from a file: numpy's files have no word for narrow types."""
+    """An array from a file, with its element type: numpy's files have no word for narrow types."""
     dtype = numpy_dtype(name)
     return values.view(dtype) if values.dtype != dtype and values.dtype.kind == "V" else values
 
 
 def plain_dtype(name: str) -> str:
-    """The type of numbers as which elements are compared: the parts of a complex number, bytes of others."""
+    """The type in which elements are compared: the parts of a complex number, the bytes of a structure."""
     if is_complex(name):
         return "float32" if name == "complex64" else "float64"
     return "uint8" if name == "bool" or struct_fields(name) else name

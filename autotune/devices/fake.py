@@ -33,7 +33,7 @@ from autotune.devices.fake_clocks import FakeControl
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 
 COPY_J_PER_BYTE = 1e-9
-THROTTLED = 1.5  # how many times as long a run takes
+THROTTLED = 1.5  # factor on the time of a run
 
 _INFO = DeviceInfo(
     backend="fake",
@@ -136,7 +136,7 @@ class FakeDevice(BasicDeviceMixin):
     ) -> float:
         """Call each entry in order; return the sum of the times that they return, in ms.
 
-        A kernel's `throttled_runs()` says for how many runs, this one included, the device is throttled.
+        A kernel's `throttled_runs()` gives the number of runs, this one included, with a throttled device.
         """
         for launch in launches if is_second else ():
             _launch(program, launch, arguments)
@@ -147,7 +147,7 @@ class FakeDevice(BasicDeviceMixin):
         return total_ms
 
     def conditions(self) -> Mapping[str, Value]:
-        """The reason for which it is throttled, if it is."""
+        """The reason for throttling, if it is throttled."""
         return {"throttled": "power cap"} if self._throttled_runs else {}
 
     def energy_j(self) -> float:
@@ -193,7 +193,7 @@ def _without_unused_macros(tree: ast.Module) -> ast.Module:
 
 
 def list_devices() -> list[DeviceInfo]:
-    """One fake device, or what the environment variable AUTOTUNE_FAKE_DEVICES says.
+    """One fake device, or those of the environment variable AUTOTUNE_FAKE_DEVICES.
 
     `3` stands for three equal ones, `2,1` for two of one model and one of another.
     """
@@ -207,7 +207,7 @@ def _model(number: int) -> DeviceInfo:
 
 
 def open_device(index: int) -> FakeDevice:
-    """Open a fake device, whatever the index; one whose number is a file in AUTOTUNE_FAKE_LOST is lost."""
+    """Open a fake device with any index; it is lost if its number is a file in AUTOTUNE_FAKE_LOST."""
     lost = os.environ.get("AUTOTUNE_FAKE_LOST")
     if lost and Path(lost, str(index)).exists():
         raise DeviceLost(f"fake:{index} has fallen off the bus")

@@ -21,7 +21,7 @@ class FakeControl:
         self.address = ("fake", str(path.absolute()))
 
     def read(self, name: str) -> float:
-        """What the file says."""
+        """Read the file."""
         return float(json.loads(self._path.read_text())[name])
 
     def allowed(self, name: str) -> Sequence[int]:

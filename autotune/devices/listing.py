@@ -1,4 +1,4 @@
-"""Finds the devices of this machine from a child process, so that this process loads no driver.
+"""Finds the devices of this machine from a child process: this process loads no driver.
 
 A driver takes long to load: a command begins the listing before it reads files and imports the rest.
 """
@@ -19,7 +19,7 @@ from autotune.processes.fork_server import preload
 from autotune.processes.scratch_folder import scratch_folder
 
 _TIMEOUT_S = 60.0
-_NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # has a folder for each, where NVIDIA's driver is loaded
+_NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # has a folder per GPU, if NVIDIA's driver is loaded
 Found = list[tuple[Address, DeviceInfo]]
 
 
@@ -43,7 +43,7 @@ class Listing:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it asks all backends."""
+        """True if it asks all backends."""
         return self._names == tuple(BACKENDS)
 
     def load_packages(self) -> None:
@@ -69,7 +69,7 @@ class Listing:
             self.abandon()
 
     def abandon(self) -> None:
-        """Wait for nothing: a child that nobody asks ends by itself."""
+        """Do not wait: a child without a reader ends by itself."""
         self._child = None
         self._opened.close()
 
@@ -86,9 +86,9 @@ def _list(_state: object, names: tuple[str, ...]) -> Found:
 
 
 def listing_for(device: str | None) -> Listing:
-    """Begin to list what `find_device` chooses from: a name that starts with a backend asks it only.
+    """Begin to list the devices for `find_device`; a name that starts with a backend asks only this backend.
 
-    Without a name, only CUDA is asked where there is a GPU of NVIDIA: importing PyOpenCL takes half a second.
+    Without a name, only CUDA is asked if there is an NVIDIA GPU: to import PyOpenCL takes half a second.
     """
     backend = _backend_of(device)
     if backend:
@@ -111,7 +111,7 @@ def find_device(
     Args:
         device: As `--device`; None takes the first GPU that works, else the first CPU.
         others: Further names that an error message lists.
-        listing: That of `listing_for(device)`, if it was begun already.
+        listing: The result of `listing_for(device)`, if it was begun already.
 
     Raises:
         InputError: There is no such device.
@@ -127,9 +127,9 @@ def find_device(
 
 
 def _working(device: str | None, found: Found, others: Iterable[str] = ()) -> tuple[Address, DeviceInfo]:
-    """Choose a device; without a name, skip those of OpenCL that cannot run a kernel, and warn of them.
+    """Choose a device; without a name, skip OpenCL devices that cannot run a kernel, with a warning.
 
-    NVIDIA's GPUs are not tried: that takes a second, and a search on the CPU is not what their owners want.
+    NVIDIA's GPUs are not tried: that takes a second, and their owners do not want the CPU instead.
     """
     faults: list[str] = []
     while True:

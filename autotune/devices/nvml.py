@@ -22,13 +22,13 @@ _THROTTLE_REASONS = {
     0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
 }
-_SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR = 1, 2, 0  # NVML's numbers for them
+_SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR = 1, 2, 0  # NVML's numbers
 _CLOCK_STEP_MHZ = 15
 _MAX_SETTLING_S = 0.5  # an idle GPU may never show the clock that it was given
 
 
 class NvmlMonitor:
-    """Readings of one GPU, found by its PCI address."""
+    """Readings of one GPU, identified by its PCI address."""
 
     def __init__(self, pci_bus_id: str) -> None:
         self._nvml: Any = None
@@ -72,27 +72,27 @@ class NvmlMonitor:
         return None if used_mj is None else used_mj * 1e-3
 
     def control(self) -> NvmlControl | None:
-        """What sets clock and power limit of this GPU; None without NVML."""
+        """The control for clock and power limit of this GPU; None without NVML."""
         uuid = self._read("nvmlDeviceGetUUID")
         try:
             return NvmlControl(uuid) if uuid else None
-        except LaunchError:  # a part of a GPU, say, whose whole is not shown here
+        except LaunchError:  # such as a part of a GPU that is not shown as a whole
             return None
 
     def _processes(self) -> int | None:
-        """How many processes compute on the GPU."""
+        """The number of processes that compute on the GPU."""
         running = self._read("nvmlDeviceGetComputeRunningProcesses")
         return None if running is None else len(running)
 
     def _others(self) -> int | None:
-        """How many others computed before this process, and do so beside it: one may have been ending."""
+        """The number of other processes, both before this one began and now: one may have been ending."""
         now = self._processes()
         if now is None or self._first_count is None:
             return self._first_count
         return min(self._first_count, max(0, now - 1))
 
     def _read(self, name: str, *arguments: int) -> Any:
-        """What a function of NVML says of the GPU; None where that is not supported or not permitted."""
+        """The result of an NVML function for the GPU; None if that is not supported or not permitted."""
         if self._nvml is None:
             return None
         try:
@@ -102,7 +102,7 @@ class NvmlMonitor:
 
 
 def _errors(nvml: Any) -> tuple[type[Exception], ...]:
-    """What NVML's functions raise; the second, of those that the driver is too old for, is no NVMLError."""
+    """Exceptions of NVML's functions; if the driver is too old for one, it raises no NVMLError."""
     return nvml.NVMLError, getattr(nvml, "NVMLLibraryMismatchError", nvml.NVMLError)
 
 

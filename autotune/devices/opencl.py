@@ -35,7 +35,7 @@ from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
 
-POCL = "Portable Computing Language"  # its platform's name
+POCL = "Portable Computing Language"  # PoCL's platform name
 _MACHINE_CODE, _KERNELS = ".ocl.obj", ".ocl.meta"  # sections of Intel's binaries
 _NOISE = re.compile(  # in Intel's logs
     r'(Compilation|Linking|Device build) (started|done)|Options used|Reload Program|remark: |Kernel "|Done\.'
@@ -45,8 +45,9 @@ _NOISE = re.compile(  # in Intel's logs
 class OpenCLCompiler:
     """Builds programs for one device with the driver's compiler.
 
-    PoCL's binaries are compiled objects: those of built programs also hold machine code for any block, which
-    takes most of the time, and PoCL makes machine code for the block of a launch when it first runs.
+    PoCL's binaries are compiled objects. Binaries of built programs would also hold machine code for any
+    block, which takes most of the time, although PoCL makes machine code for a launch's own block at its
+    first run.
     """
 
     def __init__(self, index: int) -> None:
@@ -117,7 +118,7 @@ class OpenCLDevice(BasicDeviceMixin):
             return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
-        """A sub-buffer; raises LaunchError where the device wants it aligned."""
+        """A sub-buffer; raises LaunchError if it is not aligned as the device requires."""
         try:
             return buffer.get_sub_region(offset_bytes, max(1, size_bytes))
         except cl.Error:
@@ -152,7 +153,7 @@ class OpenCLDevice(BasicDeviceMixin):
             )
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
-        """Compare large arrays bit by bit on the device, and on the host those that differ."""
+        """Compare large arrays bit by bit on the device, and differing ones on the host."""
         return [
             None if self._comparer.agree(comparison) else host_difference(self.read, comparison)
             for comparison in comparisons
@@ -242,7 +243,7 @@ def open_compiler(index: int) -> OpenCLCompiler:
 
 @contextmanager
 def _memory(size_bytes: int) -> Iterator[None]:
-    """Raise OutOfMemory if a driver has no room for a buffer, when it is made or first used."""
+    """Raise OutOfMemory if a driver has no memory for a buffer, when it is made or first used."""
     try:
         yield
     except cl.Error as error:
@@ -252,9 +253,9 @@ def _memory(size_bytes: int) -> Iterator[None]:
 
 
 def _content_sha256(data: bytes) -> str:
-    """What tells binaries apart: the machine code of Intel's runtime, else all bytes.
+    """A hash that identifies a binary: of the machine code for Intel's runtime, else of all bytes.
 
-    Intel's binaries also hold the number of the program among those of the process, so they always differ.
+    Intel's binaries also hold the program's number in the process, so they always differ.
     """
     content = data
     with suppress(ValueError, KeyError):
@@ -269,7 +270,7 @@ def _content_sha256(data: bytes) -> str:
 def kernels_by_name(program: cl.Program) -> dict[str, cl.Kernel]:
     """The kernels of a built program by their names in the source.
 
-    PoCL puts `_cl_` before a kernel's name that is also one of OpenCL's functions, such as `step`.
+    PoCL puts `_cl_` before a kernel's name if OpenCL has a function of that name, such as `step`.
     """
     return {kernel.function_name.removeprefix("_cl_"): kernel for kernel in program.all_kernels()}
 

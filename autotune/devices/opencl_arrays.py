@@ -1,7 +1,7 @@
-"""What the OpenCL adapter does with large arrays on the device itself: flush a cache, compare contents.
+"""Kernels that flush a cache and compare large arrays on the device, for the OpenCL adapter.
 
-On a CPU a work-item takes elements that lie side by side, since it loads whole cache lines for itself; on a
-GPU it takes every n-th one, since a warp loads lines together.
+On a CPU a work-item takes adjacent elements, because it loads whole cache lines alone; on a GPU it takes
+every n-th one, because a warp loads lines together.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from autotune.core.c_types import element_bytes
 from autotune.core.records import DeviceInfo
 from autotune.devices.array_compare import ArrayComparison, special_bits
 
-MIN_COMPARED_BYTES = 2**22  # smaller arrays are on the host sooner than a kernel is built
+MIN_COMPARED_BYTES = 2**22  # smaller arrays take less time to copy to the host than a kernel to build
 
 _MIN_GPU_FLUSH_BYTES = 256 * 2**20
-_CPU_RUN = 4096  # elements side by side
+_CPU_RUN = 4096  # adjacent elements
 _ITEMS_PER_UNIT = 1024
 _WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # by their bytes
 _READER = """
@@ -55,7 +55,7 @@ __kernel void compare(__global const WORD *actual, __global const WORD *expected
 
 
 class CacheFlusher:
-    """Flushes a cache by reading a buffer of zeros; reading leaves no lines that have to be written back."""
+    """Flushes a cache by reading a buffer of zeros; reads leave no lines to write back."""
 
     def __init__(self, queue: cl.CommandQueue, size_bytes: int) -> None:
         """`size_bytes` is a multiple of 16."""
@@ -74,7 +74,7 @@ class CacheFlusher:
 
 
 class ContentComparer:
-    """Says on the device whether two arrays agree bit by bit, which most that are verified do."""
+    """Compares two arrays on the device bit by bit, which is enough for most verified arrays."""
 
     def __init__(self, queue: cl.CommandQueue) -> None:
         self._queue = queue
@@ -82,7 +82,7 @@ class ContentComparer:
         self._kernels: dict[int, cl.Kernel] = {}  # by the bytes of an element
 
     def agree(self, comparison: ArrayComparison) -> bool:
-        """Whether two large arrays are equal and finite; of others the host must say whether they agree."""
+        """True if two large arrays are equal and finite; the host compares all others."""
         dtype, size = comparison.dtype, element_bytes(comparison.dtype)
         special = special_bits(dtype)
         if comparison.struct or size * comparison.count < MIN_COMPARED_BYTES:
@@ -111,7 +111,7 @@ class ContentComparer:
 
 
 def flush_bytes(device: DeviceInfo) -> int:
-    """How much to read to flush a device's last-level cache: four times its size.
+    """Bytes to read to flush a device's last-level cache: four times its size.
 
     Some GPUs report the cache of one unit, or none. So a GPU reads at least 256 MiB, and no device reads more
     than an eighth of its memory.
@@ -128,8 +128,8 @@ def _kernel(queue: cl.CommandQueue, source: str, name: str, *options: str) -> An
 def _launch(queue: cl.CommandQueue, kernel: Any, *arguments: Any) -> None:
     """Start enough work-items to keep the whole device busy.
 
-    On a CPU each is a group of its own: with more, Intel's runtime makes vectors of elements of different
-    work-items, which lie far apart, and takes ten times as long.
+    On a CPU each work-item is its own group: else Intel's runtime makes vectors across work-items, whose
+    elements are far apart, and takes ten times as long.
     """
     items = int(_ITEMS_PER_UNIT * queue.device.max_compute_units)
     kernel(queue, (items,), (1,) if _is_cpu(queue) else None, *arguments)

@@ -1,8 +1,8 @@
-"""The OpenCL devices of this machine: those of its drivers, and the CPU through Intel's runtime from pip.
+"""The OpenCL devices of this machine, and its CPU through Intel's runtime from pip.
 
 Intel's wheel registers its library under a path that does not exist. The loader in pyopencl's wheel also
-reads the folder `.libs` in PYOPENCL_HOME, when it is first asked for platforms. So it is shown such a folder
-with the library's real path. The system's platforms and the user's variables stay as they are.
+reads the folder `.libs` in PYOPENCL_HOME, at the first query for platforms. So it gets such a folder with the
+library's real path. The system's platforms and the user's variables stay as they are.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _HOME = "PYOPENCL_HOME"
 def opencl_devices() -> list[cl.Device]:
     """List all OpenCL devices as pyopencl's objects, the CPU of Intel's runtime first.
 
-    A program that makes a context of its own before it calls autotune takes its device from here: pyopencl
-    alone does not find the runtime that autotune installs.
+    A program that makes its own context before it calls autotune takes its device from here: pyopencl alone
+    does not find the runtime that autotune installs.
     """
     require_no_fork()
     _register()
@@ -43,7 +43,7 @@ def opencl_devices() -> list[cl.Device]:
 def require_no_fork() -> None:
     """Raise Forked in a process that was forked from one in which this was called before.
 
-    A driver's threads do not exist in it, so that calls of OpenCL may wait for ever.
+    A driver's threads do not exist in it, so calls of OpenCL may wait forever.
     """
     if _opened_in() != os.getpid():
         raise Forked("OpenCL")
@@ -69,7 +69,7 @@ def runtime_fault() -> str:
 
 @cache
 def _register() -> None:
-    """Have the loader read Intel's library; too late in a program that has asked for platforms before."""
+    """Make the loader read Intel's library; too late if the program has asked for platforms before."""
     library = _library()
     if library is None:
         return
@@ -79,7 +79,7 @@ def _register() -> None:
         shown = Path(home, ".libs")
         shown.mkdir()
         (shown / "autotune.icd").write_text(f"{library}\n")
-        for vendor in own.glob("*.icd"):  # of other wheels, which name a library beside them
+        for vendor in own.glob("*.icd"):  # other wheels' files, which name a library in the same folder
             (shown / vendor.name).write_text(f"{own / vendor.read_text().strip()}\n")
         os.environ[_HOME] = home
         try:
@@ -91,7 +91,7 @@ def _register() -> None:
 
 
 def _library() -> Path | None:
-    """The driver's library among the files of Intel's package; None where that is not installed."""
+    """The driver's library among the files of Intel's package; None if that is not installed."""
     try:
         found = [file for file in files(PACKAGE) or () if file.name == _LIBRARY]
     except PackageNotFoundError:
@@ -100,7 +100,7 @@ def _library() -> Path | None:
 
 
 def _devices(platform: cl.Platform) -> list[cl.Device]:
-    """The devices of a platform; none where its driver finds none or fails."""
+    """The devices of a platform; empty if its driver finds none or fails."""
     try:
         return list(platform.get_devices())
     except cl.Error:

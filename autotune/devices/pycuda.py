@@ -1,4 +1,4 @@
-"""NVIDIA GPUs in a context that PyCUDA opens; all else is as for `cuda`."""
+"""NVIDIA GPUs in a context that PyCUDA opens; otherwise as `cuda`."""
 
 from __future__ import annotations
 

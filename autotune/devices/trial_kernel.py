@@ -17,7 +17,7 @@ _SOURCES = {
 
 
 def device_fault(address: Address) -> str:
-    """Say why a device cannot compile and run a kernel; empty if it can. It is tried in a child process."""
+    """Say why a device cannot compile and run a kernel; empty if it can. A child process tries it."""
     with scratch_folder() as scratch:
         child = Child(int, environment=cold_environment(scratch))
         try:
@@ -31,7 +31,7 @@ def device_fault(address: Address) -> str:
 
 def _try(_state: object, address: Address) -> str:
     """Run in the child, which has no state."""
-    import numpy as np  # the parent may do without
+    import numpy as np  # the parent may not need it
 
     try:
         adapter = backend(address.backend)

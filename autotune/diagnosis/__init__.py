@@ -1,1 +1,1 @@
-"""What bounds a configuration, and what a device can reach."""
+"""Bottlenecks of configurations, and the limits of devices."""

@@ -1,4 +1,4 @@
-"""What bounds a configuration: the resource, or whatever else, that explains its time."""
+"""Finds the bottleneck of a configuration: the resource, or another cause, that explains its time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Times:
 
 
 class Verdict(NamedTuple):
-    """What bounds a run, and the evidence for it in one sentence."""
+    """The bottleneck of a run, and the evidence for it in one sentence."""
 
     bound: Bound
     reason: str
@@ -95,7 +95,7 @@ def _by_use(bounding: Sequence[Use], counts: Counts | None) -> Verdict:
 
 
 def _waste_text(bound: Bound, counts: Counts | None) -> str:
-    """What a run uses of a memory without need of it; empty if nothing."""
+    """A run's unnecessary use of a memory, as text; empty if there is none."""
     if counts and bound is Bound.SHARED and counts.conflict_degree > CONFLICTS:
         return f"; bank conflicts multiply its passes by {counts.conflict_degree:.1f}"
     if counts and bound is Bound.DRAM and counts.sector_use < WASTEFUL:
@@ -105,7 +105,7 @@ def _waste_text(bound: Bound, counts: Counts | None) -> str:
 
 
 def overlap(run_ms: float, variants_ms: Mapping[str, float]) -> float | None:
-    """The part of the shorter variant that runs beside the other; None without two that are evidence.
+    """The part of the shorter variant that overlaps the other; None without two that are evidence.
 
     1: the whole takes as long as the longer of memory and arithmetic. 0: it takes as long as both.
     """
@@ -121,7 +121,7 @@ def _shares(run_ms: float, variants_ms: Mapping[str, float]) -> dict[Bound, floa
 
 
 def _is_evidence(shares: Mapping[Bound, float]) -> bool:
-    """Whether variants tell what binds: one alone does not say what the other would take."""
+    """True if variants are evidence: one alone does not show the time of the other."""
     return len(shares) == len(_VARIANTS) and all(0 < share <= MAX_VARIANT for share in shares.values())
 
 
@@ -135,7 +135,7 @@ def _by_variants(shares: Mapping[Bound, float]) -> Verdict:
 
 
 def _undecided(shares: Mapping[Bound, float]) -> Iterator[str]:
-    """Why each variant decides nothing."""
+    """The reason why each variant decides nothing."""
     for bound, share in shares.items():
         why = " and is another kernel" if share > MAX_VARIANT else ", which alone decides nothing"
         yield _share_text(bound, share) + why

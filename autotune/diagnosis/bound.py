@@ -1,4 +1,4 @@
-"""What a configuration can be bound by, and what helps against it."""
+"""The kinds of bottleneck, and their remedies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Bound(StrEnum):
-    """What a configuration is bound by."""
+    """The bottleneck of a configuration."""
 
     DRAM = "memory-bound (DRAM)"
     L2 = "memory-bound (L2)"

@@ -83,7 +83,7 @@ class HostProbe:
 
 
 def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
-    """What to measure on a device."""
+    """The probes to measure on a device."""
     for kind in ("read", "write", "copy"):
         yield Probe(f"memory {kind}", kind, BYTES)
         for share in _CACHE_SHARES:
@@ -138,7 +138,7 @@ def measure_ceilings(
 
 
 def keep_ceilings(root: Path, device: DeviceInfo, found: Sequence[Ceiling]) -> Path:
-    """Store figures in a cache beside those that were not measured again; returns the file.
+    """Store figures in a cache; older ones stay unless they were measured again; returns the file.
 
     Two processes that store at once lose nothing. Raises CacheError as `store_beside` does.
     """
@@ -173,7 +173,7 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
 
 
 def nominal(device: DeviceInfo, name: str, dtype: str = "") -> float | None:
-    """What the driver or the data sheet says of a figure; None where it says nothing."""
+    """A figure according to the driver or the data sheet; None if they do not have it."""
     if name == "memory read":
         return device.memory_bandwidth_bytes_per_s
     if device.kind != "gpu":

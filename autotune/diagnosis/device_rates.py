@@ -23,7 +23,7 @@ MULTIPLY_ADD = 2  # operations, as ceilings and spaces count them
 
 @dataclass(frozen=True)
 class Rate:
-    """What a device can do in a second; nominal unless it was measured."""
+    """A device's rate per second; nominal unless it was measured."""
 
     per_s: float
     is_measured: bool

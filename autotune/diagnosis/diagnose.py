@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a configuration takes, moves, computes and waits for.
+    """A configuration's resources, traffic, arithmetic and waits.
 
     Attributes:
         origin: What the configuration is, such as "the tuned best".
@@ -210,7 +210,7 @@ class _Examination:
         find_out: Callable[[], _T],
         why_missing: Callable[[Exception], str],
     ) -> _T | None:
-        """What a function finds out; None, with a note, where it cannot."""
+        """The result of a function; None, with a note, if it fails."""
         self._context.observer.stage(Stage(stage))
         try:
             return find_out()
@@ -248,7 +248,7 @@ class _Examination:
             yield step
 
     def _work(self, counts: Counts | None) -> Work:
-        """What a run moves and computes; without `work` in the space, every array it uses once."""
+        """The bytes and operations of a run; without `work` in the space, every array it uses counts once."""
         stated = work(self._space, self._trial.config, self._space.problem.sizes)
         problem = self._forms.problem
         arrays = [one for one in problem.arrays if one.name in problem.used]
@@ -284,7 +284,7 @@ def _known_times(task: TuningTask, cache: Path | None) -> list[tuple[Config, flo
 def advice_from(
     config: Mapping[str, object], timed: Sequence[tuple[Mapping[str, object], float]], time_ms: float
 ) -> tuple[str, ...]:
-    """What trials say of changing one parameter of a configuration: the best and the worst value of each."""
+    """Changes of one parameter according to the trials: the best and the worst value of each."""
     found: dict[str, list[tuple[float, object]]] = {}
     for other, other_ms in timed:
         changed = [name for name in config if other.get(name) != config[name]]

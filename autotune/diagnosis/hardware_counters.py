@@ -1,4 +1,4 @@
-"""What the hardware counts of a run, read by Nsight Compute where it is installed and allowed."""
+"""Hardware counters of a run, read by Nsight Compute if it is installed and allowed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MEANS = {
 
 
 def hardware_counters(task: TuningTask, binary: Binary, problem: ProblemInstance) -> dict[str, float]:
-    """What the hardware counts of one run, or of its first `MAX_LAUNCHES` launches, by what it means.
+    """Hardware counters of one run, or of its first `MAX_LAUNCHES` launches, by their meaning.
 
     Raises:
         InputError: Nsight Compute is not installed, or cannot profile the device.

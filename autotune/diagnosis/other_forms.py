@@ -64,7 +64,7 @@ class OtherForms:
         return self._warps_per_block * min(self.held.blocks, blocks)
 
     def counts(self) -> Counts:
-        """What a run executes.
+        """Counts of the instructions of a run.
 
         Raises InputError where the device or the kernel's language has no PTX, and CompileError if NVRTC
         refuses the source.

@@ -48,7 +48,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Work:
-    """What a run moves and computes, as far as the space and the counters say.
+    """The bytes and operations of a run, according to the space and the counters.
 
     Attributes:
         bytes: That have to come from or go to memory.
@@ -68,7 +68,7 @@ class Work:
 
 
 class _Demand(NamedTuple):
-    """What a run asks of one resource, and the rate at which the device has it."""
+    """A run's demand for one resource, and the device's rate of it."""
 
     bound: Bound
     amount: float

@@ -12,7 +12,7 @@ _MAX_BYTES = 2**28  # larger amounts are extrapolated
 
 
 def transferred(context: TuningContext, problem: ProblemInstance) -> tuple[list[Array], list[Array]]:
-    """What a call brings to the device and takes back: the arrays of `call` in the space, else all."""
+    """The arrays that a call copies to the device and back: those of `call` in the space, else all."""
     call = context.task.spec.call
     used = [one for one in problem.arrays if one.name in problem.used]
     given = [one for one in used if (one.name in call.inputs if call else one.role in ("in", "inout"))]

@@ -61,7 +61,7 @@ class Preparation:
         return frozenset((*(name for data in first for name in data.expected), *stored))
 
     def allows_rounding(self, problem: ProblemInstance) -> bool:
-        """Whether the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
+        """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
         return self._thread.submit(allows_rounding, problem, self._reference, self.compared).result()
 
     def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:

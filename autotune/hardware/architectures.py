@@ -10,7 +10,7 @@ from autotune.core.frozen import dataclass
 from autotune.core.records import DeviceInfo
 from autotune.errors import InputError
 
-NOT_HERE = "none"  # the driver and the runtime of a GPU that is known by its limits only
+NOT_HERE = "none"  # driver and runtime of a GPU of which only the limits are known
 WARP = 32
 REGISTERS = 65_536  # of a multiprocessor, and at most of one block
 MAX_THREADS = 1024  # of a block
@@ -41,7 +41,7 @@ NAME_WORDS = {
 
 @dataclass(frozen=True)
 class Architecture:
-    """The limits of a multiprocessor of an architecture, and an example of its GPUs."""
+    """The limits of an architecture's multiprocessor, and an example of its GPUs."""
 
     name: str  # "sm_90"
     warps: int  # at most resident at once

@@ -1,4 +1,4 @@
-"""The CUDA driver's library through ctypes, and what it says of NVIDIA GPUs and of addresses.
+"""The CUDA driver's library through ctypes: properties of NVIDIA GPUs and of addresses.
 
 Device numbers respect CUDA_VISIBLE_DEVICES, as the driver's do. No context is created on any GPU.
 """
@@ -160,7 +160,7 @@ def _attribute(library: ctypes.CDLL, handle: ctypes.c_int, code: int) -> int:
 
 
 class PointerQuestion(NamedTuple):
-    """A prepared question to the driver: to which GPU the memory at an address belongs."""
+    """A prepared query to the driver: to which GPU the memory at an address belongs."""
 
     ask: Callable[[], int]  # returns the driver's status: 0 if there is memory now
     device: ctypes.c_int  # the answer
@@ -168,7 +168,7 @@ class PointerQuestion(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def pointer_question(pointer: int) -> PointerQuestion:
-    """Prepare the question about an address; threads may share it, as they get the same answer."""
+    """Prepare the query about an address; threads may share it, because they get the same answer."""
     device = ctypes.c_int()
     # References, which ctypes passes as they are: it would convert anything else at every call.
     attribute, address = ctypes.c_int.from_param(_POINTER_DEVICE), ctypes.c_void_p.from_param(pointer)

@@ -12,7 +12,7 @@ _CPUS = "/proc/cpuinfo"
 
 
 def is_host_cpu(device: DeviceInfo) -> bool:
-    """Whether a device is a CPU of this machine's name with as many cores; False where that is not known."""
+    """True if a device is a CPU with this machine's name and number of cores; False if unknown."""
     if device.kind != "cpu" or device.compute_units != os.cpu_count():
         return False
     words = name_words(_property("model name"))  # OpenCL may add words in front
@@ -20,12 +20,12 @@ def is_host_cpu(device: DeviceInfo) -> bool:
 
 
 def cpu_vendor() -> str:
-    """The maker of this machine's CPU, such as AuthenticAMD; empty where Linux names none."""
+    """The maker of this machine's CPU, such as AuthenticAMD; empty if Linux names none."""
     return _property("vendor_id")
 
 
 def _property(name: str) -> str:
-    """A property of the first CPU in Linux's list; empty where there is none."""
+    """A property of the first CPU in Linux's list; empty if there is none."""
     try:
         with open(_CPUS, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib loads slowly
             lines = (line.partition(":") for line in file)

@@ -18,8 +18,11 @@ from autotune.hardware.names import slug
 _OPENCL_CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
 _MAX_GROUP = 1024  # as on GPUs; CPUs allow more, but run the threads of a block one after the other
 _INTEL_PLATFORM = "Intel(R) OpenCL"  # the platform of Intel's runtime, which also drives other makers' CPUs
-_WARPS = {"cl_khr_subgroup_shuffle_relative", "cl_intel_required_subgroup_size"}  # what portable.h needs
-_WARP_SIZE = 32  # of portable.h, wherever there are warps
+_WARPS = {
+    "cl_khr_subgroup_shuffle_relative",
+    "cl_intel_required_subgroup_size",
+}  # extensions that portable.h needs
+_WARP_SIZE = 32  # portable.h needs it where there are warps
 
 
 def identify(device: object) -> str | DeviceInfo | None:
@@ -43,7 +46,7 @@ def identify(device: object) -> str | DeviceInfo | None:
 
 
 def _named(name: str) -> str | DeviceInfo:
-    """A name as it is; the GPU that `cuda:0` means, as torch and the command line write it."""
+    """A name unchanged, or the GPU for `cuda:0`, as torch and the command line write it."""
     package, _, number = name.partition(":")
     if not (package.isalpha() and number.isdigit()):
         return name
@@ -108,12 +111,12 @@ def opencl_device(device: Any) -> DeviceInfo:
         cache_bytes=device.global_mem_cache_size,
         has_shuffle=has_shuffle,
         driver=device.driver_version.strip(),
-        runtime=f"Intel {runtime}" if is_intel else runtime,  # whose version names no maker
+        runtime=f"Intel {runtime}" if is_intel else runtime,  # its version names no maker
     )
 
 
 def is_intel_cpu(device: Any) -> bool:
-    """Whether Intel's runtime for CPUs drives a pyopencl.Device."""
+    """True if Intel's runtime for CPUs drives a pyopencl.Device."""
     return bool(device.type & _OPENCL_CPU) and device.platform.name == _INTEL_PLATFORM
 
 

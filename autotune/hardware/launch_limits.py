@@ -1,7 +1,7 @@
-"""What a device accepts as a launch: the one rule for searches, for what is served, and for exported headers.
+"""Launches that a device accepts: one rule for searches, served results and exported headers.
 
-The rule is expressions of a launch plan: a search enumerates with them, `best_config` evaluates them, and an
-exported header has them in C.
+The rule consists of expressions: a search enumerates with them, `best_config` evaluates them, and an exported
+header has them in C.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def amounts(step: LaunchSpec, device: DeviceInfo | None, registers: int | None =
     Args:
         step: The launch.
         device: The device; None if unknown.
-        registers: Per thread; None if unknown.
+        registers: Registers per thread; None if unknown.
     """
     deepest, grids = _extent_limits(device)
     threads = _product(step.block)
@@ -68,7 +68,7 @@ def amounts(step: LaunchSpec, device: DeviceInfo | None, registers: int | None =
 
 
 def conditions(step: LaunchSpec, device: DeviceInfo | None) -> Iterator[str]:
-    """What else a device asks of a launch: whole clusters, and on OpenCL nothing that only CUDA has."""
+    """Further conditions on a launch: whole clusters, and on OpenCL nothing that only CUDA has."""
     for blocks, cluster in zip(step.grid, step.cluster, strict=False):
         yield f"{operand(blocks)} % {operand(cluster)} == 0"
     yield from (f"{operand(cluster)} == 1" for cluster in step.cluster[len(step.grid) :])
@@ -96,7 +96,7 @@ def operand(text: str) -> str:
 def _extent_limits(device: DeviceInfo | None) -> tuple[str, tuple[str, str, str]]:
     """The most threads in z and the most blocks in each dimension.
 
-    OpenCL has no limit of blocks; NVIDIA's has CUDA's limit of threads.
+    OpenCL has no limit of blocks; on NVIDIA's OpenCL, CUDA's limit of threads applies.
     """
     if device is None:
         return "", ("", "", "")

@@ -1,9 +1,8 @@
-"""Device names: which ones mean the same device, and which vendor and architecture a name implies.
+"""Device names: equality of names, and the vendor and architecture that a name implies.
 
-docs/devices.md explains the rules. Two names mean the same device if chip, units and memory are the same,
-however a driver or a person spells them. Form factors (SXM, PCIe, NVL), memory sizes, laptop and Ti versions,
-MIG slices and virtual GPUs are different devices: their results serve each other as SAME_ARCHITECTURE, never
-as EXACT.
+docs/devices.md explains the rules. Two names mean the same device if chip, units and memory are the same, in
+any spelling. Form factors (SXM, PCIe, NVL), memory sizes, laptop and Ti versions, MIG slices and virtual GPUs
+are different devices: their results serve each other as SAME_ARCHITECTURE, never as EXACT.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ VENDORS = {
 }
 
 
-_ALIKE = 0.75  # of misspelt words: one of four letters, two of eight
+_ALIKE = 0.75  # wrong letters in a misspelt word: one of four, two of eight
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def canonical(name: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two names mean the same device."""
+    """True if two names mean the same device."""
     return canonical(one) == canonical(other)
 
 
@@ -119,7 +118,7 @@ def traits_of_name(name: str) -> Traits:
 
 
 def known_gpu(name: str) -> DeviceInfo | None:
-    """A GPU that need not be here, with the limits of its architecture; None if the name implies none.
+    """A GPU that may be absent, with the limits of its architecture; None if the name implies none.
 
     Args:
         name: An architecture such as `sm_90`, or a GPU's name. Memory, caches and number of multiprocessors
@@ -136,7 +135,7 @@ def known_gpu(name: str) -> DeviceInfo | None:
 
 
 def gpu_architectures(names: str) -> list[Architecture]:
-    """The architectures of GPUs that need not be here; raises InputError for a name that implies none.
+    """The architectures of GPUs that may be absent; raises InputError for a name that implies none.
 
     Args:
         names: Architectures such as `sm_90` and names of GPUs, separated by commas.
@@ -151,10 +150,10 @@ def gpu_architectures(names: str) -> list[Architecture]:
 
 @lru_cache(maxsize=1024)
 def traits_of(device: DeviceInfo) -> Traits:
-    """The traits of a description, as far as possible by the name.
+    """The traits of a described device, derived from its name if possible.
 
-    OpenCL reports no architecture of a GPU. A CPU's counts as its model: two of the same instruction set may
-    have little in common, and a runtime may report its own maker instead of the CPU's.
+    OpenCL reports no architecture for GPUs. For a CPU, the model counts as architecture: two CPUs of the same
+    instruction set may have little in common, and a runtime may report its own maker instead of the CPU's.
     """
     if device.kind == "cpu":
         vendor = _vendor(device.name) or _vendor(device.vendor) or device.vendor.lower()

@@ -19,7 +19,7 @@ SHARED_BYTES_PER_CLOCK = 128  # likewise
 
 
 class _Rates(NamedTuple):
-    """The rates of one architecture; None where not known.
+    """The rates of one architecture; None if unknown.
 
     Attributes:
         float16: Results per clock of a multiprocessor, as of the other types; of floating point, they may be
@@ -61,7 +61,7 @@ _TYPES = ("float16", "float32", "float64", "int32")
 
 @dataclass(frozen=True)
 class PeakRate:
-    """A ceiling: what kind of operations, how many in a second, and where the figure is from."""
+    """A ceiling: the kind of operations, their rate, and the origin of the figure."""
 
     name: str
     gflops: float
@@ -69,12 +69,12 @@ class PeakRate:
 
 
 def peak_rates(device: DeviceInfo, dtype: str, clock_mhz: float | None = None) -> tuple[PeakRate, ...]:
-    """The ceilings of a device's arithmetic without tensor cores; none where they are not known.
+    """The ceilings of a device's arithmetic without tensor cores; empty if unknown.
 
     Args:
         device: The device; its multiprocessors count.
-        dtype: The type that is calculated with.
-        clock_mhz: The clock that was measured; None takes the boost clock of the architecture's example GPU.
+        dtype: The type of the operations.
+        clock_mhz: The measured clock; None means the boost clock of the architecture's example GPU.
     """
     lanes = lanes_per_clock(device.architecture, dtype)
     if lanes is None or device.kind != "gpu":
@@ -93,7 +93,7 @@ def peak_rates(device: DeviceInfo, dtype: str, clock_mhz: float | None = None) -
 
 
 def lanes_per_clock(architecture: str, dtype: str) -> int | None:
-    """Operations of one type that a multiprocessor starts per clock; None where not known."""
+    """Operations of one type that a multiprocessor starts per clock; None if unknown."""
     plain = dtype.removeprefix("u")
     if architecture not in _RATES or plain not in _TYPES:
         return None
@@ -102,7 +102,7 @@ def lanes_per_clock(architecture: str, dtype: str) -> int | None:
 
 
 def tensor_operations_per_s(device: DeviceInfo) -> float | None:
-    """What tensor cores do with float16 or bfloat16 and sums in float32; None where not known."""
+    """Operations of tensor cores with float16 or bfloat16 and sums in float32; None if unknown."""
     rates = _RATES.get(device.architecture)
     if rates is None or rates.tensor is None or rates.tensor_mhz is None:
         return None
@@ -111,10 +111,10 @@ def tensor_operations_per_s(device: DeviceInfo) -> float | None:
 
 
 def host_bytes_per_s(architecture: str) -> float | None:
-    """The bandwidth of the connection to the host, in one direction; None where not known."""
+    """The bandwidth of the connection to the host, in one direction; None if unknown."""
     return _RATES[architecture].host_bytes_per_s if architecture in _RATES else None
 
 
 def boost_mhz(architecture: str) -> float | None:
-    """The boost clock of an architecture's example GPU; None where not known."""
+    """The boost clock of an architecture's example GPU; None if unknown."""
     return _RATES[architecture].boost_mhz if architecture in _RATES else None

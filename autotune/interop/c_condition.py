@@ -168,7 +168,7 @@ class Translator(NamedTuple):
 
 
 def _is_condition(node: ast.expr) -> bool:
-    """Whether the value is true or false: `and` and `or` of numbers give one of these numbers."""
+    """True if the value is true or false: `and` and `or` of numbers give one of these numbers."""
     if isinstance(node, ast.BoolOp):
         return all(map(_is_condition, node.values))
     return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))

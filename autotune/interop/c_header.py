@@ -208,7 +208,7 @@ def _c_value(value: Value, values: Iterable[Value]) -> str:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What `best_config` answers, as far as a table can hold it.
+    """The answers of `best_config`, as far as a table can hold them.
 
     Attributes:
         firsts: The devices with results, each once.

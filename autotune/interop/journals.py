@@ -28,7 +28,7 @@ IMPORTED = "imported"  # prefix of the keys of imported rows
 
 
 def is_journal(text: str) -> bool:
-    """Whether a text looks like a journal."""
+    """True if a text looks like a journal."""
     return text.startswith('{"journal":')
 
 

@@ -48,7 +48,7 @@ SIZE_NAMES = ("problem_size_x", "problem_size_y", "problem_size_z")  # as its ke
 
 
 def is_kernel_tuner_cache(text: str) -> bool:
-    """Whether a text looks like a file of this format, closed or not."""
+    """True if a text looks like a file of this format, closed or not."""
     return '"tune_params_keys"' in text[:100_000]
 
 

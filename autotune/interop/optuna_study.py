@@ -51,7 +51,7 @@ def export(recording: Recording, target: str) -> str:
 
 
 def _takes_studies(path: Path) -> bool:
-    """Whether a file is missing, empty or a journal of Optuna; Optuna itself finds out too late."""
+    """True if a file is missing, empty or a journal of Optuna; Optuna itself finds out too late."""
     if not path.is_file():
         return True
     with path.open("rb") as file:

@@ -19,7 +19,7 @@ _UNSET = 1e19  # some tools write a huge number instead of a missing time
 
 @dataclass(frozen=True)
 class Costs:
-    """How long the phases of one trial took; None: not recorded."""
+    """Times of one trial's phases; None: not recorded."""
 
     compile_ms: float | None = None
     benchmark_ms: float | None = None

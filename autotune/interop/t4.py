@@ -58,7 +58,7 @@ _PHASES = {  # names of costs in the format
 
 
 def is_t4(data: Mapping[str, Any]) -> bool:
-    """Whether a JSON object looks like a file of this format."""
+    """True if a JSON object looks like a file of this format."""
     return "results" in data
 
 

@@ -1,4 +1,4 @@
-"""What the arrays that a run leaves are held against: the `answer` of a script, or its `verify`."""
+"""Verifies the arrays after a run by the script's `answer`, or by its `verify`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Judge = Callable[[Config, Mapping[str, NDArray[Any]]], Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """How a run is verified.
+    """The verification of a run.
 
     Attributes:
         hashes: Of the arrays of the script's answer.

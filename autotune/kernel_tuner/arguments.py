@@ -133,7 +133,7 @@ def elements(array: NDArray[Any], label: str) -> NDArray[Any]:
 
 
 def is_of_device(value: Any) -> bool:
-    """Whether it is an array of cupy or torch."""
+    """True if it is an array of cupy or torch."""
     return hasattr(value, "__cuda_array_interface__") or hasattr(value, "detach")
 
 

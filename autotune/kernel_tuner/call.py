@@ -1,4 +1,4 @@
-"""What a script gives to `tune_kernel` or `run_kernel` to describe its kernel."""
+"""The kernel's description in a script's call of `tune_kernel` or `run_kernel`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script optimises: the time, or a metric of its own."""
+"""A script's objective: the time, or its own metric."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Goal:
 
     @property
     def is_time(self) -> bool:
-        """Whether it is the time, which needs no metric."""
+        """True if it is the time, which needs no metric."""
         return self.name == "time"
 
     def with_metrics(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """What is known of a configuration with the metrics, each of which may read those before it."""
+        """A configuration's known values, and its metrics, each of which may read earlier ones."""
         row = dict(row)
         for name, metric in self.metrics.items():
             row[name] = metric(row) if callable(metric) else number(parse(metric), row)

@@ -24,7 +24,7 @@ _DEFAULT_BLOCK = (256, 1, 1)
 
 @dataclass(frozen=True)
 class LaunchRule:
-    """How a configuration is launched; the fields are arguments of `tune_kernel`."""
+    """The launch of a configuration; the fields are arguments of `tune_kernel`."""
 
     problem_size: Any
     grid_div: tuple[Any, Any, Any]
@@ -56,7 +56,7 @@ class LaunchRule:
         return _whole(size, params)
 
     def values(self) -> dict[str, Callable[[Params], int]]:
-        """What the launches read: `grid_x` to `grid_z`, `block_x` to `block_z` and `shared_bytes`."""
+        """The values that launches read: `grid_x` to `grid_z`, `block_x` to `block_z` and `shared_bytes`."""
         found: dict[str, Callable[[Params], int]] = {"shared_bytes": self.shared_bytes}
         for place, axis in enumerate(AXES):
             found[f"grid_{axis}"] = partial(_extent, self.grid, place)

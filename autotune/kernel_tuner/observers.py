@@ -27,7 +27,7 @@ class Observers:
 
     @property
     def measures_energy(self) -> bool:
-        """Whether a reading needs the energy of a run."""
+        """True if a reading needs the energy of a run."""
         return any(name in _ENERGY for name in self.readings)
 
     def see(self, key: str, answer: Any, outputs: Outputs) -> None:

@@ -16,7 +16,7 @@ from autotune.space.functions import Values
 Params = Mapping[str, Any]  # a configuration in the script's own values
 _SETTINGS = {"nvml_gr_clock": "sm_clock_mhz", "nvml_pwr_limit": "power_limit_w"}
 _PHASES = ("compile", "verification", "benchmark", "strategy", "framework")
-RESULT_NAMES = {  # what a row of results has beside the parameters
+RESULT_NAMES = {  # columns of results in addition to the parameters
     *("time", "times", "timestamp", "__error__"),
     *(f"{phase}_time" for phase in _PHASES),
 }
@@ -45,7 +45,7 @@ class Parameters:
         return lambda values: function(self.decode(values))
 
     def is_same(self, name: str) -> bool:
-        """Whether the space's values of a parameter are the script's own."""
+        """True if the space's values of a parameter are the script's own."""
         return list(self.given[name]) == list(self.given[name].values())
 
 

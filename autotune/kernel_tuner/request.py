@@ -1,4 +1,4 @@
-"""What a script asks for, as a space: checked in full before anything is compiled."""
+"""A script's request as a space, checked in full before anything is compiled."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Request:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a script gives, each part read and checked."""
+    """The parts of a script's request, read and checked."""
 
     parameters: Parameters
     arguments: KernelArguments
@@ -126,7 +126,7 @@ def _spec(call: KernelCall, parts: _Parts, shown: SourceText) -> SpaceSpec:
 
 
 def _functions(parts: _Parts, shown: SourceText) -> Functions:
-    """What of the space is computed in this process; `shown` is as above."""
+    """The parts of the space that this process computes; `shown` is as above."""
     parameters, arguments, answer = parts.parameters, parts.arguments, parts.answer
     computed = parts.rule.values() | {"passed": arguments.number_passed}
     return Functions(

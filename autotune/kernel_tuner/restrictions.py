@@ -88,13 +88,13 @@ def block_limit(rule: LaunchRule, parameters: Parameters) -> Restrictions:
 
 
 def _takes_one(function: Callable[..., Any], parameters: Parameters) -> bool:
-    """Whether it takes a dictionary of parameters rather than each by its name."""
+    """True if it takes a dictionary of parameters rather than each by its name."""
     names = list(inspect.signature(function).parameters)
     return len(names) == 1 and names[0] not in parameters.given
 
 
 def _is_expression(restriction: Any, parameters: Parameters) -> bool:
-    """Whether a space file can say it."""
+    """True if a space file can say it."""
     if not isinstance(restriction, str):
         return False
     try:

@@ -135,7 +135,7 @@ class Child:
 
     @property
     def has_answered(self) -> bool:
-        """Whether `answer` would return or raise at once; waits for the start of the process."""
+        """True if `answer` would return or raise at once; waits for the start of the process."""
         try:
             return self.pid is None or self._pipe.poll()
         except OSError:  # it was killed
@@ -218,7 +218,7 @@ def retry_once(attempt: Callable[[], _T]) -> _T:
 
 
 def was_killed(code: int) -> bool:
-    """Whether an exit code, also one passed on by a wrapper, means a signal from outside."""
+    """True if an exit code, also one passed on by a wrapper, means a signal from outside."""
     return (-code if code < 0 else code - 128) in _SIGNALS_FROM_OUTSIDE
 
 

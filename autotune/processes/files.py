@@ -19,7 +19,7 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 def why_unwritable(folder: Path, error: OSError) -> str:
-    """Why nothing can be written into a folder: a file has its name, or what the system says."""
+    """The reason why a folder cannot be written: a file has its name, or the system's message."""
     with suppress(OSError):  # a folder that may not be looked into
         for place in (folder, *folder.parents):
             if place.is_file():
@@ -109,7 +109,7 @@ def hold(descriptor: int, *, wait: bool = True) -> bool:
 
 
 def is_at(path: Path, descriptor: int) -> bool:
-    """Whether a path still names the file that is open, which another process may have replaced."""
+    """True if a path still names the file that is open, which another process may have replaced."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:

@@ -89,7 +89,7 @@ class ForkServer:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it runs and belongs to this process, not to one that this is a fork of."""
+        """True if it runs and belongs to this process, not to one that this is a fork of."""
         return self._caller == os.getpid() and self.process.poll() is None
 
     def load(self, modules: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -254,7 +254,7 @@ class _Children:
 
     @property
     def awaited(self) -> list[socket | AnyConnection]:
-        """What can be read when a child has ended, or its caller has closed the pipe."""
+        """Handles that become readable when a child has ended, or its caller has closed the pipe."""
         return [self._deaths, *self._ended]
 
     def attend(self, ready: Collection[socket | AnyConnection]) -> None:

@@ -1,4 +1,4 @@
-"""How much memory this process may use (Linux)."""
+"""The memory that this process may use (Linux)."""
 
 from __future__ import annotations
 

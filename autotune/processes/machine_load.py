@@ -1,4 +1,4 @@
-"""What else keeps this machine's CPU busy, which makes times unsteady (Linux)."""
+"""CPU use of other programs, which makes times unsteady (Linux)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CpuTimes:
     own_s: float
 
     def cores_of_others(self, later: CpuTimes) -> float:
-        """How many cores other programs kept busy from here until `later`, on average."""
+        """Mean number of cores that other programs kept busy from here until `later`."""
         elapsed_s = later.at_s - self.at_s
         if elapsed_s <= 0:
             return 0.0
@@ -38,7 +38,7 @@ def cpu_times() -> CpuTimes:
 
 
 def cores() -> int:
-    """How many cores the machine has."""
+    """Number of cores of the machine."""
     return os.cpu_count() or 1
 
 

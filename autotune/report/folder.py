@@ -112,7 +112,7 @@ class ExploredFolder:
             return _message(str(error))
 
     def _summary(self, name: str, path: Path, stamp: str) -> Mapping[str, Any]:
-        """What the list says of a journal; `stamp` is there for the least-recently-used cache only."""
+        """A journal's summary in the list; `stamp` is only a key of the least-recently-used cache."""
         try:
             found = journal_summary(path, self._reader.parse)
         except AutotuneError as error:

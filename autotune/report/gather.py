@@ -161,7 +161,7 @@ class _Reader:
         )
 
     def of_kernel(self, kernel: str) -> list[Search]:
-        """The newest journal of a kernel, which has failures and order, and what the cache has beside it.
+        """The newest journal of a kernel, which has failures and order, and further results of the cache.
 
         Results that come with autotune are of other machines: unless a cache is named, they are shown only if
         there are no others.
@@ -308,7 +308,7 @@ def _timed(config: Config, time_ms: float) -> Trial:
 def _comparison(
     searches: Sequence[Search], files: Sequence[Path], cache: Path | None, *, with_cache: bool
 ) -> tuple[KernelComparison | None, str]:
-    """How results of several devices compare, or why they do not; those of the cache only `with_cache`."""
+    """The comparison of several devices' results, or why there is none; cached ones only `with_cache`."""
     kernels = {search.kernel for search in searches}
     if len({search.device_name for search in searches}) < 2:
         return None, "All results are of one device."

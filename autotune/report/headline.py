@@ -1,4 +1,4 @@
-"""What a reader wants to know first, in words: a title, a figure, and what the figure rests on."""
+"""The headline of a report, in words: a title, a figure, and its basis."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _MAX_PAIRS = 8
 
 @dataclass(frozen=True)
 class Plot:
-    """What is to be plotted.
+    """The input of a plot.
 
     Attributes:
         sources: Files with recorded results, or kernels of the cache.
@@ -87,7 +87,7 @@ def _views(plot: Plot) -> list[SearchView]:
 
 
 def _slugs(search: Search) -> tuple[str, ...]:
-    """What a device may be called: by its name or by its folder in the cache."""
+    """The accepted names of a device: its name, and its folder in the cache."""
     return slug(search.device_name), search.device.slug if search.device else ""
 
 
@@ -254,7 +254,7 @@ def _matrix(plot: Plot) -> Figure:
 
 
 def _sweep(plot: Plot) -> Figure:
-    """Times over size, and rates beside the memory's ceiling where the bytes of each problem are known."""
+    """Times over size, and, if the bytes of each problem are known, rates with the memory's ceiling."""
     times: dict[str, list[tuple[float, float]]] = {}
     rates: dict[str, list[tuple[float, float]]] = {}
     ceilings: dict[str, tuple[str, float]] = {}

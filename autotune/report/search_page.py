@@ -99,7 +99,7 @@ class _Columns:
 
     @cached_property
     def limits(self) -> list[str]:
-        """What admits no more blocks on a multiprocessor, for any trial."""
+        """The limits of blocks per multiprocessor that occur among the trials."""
         return sorted({found.limit for found in self.view.occupancies if found})
 
     def lists(self) -> dict[str, list[Any]]:

@@ -53,7 +53,7 @@ class ExploreServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def is_own(self, host: str) -> bool:
-        """Whether a request's host is this server: a name that it was given, or any address in numbers.
+        """True if a request's host is this server: a name that it was given, or any address in numbers.
 
         A name that another site lets point here is neither.
         """

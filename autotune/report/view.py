@@ -1,4 +1,4 @@
-"""What follows from one search: best trial, parameters, occupancy, work; each worked out once."""
+"""Values derived from one search: best trial, parameters, occupancy, work; each computed once."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SearchView:
 
     @property
     def space(self) -> SpaceSpec | KernelRecord | None:
-        """What is known of the space: its file, else what the cache says of it."""
+        """The space: from its file, else from the cache."""
         return self.search.spec or self.search.record
 
     @property

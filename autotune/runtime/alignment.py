@@ -1,4 +1,4 @@
-"""How arrays have to be aligned for a configuration: as its widest access to memory needs."""
+"""The alignment of arrays that a configuration needs: its widest memory access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compile what a cache serves for NVIDIA architectures, beside a copy of the cache: needs no GPU."""
+"""Compiles what a cache serves for NVIDIA architectures, into a copy of the cache; needs no GPU."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Built(NamedTuple):
 
 @dataclass(frozen=True)
 class _Results:
-    """What a cache has of a kernel, of one device or more."""
+    """A cache's results of a kernel, for one or more devices."""
 
     kernel: str
     cache: Folder | None
@@ -63,7 +63,7 @@ class _Results:
         return known or [architecture(name).device]
 
     def served(self, device: DeviceInfo) -> Iterator[Best]:
-        """What a device is served for every problem with a result, the variants of its type, the default."""
+        """All served configurations: for every problem with a result, its type's variants, the default."""
         problems = dict.fromkeys(
             (entry.dtype, tuple(entry.sizes.items()), entry.data)
             for one in self.records

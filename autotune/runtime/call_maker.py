@@ -37,7 +37,7 @@ class StaleWarning(UserWarning):
 
 
 class LoadRequest(NamedTuple):
-    """What `load_kernel` was asked for."""
+    """A request to `load_kernel`."""
 
     kernel: str
     device: object
@@ -165,7 +165,7 @@ class CallMaker:
     def _content(
         self, launcher: Launcher, best: Best, options: tuple[str, ...], names: tuple[str, ...]
     ) -> tuple[Hashable, Callable[[], Any]]:
-        """What a program is made from, and how: the binary that is shipped with the cache, or the source."""
+        """The content of a program and its loader: the binary shipped with the cache, or the source."""
         architecture, kind = launcher.device.architecture, best.record.compiler
         key = binary_key(self.source, architecture, kind, best.defines, options)
         shipped = self._shipped.find(key) if launcher.dialect == "cuda" else None
@@ -206,7 +206,7 @@ def _level_of_caller() -> int:
 
 
 def _is_driver_expected(now: DeviceInfo, best: Best, origin: Provenance) -> bool:
-    """Whether the driver with its compiler is another device's, or a reason tells its change."""
+    """True if the driver with its compiler is another device's, or a reason tells its change."""
     if not best.match.tier.reaches(Tier.NEAREST_SIZE):
         return True
     reported = {

@@ -1,4 +1,4 @@
-"""How the arguments of a call become those of its launches: checks them, and finds what no caller passes."""
+"""Turns a call's arguments into its launches' arguments: checks them, and adds hidden ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autotune.serving.best import Best
 
 
 class CallArguments(NamedTuple):
-    """What a caller gives."""
+    """The arguments from a caller."""
 
     signature: CallSignature
     names: Sequence[str]  # of the arrays, absent ones too, in their order

@@ -1,4 +1,4 @@
-"""Which arguments callers of a loaded kernel pass, by which names and in which order."""
+"""The arguments that callers of a loaded kernel pass, with their names and order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Call:
     until: float = field(default_factory=lambda: monotonic() + CHECK_S)  # when to look at the cache again
 
     def is_current(self) -> bool:
-        """Whether the cache still gives this configuration; then it is not looked at for a while."""
+        """True if the cache still gives this configuration; then it is not looked at for a while."""
         self.until = monotonic() + CHECK_S
         return self.ask() is self.best
 

@@ -204,7 +204,7 @@ class LoadedKernel:
         return CallSignature(self.kernel, newest_record(self.kernel, self._cache))
 
     def _is_current(self, signature: CallSignature, call: Call) -> bool:
-        """Whether the cache still has the answer of a call; if not, all calls are prepared anew."""
+        """True if the cache still has the answer of a call; if not, all calls are prepared anew."""
         with suppress(InputError):  # a size may have another name now
             if call.is_current():
                 return True
@@ -292,7 +292,7 @@ def _all_of_numpy(signature: CallSignature, arrays: Sequence[Any]) -> dict[str, 
 
 
 def _stream_of(arrays: Sequence[Any], like: int, stream: Any) -> Callable[[], Any]:
-    """What gives a call's stream: the one that is given, else the current one of an array at that time."""
+    """A function that returns a call's stream: the given one, else the array's current one at that time."""
     if stream is None:
         return package_of(arrays[like]).current_stream(arrays[like])
     (own, *_), _ = look(arrays, stream)
@@ -308,7 +308,7 @@ def _additions(call: Call, given: Sequence[Any], numbers: Mapping[str, Any]) -> 
 
 
 def _result(outputs: Sequence[Any], event: Any) -> Any:
-    """What a call returns: its outputs, else the event."""
+    """The result of a call: its outputs, else the event."""
     if not outputs:
         return event
     if event is not None:  # a queue may be out of order

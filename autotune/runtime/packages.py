@@ -1,4 +1,4 @@
-"""How calls read the arrays of each GPU package.
+"""Readers of each GPU package's arrays, for calls.
 
 Each package has a class, opened at the first array of its kind. `look` runs at every call: it reads what
 launches depend on and the handles of the arrays, and checks nothing. `view` checks one array; it runs once
@@ -31,7 +31,7 @@ LOW_BITS = 32 - 1  # of an address; no access needs more than 32 bytes of alignm
 
 
 class Repeat(NamedTuple):
-    """How to recognise calls of tensors that look like an earlier one, with less work than a look."""
+    """Recognises tensors that look like an earlier call's, with less work than a look."""
 
     is_alike: Callable[..., bool]  # takes the arrays
     look: int  # as in the call's key
@@ -42,7 +42,7 @@ class Package(Protocol):
     """The arrays of one package."""
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """What arrays look like (an absent one is None) and their handles; may raise nearly anything."""
+        """The looks of arrays (an absent one is None) and their handles; may raise nearly anything."""
         ...
 
     def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
@@ -278,7 +278,7 @@ UNUSUAL = (LookupError, AttributeError, TypeError, ValueError, RuntimeError)
 
 
 def look(arrays: Sequence[Any], stream: Any) -> Looks:
-    """What the arrays of a call look like, also if they are of several packages."""
+    """The looks of a call's arrays, even from several packages."""
     first = next(array for array in arrays if array is not None)
     with suppress(*UNUSUAL):
         return package_of(first).look(arrays, stream)

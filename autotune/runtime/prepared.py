@@ -1,4 +1,4 @@
-"""What a call needs once its arrays are known, independent of any GPU package.
+"""Prepared calls for known arrays, independent of any GPU package.
 
 A loaded kernel makes a `CallPlan` from the configuration and the shapes; a launcher turns it into launches
 whose arguments are packed already, so that a call only fills in the addresses of its arrays.
@@ -132,7 +132,7 @@ class Workspace:
 
 
 def offsets(hidden: Sequence[Hidden]) -> tuple[dict[str, int], int]:
-    """Where each hidden array begins in a workspace, and the size of all of them, in bytes."""
+    """The offset of each hidden array in a workspace, and the size of all together, in bytes."""
     places, end = {}, 0
     for array in hidden:
         places[array.name] = end

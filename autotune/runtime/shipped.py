@@ -1,4 +1,4 @@
-"""Binaries beside a cache, for machines without a compiler.
+"""Binaries stored with a cache, for machines without a compiler.
 
 `autotune build` writes them and `load_kernel` reads them:
 
@@ -31,7 +31,7 @@ _SCHEMA = 1
 
 
 class BinaryKey(NamedTuple):
-    """What a binary is built from."""
+    """The inputs of a binary's build."""
 
     source_sha256: str
     architecture: str
@@ -53,7 +53,7 @@ def binary_key(
 
 
 class Manifest(NamedTuple):
-    """What the binaries of a kernel in one folder were built with."""
+    """The build settings of a kernel's binaries in one folder."""
 
     source: str  # the name of the source's file
     source_sha256: str
@@ -61,7 +61,7 @@ class Manifest(NamedTuple):
 
 
 class ShippedBinaries:
-    """The binaries of one kernel beside the caches that are read and trusted."""
+    """The binaries of one kernel that are stored with the caches that are read and trusted."""
 
     def __init__(self, kernel: str, cache: Folder | None, trust: Trust) -> None:
         """Look for them; raises CacheError for a manifest that is damaged."""

@@ -1,4 +1,4 @@
-"""How calls read tensors of PyTorch."""
+"""Reads PyTorch tensors for calls."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class GuardingLook:
         return key, handles
 
     def _repeat(self, arrays: Sequence[Any], look: int) -> Repeat | None:
-        """How to recognise tensors that look like these; None where PyTorch cannot tell."""
+        """Recognises tensors that look like these; None if PyTorch cannot tell."""
         if len({*map(id, arrays)}) < len(arrays):  # PyTorch's check never accepts a tensor twice
             return None
         if any(array is None or array.requires_grad for array in arrays):  # gradients count only at times

@@ -1,7 +1,7 @@
-"""What of a cache may become code.
+"""The parts of a cache that may become code.
 
 A cache is data: whoever writes a record chooses numbers, not programs. But a record names its kernel's source
-and options of its compiler, and binaries may lie beside it. So a source is compiled only if it is in the
+and options of its compiler, and binaries may be stored with it. So a source is compiled only if it is in the
 cache's project; and only a cache that the program trusts gives a compiler options that are not known to be
 harmless (`serving.allowed_options`), and a GPU its binaries.
 """
@@ -25,12 +25,12 @@ class Trust:
     folder: Folder | None = None
 
     def covers(self, path: Folder) -> bool:
-        """Whether a cache or a file is trusted."""
+        """True if a cache or a file is trusted."""
         trusted = packaged_folder("cache") if self.folder is None else self.folder
         return any(_is_inside(Path(path), Path(one)) for one in {packaged_folder("cache"), trusted})
 
     def covers_all(self, roots: Iterable[Folder]) -> bool:
-        """Whether every one of these caches is trusted."""
+        """True if every one of these caches is trusted."""
         return all(map(self.covers, roots))
 
     def source(self, root: Folder, named: str) -> Path | None:
@@ -54,7 +54,7 @@ class Trust:
 
 
 def is_in_project(root: Folder, named: str) -> bool:
-    """Whether the source that a record of a cache names is, or would be, in the cache's project."""
+    """True if the source that a record of a cache names is, or would be, in the cache's project."""
     try:
         return _is_inside(_named(root, named), _project(root))
     except (OSError, ValueError):
@@ -80,5 +80,5 @@ def _project(cache: Folder) -> Path:
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
-    """Whether a path is a folder or in it once all links are followed."""
+    """True if a path is a folder or in it once all links are followed."""
     return path.resolve().is_relative_to(folder.resolve())

@@ -14,7 +14,7 @@ from autotune.searchers.base import Searcher, SourceResults
 
 @dataclass(frozen=True)
 class _Engine:
-    """Where an engine's searcher is, and what it can do.
+    """An engine's searcher: its place and abilities.
 
     The searcher is made with the strategy if there is a choice, and with the results if it uses some.
 
@@ -111,7 +111,7 @@ def make_searcher(
 
 
 def learns_from_sources(engine: str) -> bool:
-    """Whether an engine learns from results of other devices; False for an unknown one."""
+    """True if an engine learns from results of other devices; False for an unknown one."""
     return engine in _ENGINES and _ENGINES[engine].uses_sources
 
 

@@ -23,7 +23,7 @@ DATA = "{data}"  # stands for the name of the content in the name of a file
 
 @dataclass(frozen=True)
 class Fill:
-    """How an array is filled before a run.
+    """The fill of an array before a run.
 
     The arguments of each kind: `integers` and `uniform` take the lowest and the highest value, `normal` mean
     and standard deviation, `constant` one value, `sequence` start and step, `copy` and `transpose` the name

@@ -27,7 +27,7 @@ Rows = NDArray[Any]  # (configurations, parameters): position of each value, uns
 
 @dataclass(frozen=True)
 class RowLimits:
-    """What bounds the time and the memory of an enumeration."""
+    """Limits of the time and the memory of an enumeration."""
 
     rows: int = 30_000_000
     table: int = 1_000_000  # combinations; a table of this size takes about 0.2 s
@@ -66,12 +66,12 @@ class Condition:
 
     @cached_property
     def combinations(self) -> int:
-        """How many combinations of values its parameters have."""
+        """Number of combinations of its parameters' values."""
         return math.prod(len(parameter.values) for parameter in self.parameters)
 
     @cached_property
     def table(self) -> NDArray[np.bool_] | None:
-        """Which combinations satisfy it, one axis for each parameter; None where that takes too long."""
+        """A mask of combinations that satisfy it, with an axis per parameter; None if that takes too long."""
         holds = np.ones([len(parameter.values) for parameter in self.parameters], np.bool_)
         try:
             for name, _ in self.derived:
@@ -85,7 +85,7 @@ class Condition:
         return ~holds if self.is_negated else holds
 
     def is_tabled(self, limits: RowLimits) -> bool:
-        """Whether the rule has a table within the limits, which `allows` needs and `keep` does not."""
+        """True if the rule has a table within the limits, which `allows` needs and `keep` does not."""
         return self.combinations <= limits.table and self.table is not None
 
     def share(self, limits: RowLimits) -> float:
@@ -97,7 +97,7 @@ class Condition:
         return 1.0 if self.table is None else float(self.table.mean())
 
     def allows(self, rows: Rows, column: int) -> NDArray[np.bool_]:
-        """Which values of the parameter at `column` each row may take: shape (rows, values)."""
+        """A mask of the values that the parameter at `column` may take in each row: shape (rows, values)."""
         assert self.table is not None
         table = np.moveaxis(self.table, self.columns.index(column), -1)
         index = np.zeros(len(rows), np.intp)
@@ -107,7 +107,7 @@ class Condition:
         return np.take(table.reshape(-1, table.shape[-1]), index, axis=0)
 
     def keep(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which rows satisfy the rule; every distinct combination is evaluated once."""
+        """A mask of the rows that satisfy the rule; every distinct combination is evaluated once."""
         if not self.columns:
             return np.full(len(rows), self.table)
         distinct, index = np.unique(_row_bytes(rows[:, self.columns]), return_inverse=True)
@@ -191,7 +191,7 @@ def enumerate_rows(
 def count_rows(
     parameters: Sequence[Parameter], rules: Sequence[Condition], limits: RowLimits = COUNTING_LIMITS
 ) -> int | None:
-    """How many rows satisfy every rule; None where too many would have to be enumerated.
+    """Number of rows that satisfy every rule; None if too many would have to be enumerated.
 
     Parameters that no rule reads are not enumerated: they multiply the count.
     """
@@ -259,7 +259,7 @@ def _row_numbers(rows: Rows) -> NDArray[np.int64]:
 
 
 def _completes(rule: Condition, column: int, joined: set[int]) -> bool:
-    """Whether joining `column` last has made a rule's parameters complete."""
+    """True if joining `column` last has made a rule's parameters complete."""
     return column in rule.columns and joined.issuperset(rule.columns)
 
 

@@ -39,5 +39,5 @@ class Functions:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """What messages call a function."""
+    """A function's name in messages."""
     return getattr(function, "__qualname__", type(function).__name__)

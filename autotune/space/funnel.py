@@ -1,4 +1,4 @@
-"""How many combinations of a space are left after each of its constraints, in the order of the file."""
+"""Number of combinations left after each constraint of a space, in the order of the file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def funnel(space: Space, seed: int = 0) -> tuple[Left, ...]:
 
 
 def _holds(rule: Condition, rows: Rows) -> NDArray[np.bool_]:
-    """Which rows satisfy a rule: from its table where it has one."""
+    """A mask of the rows that satisfy a rule, from its table if it has one."""
     if rule.columns and rule.is_tabled(_LIMITS) and rule.table is not None:
         held: NDArray[np.bool_] = rule.table[tuple(rows[:, column] for column in rule.columns)]
         return held

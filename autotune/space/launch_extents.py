@@ -1,4 +1,4 @@
-"""How many launches the configurations of a space have, and of how many blocks."""
+"""The number of launches, and of blocks, of a space's configurations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Numbers = NDArray[np.float64]
 
 
 class LaunchExtents(NamedTuple):
-    """What a launch plan makes of each row of a space, both of shape (rows,) and at least 1.
+    """Launches and blocks of each row of a space, both of shape (rows,) and at least 1.
 
     Attributes:
         launches: How many there are.

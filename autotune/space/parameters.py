@@ -50,7 +50,7 @@ def read_parameters(
 
 
 def _values(element: Element) -> Element:
-    """The element with a parameter's values, which may stand alone or beside a condition."""
+    """The element with a parameter's values, which may stand alone or with a condition."""
     if element.is_scalar:
         return element
     if element.is_set:
@@ -114,7 +114,7 @@ def _domain(element: Element) -> tuple[Value, ...]:
 
 
 def unlisted_value(text: str, parameters: Iterable[Parameter]) -> str:
-    """What an expression compares a parameter with in vain, as the end of a message; empty if nothing."""
+    """A value that an expression compares a parameter with in vain, as the end of a message; else empty."""
     domains = {parameter.name: parameter.values for parameter in parameters}
     for node in ast.walk(parse_expression(text)):
         match node:

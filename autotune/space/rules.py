@@ -37,11 +37,11 @@ class Rules:
             raise SpaceError(f"{self._spec.path}:{self._first_line}: {problem}") from None
 
     def violating(self, constraint: int) -> int | None:
-        """How many of all combinations violate a constraint; None where that takes too long to count."""
+        """Number of combinations that violate a constraint; None if that takes too long to count."""
         return self._count([], constraint)
 
     def violating_only(self, constraint: int) -> int | None:
-        """How many combinations violate one constraint and satisfy the others: valid ones if it is dropped.
+        """Number of combinations that only one constraint excludes: valid ones if it is dropped.
 
         The device's limits do not count, because a constraint may repeat them. None where counting takes
         too long.
@@ -105,7 +105,7 @@ class Rules:
         return [*self._derived, *parts]
 
     def _failure(self, rule: Condition) -> str:
-        """Why the derived names of a rule cannot be evaluated, for the default."""
+        """The reason why a rule's derived names cannot be evaluated for the default."""
         values = dict(rule.constants) | dict(self._spec.default)
         try:
             for name, expression in rule.derived:

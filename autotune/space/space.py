@@ -192,11 +192,11 @@ class Space:
         return tuple(broken)
 
     def satisfies_functions(self, values: Mapping[str, Any]) -> bool:
-        """Whether every constraint that is a Python function holds; what it raises passes through."""
+        """True if every constraint that is a Python function holds; what it raises passes through."""
         return all(holds(values) for holds in self.spec.functions.constraints)
 
     def holds(self, config: Mapping[str, Value], sizes: Sizes) -> bool:
-        """Whether a configuration satisfies every constraint for other sizes."""
+        """True if a configuration satisfies every constraint for other sizes."""
         return self.valid_values(config, sizes) is not None
 
     def valid_values(self, config: Mapping[str, Value], sizes: Sizes) -> dict[str, Any] | None:
@@ -218,7 +218,7 @@ class Space:
         return plan.known_values(self.device, chosen, self.problem.dtype, config, self.spec.derived)
 
     def launch_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What the launch plan may read: `values`, and the names that Python functions compute of them."""
+        """Values for the launch plan: `values`, and names that Python functions compute from them."""
         return {**values, **{name: compute(values) for name, compute in self.spec.functions.values.items()}}
 
     def launches(self, config: Mapping[str, Value], sizes: Sizes | None = None) -> tuple[Launch, ...]:

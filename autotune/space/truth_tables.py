@@ -48,7 +48,7 @@ class Table:
         return self.codes.reshape([lengths.get(column, 1) for column in columns])
 
     def where(self, chosen: Sequence[bool], columns: Sequence[int]) -> NDArray[np.bool_]:
-        """Which combinations have one of the chosen values, with an axis for each of `columns`."""
+        """A mask of the combinations with one of the chosen values, with an axis for each of `columns`."""
         return np.array(chosen, np.bool_)[self.spread(columns)]
 
 

@@ -1,4 +1,4 @@
-"""What to write for a value of another kind than a space file expects, as the end of a message."""
+"""Fixes for values of the wrong kind in a space file, as ends of messages."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SPAN = re.compile(r"(\d{1,9})\s*(?:\.{2,}|-|:|to)\s*(\d{1,9})\b.*")
 
 
 def key_advice(name: str, value: yaml.Node, known: Collection[str]) -> str:
-    """What is meant by an unknown key."""
+    """The probable meaning of an unknown key."""
     if re.search(r"[)\]]", name) and isinstance(value, yaml.ScalarNode) and not value.value:
         return "; it is the rest of a value with a comma: put the value in quotes, or write a list in [ ]"
     return f"; did you mean {_MEANT[name]}?" if _MEANT.get(name) in known else hint(name, known)
 
 
 def list_advice(node: yaml.Node) -> str:
-    """What to write for a value that is no list."""
+    """The fix for a value that is no list."""
     if isinstance(node, yaml.MappingNode) and node.value:
         if all(isinstance(value, yaml.ScalarNode) and not value.value for _, value in node.value):
             return f"; write [{', '.join(str(key.value) for key, _ in node.value)}]"
@@ -61,7 +61,7 @@ def _parts(text: str) -> list[str]:
 
 
 def mapping_advice(node: yaml.Node, example: str) -> str:
-    """What to write for a value that is no mapping; `example` is one."""
+    """The fix for a value that is no mapping; `example` is a mapping."""
     entries = node.value if isinstance(node, yaml.SequenceNode) else []
     if entries and all(isinstance(entry, yaml.MappingNode) for entry in entries):
         return "; write its entries without dashes"
@@ -69,7 +69,7 @@ def mapping_advice(node: yaml.Node, example: str) -> str:
 
 
 def value_advice(node: yaml.Node) -> str:
-    """What to write for a list where one value is expected."""
+    """The fix for a list where one value is expected."""
     entries = node.value if isinstance(node, yaml.SequenceNode) else []
     if not entries or not isinstance(entries[0], yaml.ScalarNode):
         return ""
@@ -78,7 +78,7 @@ def value_advice(node: yaml.Node) -> str:
 
 
 def series_advice(text: str, *, is_quoted: bool) -> str:
-    """What to write for a text that is neither a list of values nor a series."""
+    """The fix for a text that is neither a list of values nor a series."""
     if text.startswith(_SERIES):
         if not text.endswith(")"):
             return f"; close its bracket: write {text})"
@@ -95,7 +95,7 @@ def series_advice(text: str, *, is_quoted: bool) -> str:
 
 
 def fill_advice(text: str, fills: Collection[str]) -> str:
-    """What to write for a text or a key that is no fill."""
+    """The fix for a text or a key that is no fill."""
     if re.fullmatch(r"-?[\d.]+(e-?\d+)?", text):
         return f"; write {{constant: {text}}}"
     word, _, given = text.removesuffix(")").partition("(")

@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no YAML, or no expression, and how to mend it."""
+"""Explains errors in texts that are no YAML or no expression, with fixes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PLAIN = {
 
 
 def expression_advice(text: str, written: str, values: Mapping[str, Sequence[Value]]) -> str:
-    """How to mend what is no expression, as the end of a message.
+    """The fix for a text that is no expression, as the end of a message.
 
     Args:
         text: What YAML makes of it.
@@ -72,7 +72,7 @@ def expression_advice(text: str, written: str, values: Mapping[str, Sequence[Val
 
 
 def _call_advice(text: str, values: Mapping[str, Sequence[Value]]) -> str:
-    """What to write for calls of what is no function of expressions, as the end of a message."""
+    """The fix for calls of unknown functions, as the end of a message."""
     try:
         for node in ast.walk(parse_expression(text)):
             if advice := _instead_of(node, values):
@@ -87,7 +87,7 @@ def _call_advice(text: str, values: Mapping[str, Sequence[Value]]) -> str:
 
 
 def _instead_of(node: ast.AST, values: Mapping[str, Sequence[Value]]) -> str:
-    """What to write for a call of an unknown function, as the end of a message; empty for any other node."""
+    """The fix for a call of an unknown function, as the end of a message; empty for any other node."""
     match node:
         case ast.Call(ast.Name(name), [ast.Name(argument)]) if name not in FUNCTIONS:
             is_misspelt = not hasattr(builtins, name)  # `int` is not meant to be `min`
@@ -125,7 +125,7 @@ def _with_own_calls(text: str) -> str:
 
 
 def colon_advice(texts: Sequence[object]) -> str:
-    """How to mend an expression that YAML reads as a mapping, given its keys and values in order."""
+    """The fix for an expression that YAML reads as a mapping, given its keys and values in order."""
     if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
         return "; quote an expression with a colon"
     whole = f"{texts[0]}: {texts[1]}"
@@ -150,7 +150,7 @@ def in_quotes(text: str) -> str:
 
 
 def name_advice(name: str, text: str, known: Collection[str]) -> str:
-    """How to mend an expression with an unknown name, as the end of a message."""
+    """The fix for an expression with an unknown name, as the end of a message."""
     if name in _IN_PYTHON:
         return f"; write {_IN_PYTHON[name]}"
     if not nearest(name, known) and _is_compared(name, text):
@@ -163,7 +163,7 @@ def name_advice(name: str, text: str, known: Collection[str]) -> str:
 
 
 def _is_compared(name: str, text: str) -> bool:
-    """Whether an expression tests equality with a name, as with a text that lacks its quotes."""
+    """True if an expression tests equality with a name, as with a text that lacks its quotes."""
     tests = [node for node in ast.walk(parse_expression(text)) if isinstance(node, ast.Compare)]
     operands = [
         part
@@ -284,7 +284,7 @@ def _indentation(lines: Sequence[str], line: int) -> tuple[int, str] | None:
 
 
 def _missing_colon(lines: Sequence[str], line: int) -> tuple[int, str] | None:
-    """The entry without a colon or a space after its key that ends before a line, where a parser stops."""
+    """The entry before the parser's line whose key lacks a colon, or whose colon lacks a space."""
     for number in range(min(line - 1, len(lines)), 0, -1):
         text = lines[number - 1].partition(" #")[0].strip()
         if not text or text.startswith("#"):

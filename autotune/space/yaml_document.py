@@ -56,23 +56,23 @@ class Element:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is a single value, and neither a list nor a mapping."""
+        """True if it is a single value, and neither a list nor a mapping."""
         return isinstance(self.node, yaml.ScalarNode)
 
     @property
     def is_list(self) -> bool:
-        """Whether it is a list."""
+        """True if it is a list."""
         return isinstance(self.node, yaml.SequenceNode)
 
     @property
     def is_set(self) -> bool:
-        """Whether it has keys without values, as {32, 64} does."""
+        """True if it has keys without values, as {32, 64} does."""
         pairs = self.node.value if isinstance(self.node, yaml.MappingNode) else []
         return bool(pairs) and all(not value.value for _, value in pairs)
 
     @property
     def shown(self) -> str:
-        """What the file has, on one line; a single value without its quotes."""
+        """The file's text, on one line; a single value without its quotes."""
         if isinstance(self.node, yaml.ScalarNode):
             return str(self.node.value)
         length = self.node.end_mark.index - self.node.start_mark.index
@@ -284,7 +284,7 @@ def _composed(text: str) -> yaml.Node | None:
 
 
 def _is_deep(text: str) -> bool:
-    """Whether more than MAX_DEPTH lists and mappings are open somewhere, as far as libyaml reads the text."""
+    """True if more than MAX_DEPTH lists and mappings are open somewhere, as far as libyaml reads the text."""
     depth = 0
     with suppress(yaml.YAMLError):
         for event in yaml.parse(text, Loader=yaml.CBaseLoader):
@@ -296,7 +296,7 @@ def _is_deep(text: str) -> bool:
 
 
 def located(path: Path, place: str) -> str:
-    """Where a space file has an entry such as `launch[0].grid`: `FILE:LINE`.
+    """The place of an entry such as `launch[0].grid` in a space file: `FILE:LINE`.
 
     The line is that of the entry around it where the file lacks this one. A space without a file has no line.
     """

@@ -86,17 +86,17 @@ class SearcherContract:
 
     @pytest.fixture
     def depends_on_seed(self) -> bool:
-        """Whether another seed gives other proposals."""
+        """True if another seed gives other proposals."""
         return True
 
     @pytest.fixture
     def repeats(self) -> bool:
-        """Whether the same seed gives the same proposals."""
+        """True if the same seed gives the same proposals."""
         return True
 
     @pytest.fixture
     def tries_all(self) -> bool:
-        """Whether a search without a budget tries every configuration before it ends."""
+        """True if a search without a budget tries every configuration before it ends."""
         return True
 
     @pytest.fixture(scope="module")

@@ -59,7 +59,7 @@ def custom_op(kernel: str, *, name: str | None = None, **options: Any) -> Any:
 
 
 class _Signature:
-    """What an operator takes and returns, from the kernel's record."""
+    """The arguments and results of an operator, from the kernel's record."""
 
     def __init__(self, loaded: LoadedKernel, dtype: str | None) -> None:
         """Read the record; `dtype` is the element type that the kernel is loaded for, if it is only one."""

@@ -72,7 +72,7 @@ def _steady_score(trial: Trial) -> float:
 
 
 def is_unsteady(trials: Iterable[Trial]) -> bool:
-    """Whether configurations that were timed again during the search often took another time."""
+    """True if configurations that were timed again during the search often took another time."""
     controls = [trial.measurement.control for trial in trials if trial.measurement]
     unsteady = [abs(control - 1) > UNSTEADY for control in controls if control is not None]
     return sum(unsteady) > UNSTEADY_SHARE * len(unsteady)

@@ -83,7 +83,7 @@ def test_all_evidence_is_text_and_json():
     assert lines["use"] == "DRAM at 75%: 3 of 4 TB/s"
     assert lines["ladder"] == "25% 1 ms, 12% 1.5 ms"
     assert lines["variant"] == "COMPUTE_ONLY: 0.4 ms (40%)"
-    assert lines["overlap"] == "75% of the shorter variant's time runs beside the other"
+    assert lines["overlap"] == "75% of the shorter variant's time overlaps the other"
     assert values["overlap"] == pytest.approx(0.75)
     assert lines["in"].endswith("(2.0 ns): 16 warps with one each; of 16 warps, one each is enough")
     assert lines["accesses"] == "global load of 128 bits: 3"

@@ -28,7 +28,7 @@ def test_the_file_that_defines_a_function_is_named(source, text):
 
 def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
     expected = (
-        "; no file beside k.cl defines twice: write it, or #include the file that does, at the top of k.cl"
+        "; no file next to k.cl defines twice: write it, or #include the file that does, at the top of k.cl"
     )
     assert what_helps(UNKNOWN, source, "opencl") == expected
     assert what_helps("error: use of undeclared identifier 'other'", source, "opencl") == ""
@@ -63,7 +63,7 @@ def test_the_file_that_defines_a_type_is_named(source, text):
     complaint = "error: member reference base type 'float' is not a structure"
     said = what_helps(complaint, source, "opencl", ["point"])
     assert said == '; types.cl defines point: write #include "types.cl" at the top of k.cl'
-    assert "no file beside k.cl defines pint" in what_helps(complaint, source, "opencl", ["pint"])
+    assert "no file next to k.cl defines pint" in what_helps(complaint, source, "opencl", ["pint"])
 
 
 def test_the_first_error_says_which_extension_is_needed(source):
@@ -77,7 +77,7 @@ def test_no_extension_is_named_for_another_language_or_for_what_only_begins_like
 ):
     source.write_text(f"void f(int *x) {{ x[0] = {name}(x); }}")
     said = what_helps(f'error: identifier "{name}" is undefined', source, dialect)
-    assert f"no file beside k.cl defines {name}" in said
+    assert f"no file next to k.cl defines {name}" in said
 
 
 def test_a_type_of_opencl_that_stands_in_for_itself_is_not_missed(source):
@@ -94,4 +94,4 @@ def test_a_file_that_cannot_be_read_defines_nothing(source, monkeypatch):
         return read_text(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "read_text", refused)
-    assert "no file beside k.cl defines twice" in what_helps(UNKNOWN, source, "opencl")
+    assert "no file next to k.cl defines twice" in what_helps(UNKNOWN, source, "opencl")

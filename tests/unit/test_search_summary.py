@@ -285,8 +285,8 @@ def test_a_learnt_line_of_energy_is_of_energy(plain):
     ("best", "default", "told"),
     [
         ((1.0, 1.1), (4.0, 4.0), []),
-        ((1.0, 2.0), (4.0, 8.4), ["warning times of the last round are 2 times those of the search"]),
-        ((2.0, 1.0), (8.0, 5.0), ["warning times of the last round are 0.62 times those of the search"]),
+        ((1.0, 2.0), (4.0, 8.4), ["warning times of the last round are 2 times the search's"]),
+        ((2.0, 1.0), (8.0, 5.0), ["warning times of the last round are 0.62 times the search's"]),
         ((1.0, 2.0), (4.0, 4.1), []),  # the best was the luckiest, the device the same
         ((1.0, 2.0), (4.0, 2.0), []),  # contradictory
         ((1.0, 2.0), (None, 4.0), []),
