@@ -32,7 +32,7 @@ def name_clash(task: TuningTask, root: Path) -> str:
         return ""
     other, this = (f" ({os.path.relpath(root / one)})" if one else "" for one in (record.source, now))
     return (
-        f"{path} has results of another kernel named {record.kernel}{other}; those of this one{this} go to "
-        "the same file and replace what has the same sizes: give one of the kernels another name, or its "
-        "results another folder with --cache (cache= in Python)"
+        f"{path} has results of another kernel named {record.kernel}{other}; results of this one{this} go to "
+        "the same file and replace those of the same sizes: rename one of the kernels, or choose another "
+        "folder with --cache (cache= in Python)"
     )

@@ -31,11 +31,11 @@ def warned(folder, space, *options):
 def test_a_search_warns_of_results_of_another_kernel_of_that_name(both):
     first, _ = both
     assert warned(first, "other/double.yaml") == [
-        "warning: cache/fake-gpu/double.json has results of another kernel named double (double.py); those "
-        "of this one (other/double.py) go to the same file and replace what has the same sizes: give one of "
-        "the kernels another name, or its results another folder with --cache (cache= in Python)"
+        "warning: cache/fake-gpu/double.json has results of another kernel named double (double.py); "
+        "results of this one (other/double.py) go to the same file and replace those of the same sizes: "
+        "rename one of the kernels, or choose another folder with --cache (cache= in Python)"
     ]
-    assert "double (other/double.py); those of this one (double.py) go" in warned(first, "double.yaml")[0]
+    assert "double (other/double.py); results of this one (double.py) go" in warned(first, "double.yaml")[0]
 
 
 def test_a_sweep_warns_as_well(both):
@@ -64,5 +64,6 @@ def test_where_a_source_is_no_file_the_parameters_tell(both):
     other.space.write_text(other.space.read_text().replace("B", "C"))
     other.write(ANOTHER.replace("B", "C"))
     assert (
-        "kernel named double; those of this one (other/double.py) go" in warned(first, "other/double.yaml")[0]
+        "kernel named double; results of this one (other/double.py) go"
+        in warned(first, "other/double.yaml")[0]
     )
