@@ -298,9 +298,7 @@ class Evaluator:
 
     def _wait(self) -> None:
         """Wait for an event, and take all that have happened."""
-        if not self._running:
-            done = len(self._compiled) + sum(compilation.done() for compilation in self._begun)
-            self._on_stage(Stage("compiling", done, len(self._begun) + len(self._compiled)))
+        self._tell_compiling()
         self._devices.wait()
         try:
             events = [self._events.get(timeout=_PATIENCE_S)]
@@ -314,10 +312,17 @@ class Evaluator:
                 self._compiled.append(self._begun.pop(first))
         else:
             self._compiled.extend(self._begun.pop(event) for event in events if event in self._begun)
+        self._tell_compiling()
         for event in events:
             if event in self._running:
                 self._take_outcomes(event)
         self._send_again(self._devices.stranded())
+
+    def _tell_compiling(self) -> None:
+        """Tell how many configurations are compiled, while no device has anything else to do."""
+        if not self._running:
+            done = len(self._compiled) + sum(compilation.done() for compilation in self._begun)
+            self._on_stage(Stage("compiling", done, len(self._begun) + len(self._compiled)))
 
     def _take_outcomes(self, future: Future[list[Evaluated]]) -> None:
         """Record the outcomes of a task; send lost items again."""

@@ -28,7 +28,7 @@ def test_the_funnel_counts_what_each_constraint_leaves(space):
 
 
 def test_a_funnel_that_takes_too_long_is_estimated(space, monkeypatch):
-    monkeypatch.setattr(funnels, "_LIMITS", funnels.Limits(rows=1))
+    monkeypatch.setattr(funnels, "_LIMITS", funnels.RowLimits(rows=1))
     found = funnel(space)
     assert not any(left.is_exact for left in found)
     assert [left.count for left in found] == [pytest.approx(count, rel=0.05) for count in (16, 16, 10)]
