@@ -25,7 +25,7 @@ from autotune.evaluation.instance import work
 from autotune.report.figures import Bar, bar_chart, save
 from autotune.report.source_figures import SourceFigure, source_figures
 from autotune.space import Space
-from autotune.tuning.single_runs import TUNED, LadderStep
+from autotune.tuning.single_runs import TUNED, TimedLandmark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +65,7 @@ def run(parsed: argparse.Namespace) -> None:
         save(ladder_plot(task.space, steps), parsed.plot)
 
 
-def ladder_table(space: Space, steps: Sequence[LadderStep]) -> Table:
+def ladder_table(space: Space, steps: Sequence[TimedLandmark]) -> Table:
     """Make a table with a row per step: time, rate, speed-up over the first step that ran."""
     notes = {landmark.name: landmark.note for landmark in space.spec.landmarks}
     first_ms = next((step.trial.time_ms for step in steps if step.trial.time_ms is not None), 0.0)
@@ -74,7 +74,7 @@ def ladder_table(space: Space, steps: Sequence[LadderStep]) -> Table:
     return table(columns, rows, optional=("rate", *COLUMNS))
 
 
-def _row(space: Space, step: LadderStep, first_ms: float, note: str) -> Sequence[str]:
+def _row(space: Space, step: TimedLandmark, first_ms: float, note: str) -> Sequence[str]:
     """The cells of a step; `first_ms` is the time of the first one that ran."""
     trial = step.trial
     if trial.time_ms is None:
@@ -83,7 +83,7 @@ def _row(space: Space, step: LadderStep, first_ms: float, note: str) -> Sequence
     return (step.name, cell(trial.time_ms), rate, speedup, *use_of(space, trial).cells, note)
 
 
-def ladder_json(steps: Sequence[LadderStep], figures: _Figures) -> list[dict[str, Any]]:
+def ladder_json(steps: Sequence[TimedLandmark], figures: _Figures) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values, with the figures of the sources."""
     return [
         {
@@ -97,7 +97,7 @@ def ladder_json(steps: Sequence[LadderStep], figures: _Figures) -> list[dict[str
     ]
 
 
-def sources_table(space: Space, steps: Sequence[LadderStep], figures: _Figures) -> Table:
+def sources_table(space: Space, steps: Sequence[TimedLandmark], figures: _Figures) -> Table:
     """Make a table of the sources' figures next to this device's, each in one unit.
 
     Every figure has its factor: how much faster the step is than the last one above with a figure in the same
@@ -146,7 +146,7 @@ def _factors(values: Sequence[float | None], unit: str) -> list[str]:
     return cells
 
 
-def ladder_plot(space: Space, steps: Sequence[LadderStep]) -> Figure:
+def ladder_plot(space: Space, steps: Sequence[TimedLandmark]) -> Figure:
     """Draw the time of each step that ran as a bar chart; raises InputError if none ran."""
     bars = [
         Bar(name, trial.time_ms, _time_and_rate(space, trial.config, trial.time_ms), strong=name == TUNED)

@@ -23,7 +23,7 @@ from autotune.tuning.tuner import require_valid_default, start, warn_of
 TUNED = "tuned best"  # the last step of a ladder
 
 
-class LadderStep(NamedTuple):
+class TimedLandmark(NamedTuple):
     """A step of a ladder: a landmark, or the tuned configuration."""
 
     name: str
@@ -32,7 +32,7 @@ class LadderStep(NamedTuple):
 
 def ladder(
     task: TuningTask, options: Options, observer: Observer, tuned: Config | None = None
-) -> list[LadderStep]:
+) -> list[TimedLandmark]:
     """Verify and time every landmark in the order of the space file, then the tuned configuration.
 
     A landmark that is invalid on the device gives a PRUNED trial.
@@ -55,7 +55,7 @@ def ladder(
     own = replace(options, journal=journal_file(task, options, "ladder.jsonl"))
     with open_context(task, own, observer, FULL_POLICY) as context:
         start(context, own, len(steps))
-        return list(map(LadderStep, steps, evaluate(context.evaluator, list(steps.values()))))
+        return list(map(TimedLandmark, steps, evaluate(context.evaluator, list(steps.values()))))
 
 
 def run_once(task: TuningTask, options: Options, observer: Observer, config: Config) -> Trial:
