@@ -20,7 +20,16 @@ def devices_here(name: str) -> list[DeviceInfo]:
 
 def pocl_here() -> int:
     """The number of PoCL's device among those of OpenCL; skips the test if there is none."""
+    return _opencl_device("PoCL")
+
+
+def intel_here() -> int:
+    """The number of the device of Intel's runtime among those of OpenCL; skips the test if there is none."""
+    return _opencl_device("Intel OpenCL")
+
+
+def _opencl_device(runtime: str) -> int:
     for number, device in enumerate(devices_here("opencl")):
-        if "PoCL" in device.runtime:
+        if runtime in device.runtime:
             return number
-    pytest.skip("no device of PoCL on this machine")
+    pytest.skip(f"no device of {runtime} on this machine")

@@ -111,12 +111,7 @@ def test_ladder_and_trials_have_columns_for_the_use_of_the_device(root):
     timed = Trial(spec.default, "k", Status.OK, measurement=Measurement((0.32,), Rule.STEADY), registers=64)
     failed = Trial(spec.default, "k", Status.CRASHED, "why")
     landmarks = [TimedLandmark("default", timed), TimedLandmark("other", failed)]
-    cells = {
-        str(column.header): list(column.cells)
-        for column in ladder_table(
-            space, [TimedLandmark("default", timed), TimedLandmark("other", failed)]
-        ).columns
-    }
+    cells = {str(column.header): list(column.cells) for column in ladder_table(space, landmarks).columns}
     assert cells["occupancy"] == ["50%", "-"] and cells["limited by"][0] == "registers"
     assert cells["of peak"] == ["50%", "-"]  # 537 MB in 0.32 ms, of 3.35 TB/s
     shown = trials_table([TrialRow(Path("j.jsonl"), timed, use=use_of(space, timed))])

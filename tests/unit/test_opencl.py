@@ -14,7 +14,7 @@ from autotune.core.trials import Binary
 from autotune.devices import cold_environment
 from autotune.devices.opencl import OpenCLCompiler, OpenCLDevice, built
 from autotune.errors import CompileError
-from tests.devices_here import pocl_here
+from tests.devices_here import intel_here, pocl_here
 
 GRIDS = """
 import sys
@@ -30,7 +30,7 @@ for blocks in map(int, sys.argv[3:]):
 HASHES = """
 import sys
 from autotune.devices.opencl import OpenCLCompiler
-compiler = OpenCLCompiler(0)
+compiler = OpenCLCompiler(int(sys.argv[2]))
 for options in (["-DFACTOR=2"], ["-DFACTOR=2"], ["-DFACTOR=2", "-DUNUSED=3"], ["-DFACTOR=5"]):
     print(compiler.compile(sys.argv[1], options).sha256)
 """
@@ -57,10 +57,10 @@ def test_a_compiled_source_and_a_built_program_are_loaded(compiler):
     assert doubled(compiler.compile(SOURCE, ())) == doubled(older) == [0, 2, 4, 6]
 
 
-def test_binaries_differ_only_if_their_machine_code_does(tmp_path):
-    """Intel's hold the options, and the number of the program in its process."""
+def test_binaries_of_intel_differ_only_if_their_machine_code_does(tmp_path):
+    """They hold the options, and the number of the program in its process."""
     cold = os.environ | cold_environment(str(tmp_path))
-    command = [sys.executable, "-c", HASHES, SOURCE.replace("2", "FACTOR")]
+    command = [sys.executable, "-c", HASHES, SOURCE.replace("2", "FACTOR"), str(intel_here())]
     done = subprocess.run(command, env=cold, check=True, stdout=subprocess.PIPE)
     first, again, unused, other = done.stdout.split()
     assert first == again == unused != other
