@@ -14,7 +14,7 @@ from autotune.api.result import Result
 from autotune.api.space import Space
 from autotune.core.text import hint
 from autotune.core.trials import Budget
-from autotune.errors import InputError, SetupError
+from autotune.errors import InputError
 from autotune.evaluation.scoring import OwnObjective
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
@@ -176,8 +176,7 @@ def tune_all(
     with _progress(callback) as progress, _several(devices, cluster, device, progress) as opened:
         plan = plan_of_spaces(targets, options, progress.stage, opened)
         found = carry_out(plan, progress, lambda result: None)
-    if found.failures:
-        raise SetupError(f"{len(found.failures)} of {len(spaces)} spaces failed: {'; '.join(found.failures)}")
+    found.require_all(f"of {len(spaces)} spaces failed")
     return [Result(one) for one in found.results]
 
 

@@ -6,7 +6,6 @@ The space's kernel and reference are code that runs on this machine.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from autotune.cli import options as opt
 from autotune.cli.output import emit, wrapped
 from autotune.core.stages import Stage
 from autotune.core.trials import Budget
-from autotune.errors import InputError, SetupError
+from autotune.errors import InputError
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
@@ -229,7 +228,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
         records = device_records(task.spec.kernel, found.results[0].cache_root)
         selected = select(records, task.space.problem.sizes, task.space.problem.dtype)
         print_comparison(compare(task.spec.kernel, selected))
-    _require_none(found.failures, f"of {len(clusters)} models failed")
+    found.require_all(f"of {len(clusters)} models failed")
 
 
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
@@ -252,7 +251,7 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
         found = carry_out(plan, progress, show)
     if parsed.json:
         emit([result_json(result) for result in found.results])
-    _require_none(found.failures, f"of {len(targets)} spaces failed")
+    found.require_all(f"of {len(targets)} spaces failed")
 
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
@@ -287,13 +286,7 @@ def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:
     else:
         texts = "\n\n".join(map(result_text, found.results))
         emit(wrapped(texts) or "no request for this device was tuned")
-    _require_none(found.failures, f"of {len(targets)} requests failed and stay")
-
-
-def _require_none(failures: Sequence[str], what: str) -> None:
-    """Raise SetupError with the failures, if there are some."""
-    if failures:
-        raise SetupError(f"{len(failures)} {what}: {'; '.join(failures)}")
+    found.require_all(f"of {len(targets)} requests failed and stay")
 
 
 def _options(parsed: argparse.Namespace) -> Options:

@@ -105,7 +105,6 @@ class Evaluator:
         self._waiting: deque[Config] = deque()  # to be compiled
         self._begun: dict[Future[Any], Begun] = {}  # being compiled, in the order of submission
         self._compiled: deque[Begun] = deque()  # to be run
-        self._outgoing: list[Running] = []  # the next task
         self._running: dict[Future[list[Evaluated]], list[Running]] = {}
         # items of lost tasks: sent again one at a time, to see which one costs its device
         self._retries: deque[Running] = deque()
@@ -205,16 +204,14 @@ class Evaluator:
 
     def _begin(self, config: Config) -> Begun:
         """Look up the trial of a configuration, or begin to compile it."""
-        known: Future[Any] = Future()
-        known.set_result(None)
         try:
             instance = self._maker.make(config)
         except ExpressionError as error:
             trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return Begun(known, None, trial, is_journaled=self._ledger.has_row(trial.key))
+            return Begun(_done(), None, trial, is_journaled=self._ledger.has_row(trial.key))
         earlier = self._ledger.journaled(instance)
         if earlier is not None:
-            return Begun(known, instance, earlier, is_journaled=True)
+            return Begun(_done(), instance, earlier, is_journaled=True)
         return Begun(self._pool.compile(instance), instance)
 
     def _send(self, is_limited: bool) -> None:
@@ -239,9 +236,11 @@ class Evaluator:
         """
         share = len(self._compiled) // (self._devices.slots - len(self._running))
         count = max(1, min(share, self._devices.task_items))
-        while self._compiled and len(self._outgoing) < count:
-            self._prepare(self._compiled.popleft())
-        task, self._outgoing = self._outgoing, []
+        task: list[Running] = []
+        while self._compiled and len(task) < count:
+            prepared = self._prepare(self._compiled.popleft())
+            if prepared is not None:
+                task.append(prepared)
         if task:
             self._run(task)
 
@@ -253,16 +252,16 @@ class Evaluator:
         self._on_stage(self._devices.stage)
         return future
 
-    def _prepare(self, begun: Begun) -> None:
-        """Put a configuration into the next task, unless its trial is known without a run."""
+    def _prepare(self, begun: Begun) -> Running | None:
+        """The item of a configuration for a task; None if its trial is known without a run, or follows."""
         if begun.known is not None:
             self._record(begun.known, begun)
-            return
+            return None
         instance, compiled = begun.instance, begun.compilation.result()
         assert instance is not None
         if isinstance(compiled, Failure):
             self._record(self._trial(instance, None, Outcome(compiled), self._lap_s()), begun)
-            return
+            return None
         key = _short(compiled), instance.runs
         if (same := self._ledger.same_run(key)) is not None:
             trial = self._trial(instance, compiled, Outcome(None, same.measurement), self._lap_s())
@@ -276,7 +275,8 @@ class Evaluator:
         else:
             item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
             self._duplicates[key] = []
-            self._outgoing.append(Running(begun, instance, compiled, item))
+            return Running(begun, instance, compiled, item)
+        return None
 
     def _verified_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
         """The failure that the caller's function `verify` reports; None if it passes, or without one."""
@@ -397,6 +397,13 @@ class Evaluator:
         )
         self._under_way.discard(trial.config)
         self._ended.append(self._ledger.trials[trial.config])
+
+
+def _done() -> Future[Any]:
+    """The compilation of a configuration that needs none."""
+    done: Future[Any] = Future()
+    done.set_result(None)
+    return done
 
 
 def _short(binary: Binary) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from autotune.errors import AutotuneError
+from autotune.errors import AutotuneError, SetupError
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
@@ -46,6 +46,11 @@ class PlanResult:
 
     results: tuple[SearchResult, ...]
     failures: tuple[str, ...]
+
+    def require_all(self, what: str) -> None:
+        """Raise SetupError with the failures, if there are any; `what` says of what they are."""
+        if self.failures:
+            raise SetupError(f"{len(self.failures)} {what}: {'; '.join(self.failures)}")
 
 
 def carry_out(plan: Plan, observer: Observer, on_result: Callable[[SearchResult], None]) -> PlanResult:
