@@ -163,6 +163,8 @@ class Verifier:
             originals = list(self._instances(None))
             self._originals = [instance.source for instance, _ in originals]
             self._defaults = [one for one in originals if one[0].config == self._spec.default]
+            if words := self._verified([(one, problems, 0) for one, problems in self._defaults]):
+                raise SystemExit(f"{self._spec.kernel}: its default fails without a mistake: {words}")
         tried = [
             changed
             for changed, before in zip(self._instances(mutant), self._originals, strict=True)
