@@ -14,7 +14,7 @@ from autotune.compilers.nvcc import find_nvcc
 from autotune.compilers.resource_usage import read_resources
 from autotune.errors import CompileError, SetupError
 from autotune.space import bind, problem_of
-from tests.contract.test_cubin import KERNELS, read, reported
+from tests.contract.test_resource_usage import KERNELS, read, reported
 from tests.kernel_space import spec_of
 from tests.space_example import GPU
 

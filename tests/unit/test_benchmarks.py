@@ -1,6 +1,6 @@
 """Every script of benchmarks/ and examples/ runs in its smallest form, so that none rots.
 
-mypy reads all of them, those that need a GPU too: `tests/unit/test_habits.py`.
+mypy reads all of them, those that need a GPU too: `tests/unit/test_static_checks.py`.
 """
 
 import os

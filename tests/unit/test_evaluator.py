@@ -22,6 +22,36 @@ from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 from tests.conftest import KERNEL, wait_until
 
+WAITING_SPACE = """
+schema: 1
+kernel: f
+dialect: python
+source: f.py
+reference: reference.py
+sizes: {default: {n: 8}}
+dtypes: [int32]
+parameters: {A: [1, 2]}
+default: {A: 1}
+arguments:
+  - {name: x, dtype: int32, shape: [n], role: out}
+launch:
+  - {entry: f, grid: [1], block: [1], arguments: [x]}
+"""
+WAITING_KERNEL = """
+import pathlib, time
+COMPILED = pathlib.Path("compiled-2")
+
+def compiling():
+    pathlib.Path(f"compiled-{A}").touch()
+
+def f(grid, block, x):
+    for _ in range(20_000):
+        if COMPILED.exists():
+            x.view("int32")[:] = 3
+            return 1.0
+        time.sleep(0.01)
+"""
+
 
 @pytest.fixture
 def task(folder, monkeypatch):
@@ -224,3 +254,14 @@ def test_what_a_searcher_leaves_under_way_is_finished(folder, monkeypatch):
     monkeypatch.setattr(RandomSearch, "search", search)
     done = folder.search("--engine", "random", "--budget", "9")
     assert done["trials"] == 4  # the default among them
+
+
+def test_other_configurations_are_compiled_before_the_default_has_run(folder):
+    (folder.path / "f.py").write_text(WAITING_KERNEL)
+    (folder.path / "reference.py").write_text("def reference(inputs, sizes):\n    return {'x': [3] * 8}\n")
+    folder.space.write_text(WAITING_SPACE)
+    done = folder.run(
+        "search", folder.space.name, "--device", "fake", "--engine", "exhaustive", "--timeout", "300"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 ok" in done.stdout

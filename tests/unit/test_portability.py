@@ -1,5 +1,9 @@
 """Which configuration of other devices is taken, and what it is expected to cost."""
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from math import inf, log
 
@@ -22,6 +26,8 @@ from autotune.serving.portability import (
     scopes,
 )
 from tests.cache_example import entry
+
+RECORDED = os.environ.get("AUTOTUNE_RECORDED")
 
 A, B, C, D = (Config({"BLOCK": block}) for block in (32, 64, 128, 256))
 NVIDIA_90, NVIDIA_80, AMD = (
@@ -176,3 +182,21 @@ def test_the_predicted_slowdown_holds_nine_times_in_ten():
 
 def test_every_dimension_counts():
     assert distance({"m": 8, "n": 8}, {"m": 1, "n": 64}) == pytest.approx(18**0.5)
+
+
+@pytest.mark.skipif(RECORDED is None, reason="AUTOTUNE_RECORDED names no folder of recordings")
+def test_the_tiers_beat_other_static_rules_in_the_worst_case_and_foretell_it(root):
+    done = subprocess.run(
+        [sys.executable, root / "benchmarks/carry_over.py", RECORDED, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    for kernel, tiers in found["tiers of best_config"].items():
+        worst = min(outcome["share"] for outcome in tiers.values())
+        for rule in ("fastest foreign record", "least sum of relative times"):
+            assert worst > min(outcome["share"] for outcome in found[rule][kernel].values())
+    outcomes = [outcome for tiers in found["tiers of best_config"].values() for outcome in tiers.values()]
+    held = sum(outcome["share"] * outcome["expected_slowdown"] >= 1 for outcome in outcomes)
+    assert held >= 0.9 * len(outcomes)
