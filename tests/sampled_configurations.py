@@ -45,16 +45,17 @@ def sampled(spec: SpaceSpec, device: DeviceInfo, most: int | None = None) -> lis
         for end, sample in zip(ends, samples, strict=True)
         for config in sample.known
     ]
-    for row in covering_array(rows, given)[:most]:
+    for row in covering_array(rows, given, most):
         sample = samples[which[row]]
         sample.pairwise.append(sample.space.config(row - int(ends[which[row]])))  # from the type's end
     return samples
 
 
-def covering_array(rows: NDArray[Any], given: Sequence[int] = ()) -> list[int]:
+def covering_array(rows: NDArray[Any], given: Sequence[int] = (), most: int | None = None) -> list[int]:
     """Rows that, with the given ones, have every pair of values of two columns that any row has.
 
     Greedy: of some rows with a pair that is missing, take the one that has most missing pairs.
+    No more than `most` are taken.
     """
     columns = [column.astype(np.int32) for column in rows.T]
     both = list(combinations(range(len(columns)), 2))
@@ -71,7 +72,7 @@ def covering_array(rows: NDArray[Any], given: Sequence[int] = ()) -> list[int]:
         missing[pairs(number, np.array(given, int))] = False
     generator = np.random.default_rng(0)
     chosen = []
-    while missing.any():
+    while missing.any() and len(chosen) != most:
         pair = int(generator.choice(np.flatnonzero(missing)))
         number = int(np.searchsorted(starts, pair, side="right")) - 1
         having = np.flatnonzero(pairs(number) == pair)

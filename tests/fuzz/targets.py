@@ -157,7 +157,7 @@ class Target(NamedTuple):
     attack: Callable[[random.Random], object]
     cases: int
     written: set[str]
-    short_cases: int = 250
+    short_cases: int = 150
     max_s: float = MAX_S
 
 
@@ -167,7 +167,7 @@ TARGETS = {
     "spaces": Target(spaces, 5_000, {"s.yaml", "double.py", "reference.py"}),
     "caches": Target(caches, 10_000, {"cache", "merged"}),
     "answers": Target(ask, 24_000, {"cache"}),  # 20,000 are answered
-    "hostile": Target(hostile_caches.hostile, 5_000, hostile_caches.WRITTEN, 25),
+    "hostile": Target(hostile_caches.hostile, 5_000, hostile_caches.WRITTEN, 15),
     "hostile_all": Target(hostile_caches.hostile_all, 200, hostile_caches.WRITTEN, 1, 60.0),
 }
 

@@ -71,12 +71,16 @@ def searched(pool, space, budget, seed=0, first=(), kind=InProcessEvaluator):
     return trials
 
 
-def with_others_and_alone(spaces, budget, seed):
-    """Search the largest problem: once with the trials of the two others, and once without."""
-    pool = Pool(spaces)
-    for space in spaces[:2]:
-        searched(pool, space, 60, seed)
-    return [searched(one, spaces[2], budget, seed) for one in (pool, Pool(spaces))]
+@pytest.fixture(scope="module")
+def with_others_and_alone(spaces):
+    """For each seed the trials of the largest problem: with those of the two others, and without."""
+    found = []
+    for seed in range(6):
+        pool = Pool(spaces)
+        for space in spaces[:2]:
+            searched(pool, space, 60, seed)
+        found.append([searched(one, spaces[2], 12, seed) for one in (pool, Pool(spaces))])
+    return found
 
 
 def test_problems_share_the_axes_in_which_they_differ(spaces):
@@ -108,21 +112,19 @@ def test_the_best_of_the_nearest_problems_are_tried_first(spaces):
     assert tried[0] == spaces[2].spec.default and fastest <= {*tried}
 
 
-def test_trials_of_other_sizes_tell_of_the_next(spaces):
+def test_trials_of_other_sizes_tell_of_the_next(spaces, with_others_and_alone):
     """Its best has more threads than what was best elsewhere, but as many blocks."""
     away = []
-    for seed in range(3):
-        both = with_others_and_alone(spaces, 12, seed)
+    for both in with_others_and_alone:
         away.append([min(one.time_ms for one in some if one.time_ms) for some in both])
     with_others, alone = np.mean(away, axis=0) / best_ms(spaces[2])
     assert with_others < 1.03 < alone
 
 
-def test_what_failed_at_other_sizes_is_not_tried_soon(spaces):
+def test_what_failed_at_other_sizes_is_not_tried_soon(with_others_and_alone):
     failed = []
-    for seed in range(8):
-        both = with_others_and_alone(spaces, 9, seed)
-        failed.append([sum(one.status is not Status.OK for one in some) for some in both])
+    for both in with_others_and_alone:
+        failed.append([sum(one.status is not Status.OK for one in some[:9]) for some in both])
     with_others, alone = np.sum(failed, axis=0)
     assert 2 * with_others < alone
 

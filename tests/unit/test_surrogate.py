@@ -263,7 +263,7 @@ def test_a_good_prior_helps_and_a_misleading_one_does_not_hurt(space):
     assert best_after(space, SurrogateSearch([alike]), here, 10) < 1.1
     assert best_after(space, SurrogateSearch(), here, 10) > 1.1
     for misled in ([opposite], [alike, opposite]):
-        assert best_after(space, SurrogateSearch(misled), here, 60) < 1.05
+        assert best_after(space, SurrogateSearch(misled), here, 40) < 1.05
 
 
 def test_blas_has_one_thread_until_the_last_of_several_searches_has_ended():
