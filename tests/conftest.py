@@ -162,7 +162,11 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave tests of many minutes to a job of their own."""
+    """Leave tests of many minutes to a job of their own; where several run at once, the longest begin."""
+    if hasattr(config, "workerinput"):  # a worker of pytest-xdist
+        from tests.scheduling import LONGEST
+
+        items.sort(key=lambda item: item.nodeid not in LONGEST)
     for item in items:
         if item.get_closest_marker("wide") and not config.getoption("--wide"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: --wide, as .ci/triton does"))

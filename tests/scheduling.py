@@ -1,16 +1,23 @@
-"""How the workers of pytest-xdist share the tests: those of pages run in one, which starts one browser.
+"""How the workers of pytest-xdist share the tests.
+
+Tests of pages run in one worker, which starts one browser, and tests of pooled searches in one, which
+searches once for all of them. What takes longest begins first: at the end, the others would wait for it.
 
 The marks of `--dist loadgroup` could say so, but pytest-xdist 3.8 does not see them under pytest 9.2.
 """
 
 from xdist.scheduler import LoadScopeScheduling
 
-TOGETHER = ("tests/browser/",)
+TOGETHER = ("tests/browser/", "tests/unit/test_pooled_search.py")
+LONGEST = (
+    "tests/unit/test_static_checks.py::test_the_tree_is_clean_for[mypy]",
+    "tests/unit/test_docs.py::test_the_first_kernel_works_as_its_page_says",
+)
 
 
 class Scheduling(LoadScopeScheduling):
-    """A folder whose tests belong together comes first; each other test goes to a worker that is free."""
+    """Tests that belong together come first; each other test goes to a worker that is free."""
 
     def _split_scope(self, nodeid: str) -> str:
         """The name of the unit that a test is part of."""
-        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), nodeid)
+        return next((path for path in TOGETHER if nodeid.startswith(path)), nodeid)
