@@ -221,17 +221,20 @@ def on_terminal(command: Sequence[str], folder: Path, limit_s: float, environmen
     return Said(code, tuple(filter(str.strip, lines)), first_s or total_s, total_s)
 
 
-def measure(source: Source, limit_s: float, has_include: bool) -> Result:
-    """Measure one file in a temporary folder."""
+def measure(source: Source, limit_s: float, options: str) -> Result:
+    """Measure one file in a temporary folder; `options` is the help of `new`, whose options are used."""
     includes = _Includes(source)
     with tempfile.TemporaryDirectory(prefix="foreign-") as home:
         environment = os.environ | {"XDG_CACHE_HOME": f"{home}/cache", "TERM": "xterm", "NO_COLOR": "1"}
         folders = [ROOT, *_packages(source)] if source.dialect == "triton" else [ROOT]
         environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
         file = shadow(source, Path(home) / source.repository.name)
-        named = [word for folder in includes.folders for word in ("--include", str(folder))]
+        command = [*AUTOTUNE, "new", file.name]
+        if "--output" in options:
+            command += ["--output", "first_space.yaml"]
+        if "--include" in options:
+            command += [word for folder in includes.folders for word in ("--include", str(folder))]
         before = set(file.parent.glob("*.y*ml"))
-        command = [*AUTOTUNE, "new", file.name, *(named if has_include else ())]
         new = on_terminal(command, file.parent, limit_s, environment)
         written = sorted(set(file.parent.glob("*.y*ml")) - before)
         outcome, line, default_s = _refusal(new), _told(new.lines), 0.0
@@ -529,38 +532,34 @@ def _parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _measured_anew(sources: Sequence[Source], parsed: argparse.Namespace) -> Iterator[Result]:
+    """The results of files, each as soon as it is there and added to the file of the results."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    helped = subprocess.run(
+        [*AUTOTUNE, "new", "--help"], env=environment, capture_output=True, text=True, check=True
+    )
+    with ThreadPoolExecutor(parsed.jobs) as pool:
+        for done in pool.map(lambda one: measure(one, parsed.limit_s, helped.stdout), sources):
+            why = done.apart or done.line[:150]
+            print(f"{done.outcome:<13} {done.repository}/{done.path}: {why}", file=sys.stderr)
+            if parsed.results:
+                with parsed.results.open("a") as file:
+                    file.write(json.dumps(asdict(done)) + "\n")
+            yield done
+
+
 def main() -> None:
     """Measure what is not in the results yet, and print the tables."""
     parsed = _parsed()
     results = measured(parsed.results)
+    known = {f"{one.repository}/{one.path}" for one in results}
     if parsed.list:
         print("\n".join(f"{one.dialect}\t{one.path}" for one in _chosen(parsed)))
     elif parsed.causes:
         print_causes(results)
     else:
         if not parsed.table:
-            known = {(one.repository, one.path) for one in results}
-            todo = [
-                one
-                for one in _chosen(parsed)
-                if (one.repository.name, str(one.path.relative_to(one.repository))) not in known
-            ]
-            has_include = (
-                "--include"
-                in subprocess.run(
-                    [*AUTOTUNE, "new", "--help"], capture_output=True, text=True, cwd=ROOT
-                ).stdout
-            )
-            with ThreadPoolExecutor(parsed.jobs) as pool:
-                for done in pool.map(lambda one: measure(one, parsed.limit_s, has_include), todo):
-                    results.append(done)
-                    print(
-                        f"{done.outcome:<13} {done.repository}/{done.path}: {done.apart or done.line[:150]}",
-                        file=sys.stderr,
-                    )
-                    if parsed.results:
-                        with parsed.results.open("a") as file:
-                            file.write(json.dumps(asdict(done)) + "\n")
+            results += _measured_anew([one for one in _chosen(parsed) if one.name not in known], parsed)
         print_tables(results)
 
 
