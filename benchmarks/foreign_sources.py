@@ -148,10 +148,18 @@ def _dialect(path: Path) -> str:
     if path.suffix == ".py":
         if "triton" in text and _KERNELS["triton"].search(text):
             return "triton"
-    else:
-        text = _COMMENT.sub(" ", text)
+        text = "\n".join(one for one in _strings(text) if "{" in one and "void" in one)
+    text = _COMMENT.sub(" ", text)
     fitting = (name for name, suffixes in _SUFFIXES.items() if path.suffix in suffixes)
     return next((name for name in fitting if _KERNELS[name].search(text)), "")
+
+
+def _strings(text: str) -> Iterator[str]:
+    """The strings in a text in Python; none if it is not Python."""
+    with suppress(SyntaxError, ValueError):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
 
 
 def _is_test(path: Path, repository: Path) -> bool:
