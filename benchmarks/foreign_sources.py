@@ -69,6 +69,9 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MUL
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>])")
 _HEADERS = (".h", ".hpp", ".hh", ".cuh", ".clh", ".cl", ".inc", ".inl", ".cu", ".def", ".impl")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
+_OF_TOOLKIT = re.compile(  # libraries of CUDA's toolkit, which need not be installed to compile kernels
+    r"(?:.*/)?(?:cu(?:blas|fft|solver|sparse|rand|pti|file|dla)|npp|nv(?:ml|jpeg|rtc|JitLink|ToolsExt|tx))\w*\.h"
+)
 _SAID_IMAGE = re.compile(r"\b(?:image|texture|sampler|surface)(?:s\b|\b|\w*_t\b|\w*<)", re.IGNORECASE)
 _IMAGES = re.compile(
     r"\bimage[123]d\w*|\bsampler_t|\b(?:read|write)_image\w*|\btexture|\bsurface|\btex[123]D"
@@ -364,7 +367,9 @@ class _Includes:
 
     def _is_of_toolkit(self, name: str) -> bool:
         return self._dialect == "cuda" and (
-            is_cuda_header(name) or any((one / name).is_file() for one in _system())
+            is_cuda_header(name)
+            or _OF_TOOLKIT.fullmatch(name) is not None
+            or any((one / name).is_file() for one in _system())
         )
 
 
