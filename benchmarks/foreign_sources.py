@@ -5,8 +5,8 @@
 
 Each FOLDER is a checkout of a project, and its name is that of a row. Every file in it with a kernel counts:
 files under OpenCL's and CUDA's suffixes, and Python with a function under `@triton.jit` or with a kernel in a
-string. A repository gives `--most` files of a dialect, and `--sample` limits each dialect, both always the
-same ones.
+string. A repository gives `--most` files of a dialect, and `--sample` limits each dialect: both always the
+same ones, and the latter from all files alike, so that large projects weigh more.
 
 A file is measured as its user would: in a copy of its folder, in processes of their own and on a terminal,
 `autotune new FILE` writes a space, and then the default of that space runs on the CPU (OpenCL, `autotune
@@ -67,7 +67,6 @@ _KERNELS = {
 _COMMENT = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>])")
-_HEADERS = (".h", ".hpp", ".hh", ".cuh", ".clh", ".cl", ".inc", ".inl", ".cu", ".def", ".impl")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
 _OF_TOOLKIT = re.compile(  # libraries of CUDA's toolkit, which need not be installed to compile kernels
     r"(?:.*/)?(?:cu(?:blas|fft|solver|sparse|rand|pti|file|dla)|npp|nv(?:ml|jpeg|rtc|JitLink|ToolsExt|tx))\w*\.h"
@@ -354,7 +353,7 @@ class _Includes:
         ending = tuple(part for part in ending if part != "..")
         fitting = [
             one
-            for one in _headers(self._repository).get(ending[-1], ())
+            for one in _by_name(self._repository).get(ending[-1], ())
             if one.parts[-len(ending) :] == ending
         ]
         if not fitting or self._is_of_toolkit(name):
@@ -386,11 +385,11 @@ def _unconditional(text: str) -> Iterator[str]:
 
 
 @cache
-def _headers(repository: Path) -> dict[str, list[Path]]:
-    """The headers of a repository by their names."""
+def _by_name(repository: Path) -> dict[str, list[Path]]:
+    """The files of a repository by their names: anything may be included."""
     found = defaultdict(list)
     for path in repository.rglob("*"):
-        if path.suffix in _HEADERS and path.is_file():
+        if path.is_file():
             found[path.name].append(path)
     return dict(found)
 
