@@ -16,8 +16,9 @@ repository count as installed.
 
 Some files cannot be taken here, whoever reads them. These are told apart by their tree or by the words of a
 failure, never by a list of names: an include that neither the repository nor a toolkit has, a Python package
-that is not installed, images and textures, and functions of another vendor. The first are left out even if
-they work; the others only if they fail. The tables count them.
+that is not installed, images and textures, functions of another vendor, and Triton's functions for the device
+without a kernel. The first are left out even if they work, the last if `new` refuses them in a line, the
+others if they fail. What hangs or ends in a traceback always counts. The tables count all of them.
 
 Results are added to FILE, so a long run continues where it stopped. `--list` prints the files as lines of
 DIALECT and PATH, `--table` only the tables of FILE, `--causes` its most frequent failures.
@@ -258,7 +259,7 @@ def measure(source: Source, limit_s: float, options: str) -> Result:
         source.repository.name,
         str(source.path.relative_to(source.repository)),
         outcome,
-        includes.elsewhere or ("" if outcome == "works" else _apart(source, words)),
+        _apart(source, outcome, includes.elsewhere, words),
         line.replace(f"{home}/", "")[:400],
         round(new.first_s, 2),
         round(new.total_s, 2),
@@ -415,9 +416,15 @@ def _packages(source: Source) -> list[Path]:
     return sorted(_all_packages(source.repository))
 
 
-def _apart(source: Source, words: str) -> str:
-    """Why a file that failed does not count; empty if it does."""
+def _apart(source: Source, outcome: str, elsewhere: str, words: str) -> str:
+    """Why a file does not count; empty if it does."""
     text = source.path.read_text(encoding="latin-1")
+    if outcome in ("hung", "traceback"):  # no file may end so
+        return ""
+    if elsewhere or outcome == "works":
+        return elsewhere
+    if source.dialect == "triton" and outcome == "refused" and not _writes(text):
+        return "functions for the device alone"
     if package := _NO_PACKAGE.search(words):
         top = package[1].partition(".")[0]
         return "" if top in sys.stdlib_module_names or _binds_triton_only(text, top) else f"a package: {top}"
@@ -427,6 +434,18 @@ def _apart(source: Source, words: str) -> str:
         if vendor := next((one for one in _VENDORS.finditer(words) if one[0] in text), None):
             return f"another vendor's functions: {vendor[0]}"
     return ""
+
+
+def _writes(text: str) -> bool:
+    """True if a function for the device may write, as a kernel does, or if that cannot be read."""
+    try:
+        functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    except SyntaxError:
+        return True
+    jitted = [one for one in functions if any("jit" in ast.unparse(node) for node in one.decorator_list)]
+    calls = [node for one in jitted for node in ast.walk(one) if isinstance(node, ast.Call)]
+    names = [ast.unparse(call.func).rpartition(".")[2] for call in calls]
+    return not jitted or any("store" in name or name.startswith("atomic_") for name in names)
 
 
 def _binds_triton_only(text: str, package: str) -> bool:
