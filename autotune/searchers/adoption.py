@@ -16,16 +16,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.records import DeviceInfo
-from autotune.hardware.names import Traits, traits_of
 from autotune.searchers.base import SourceResults, TrialStream, evaluate
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
 from autotune.searchers.surrogate.history import History
+from autotune.searchers.surrogate.source_model import results_in_space, source_weight
 from autotune.space import Space
 
-LESS_WEIGHT = 0.25  # weight of a source of another architecture; squared for another vendor
 MAX_BESTS = 4  # sources whose best is always tried
 MAX_OPTIMA = 8  # local optima of a source
 MAX_FASTEST = 2000  # configurations of a source among which local optima are searched
@@ -59,15 +57,11 @@ class _Source:
     """The results of one source by row; `log` is the logarithm of the time relative to the best, else nan."""
 
     def __init__(self, space: Space, results: SourceResults) -> None:
-        self.weight = _source_weight(space.device, results.traits)
+        self.weight = source_weight(space.device, results.traits)
         self.log = np.full(len(space), np.nan)
         self.failed = np.zeros(len(space), dtype=bool)
-        for config, time_ms in results.results:
-            row = space.index(config)
-            if row is not None and time_ms is not None and time_ms > 0:
-                self.log[row] = np.log(time_ms)
-            elif row is not None:
-                self.failed[row] = True
+        rows, log_ms = results_in_space(space, results)
+        self.log[rows], self.failed[rows] = log_ms, np.isnan(log_ms)
         timed = np.flatnonzero(~np.isnan(self.log))
         self.fastest = timed[np.argsort(self.log[timed], kind="stable")]
         self.log -= self.log[self.fastest[:1]].sum()
@@ -181,14 +175,6 @@ class _Run:
         """Probability of failure, from the outcomes of similar configurations; 0 without similar ones."""
         correlation = covariances / self._difference.variance
         return np.asarray(correlation[:, failed].sum(axis=1) / (correlation.sum(axis=1) + PRIOR_SUCCESSES))
-
-
-def _source_weight(here: DeviceInfo, there: Traits) -> float:
-    """The weight of a source before any run: how alike the two devices are."""
-    traits = traits_of(here)
-    if traits.vendor is None or traits.vendor != there.vendor:
-        return LESS_WEIGHT**2
-    return 1.0 if traits.architecture == there.architecture else LESS_WEIGHT
 
 
 def _estimate_difference(

@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core.records import DeviceInfo
+from autotune.hardware.names import Traits, traits_of
 from autotune.searchers.base import SourceResults
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES
 from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices
@@ -16,6 +18,7 @@ from autotune.searchers.surrogate.history import MIN_SCORE, training_sample
 from autotune.space import Space
 
 MIN_RESULTS = 3  # timed results that a source's model needs
+LESS_WEIGHT = 0.25  # of a source of another architecture; squared for another vendor
 MAX_RESULTS = 400  # results that a source's model uses: half of them the fastest
 
 
@@ -71,3 +74,11 @@ def results_in_space(space: Space, source: SourceResults) -> tuple[Indices, Floa
             found.setdefault(row, math.nan if time_ms is None else math.log(max(time_ms, MIN_SCORE)))
     rows = sorted(found)
     return np.array(rows, dtype=np.intp), np.array([found[row] for row in rows])
+
+
+def source_weight(here: DeviceInfo, there: Traits) -> float:
+    """The weight of a source before any trial: how alike the two devices are."""
+    traits = traits_of(here)
+    if traits.vendor is None or traits.vendor != there.vendor:
+        return LESS_WEIGHT**2
+    return 1.0 if traits.architecture == there.architecture else LESS_WEIGHT

@@ -9,8 +9,6 @@ from itertools import zip_longest
 
 import numpy as np
 
-from autotune.core.records import DeviceInfo
-from autotune.hardware.names import Traits, traits_of
 from autotune.searchers.base import SourceResults
 from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices
 from autotune.searchers.surrogate.gaussian_process import (
@@ -22,11 +20,15 @@ from autotune.searchers.surrogate.gaussian_process import (
     default_hyper_prior,
     fit,
 )
-from autotune.searchers.surrogate.source_model import MIN_RESULTS, SourceModel, results_in_space
+from autotune.searchers.surrogate.source_model import (
+    MIN_RESULTS,
+    SourceModel,
+    results_in_space,
+    source_weight,
+)
 from autotune.searchers.surrogate.time_model import TimePrior
 
 FIRST = 2  # configurations that are tried before there is a model, at least
-LESS_WEIGHT = 0.25  # of a source of another architecture; squared for another vendor
 FAST_SHARE = 0.1  # of each source's configurations: where sources are compared
 MIN_COMPARED, MAX_COMPARED = 20, 240  # configurations that sources are compared on
 MIN_NOISE = 1e-3  # variance of log times
@@ -64,14 +66,14 @@ class TransferModel:
         self.models: list[SourceModel] = []
         fastest: list[list[int]] = []  # of each source, the most alike one first
         here, weights = encoding.space.device, []
-        for source in sorted(sources, key=lambda source: -_weight(here, source.traits)):
+        for source in sorted(sources, key=lambda source: -source_weight(here, source.traits)):
             rows, log_ms = results_in_space(encoding.space, source)
             timed = int((~np.isnan(log_ms)).sum())
             if timed:
                 fastest.append(rows[np.argsort(log_ms, kind="stable")[: min(timed, FIRST)]].tolist())
             if timed >= MIN_RESULTS:
                 self.models.append(SourceModel(encoding, rows, log_ms, rng))
-                weights.append(_weight(here, source.traits))
+                weights.append(source_weight(here, source.traits))
         ranked = list(dict.fromkeys(row for same in zip_longest(*fastest) for row in same if row is not None))
         self.first = ranked[: max(FIRST, len(fastest))]
         self._weights = np.array(weights) / sum(weights)
@@ -138,11 +140,3 @@ class TransferModel:
         own = replace(prior, mean=prior.mean[:-1], spread=prior.spread[:-1])
         start, positions = Kernel(self._encoding.axes, own.mean), self._encoding.positions(rows[chosen])
         return fit(start, own, positions, targets - targets.mean(), others)[0].values
-
-
-def _weight(here: DeviceInfo, there: Traits) -> float:
-    """The weight of a source before any trial: how alike the two devices are."""
-    traits = traits_of(here)
-    if traits.vendor is None or traits.vendor != there.vendor:
-        return LESS_WEIGHT**2
-    return 1.0 if traits.architecture == there.architecture else LESS_WEIGHT
