@@ -39,45 +39,6 @@ class LocalMemory:
 Arguments = Mapping[str, Buffer | np.generic | LocalMemory]  # of a launch, by name
 
 
-class BasicDeviceMixin:
-    """Default methods for a device without variables and sensors, which compares on the host."""
-
-    read: Callable[..., Bytes]
-    clocks = Clocks()  # the backend cannot change them
-
-    def gather(self, buffer: Buffer, indices: Indices, item_bytes: int) -> Bytes:
-        """Copy the array to the host up to the last of the elements."""
-        content = self.read(buffer, (int(indices.max(initial=-1)) + 1) * item_bytes)
-        return content.reshape(-1, item_bytes)[indices].reshape(-1)
-
-    def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
-        """Copy the arrays to the host and compare them there."""
-        return [host_difference(self.read, comparison) for comparison in comparisons]
-
-    def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
-        """Refuse: programs have no variables that the host can write."""
-        raise LaunchError(f"{name}: only CUDA has variables that the host can write")
-
-    def read_variable(self, program: Program, name: str) -> Bytes:
-        """Refuse: programs have no variables that the host can read."""
-        raise LaunchError(f"{name}: only CUDA has variables that the host can read")
-
-    def pinned(self, data: Bytes) -> AbstractContextManager[None]:
-        """Do nothing: the driver alone decides how it copies."""
-        return nullcontext()
-
-    def forget(self) -> None:
-        """Do nothing: runs hold no buffers."""
-
-    def conditions(self) -> Mapping[str, Value]:
-        """Report nothing."""
-        return {}
-
-    def energy_j(self) -> float | None:
-        """Return None: there is no counter."""
-        return None
-
-
 def host_difference(read: Callable[[Buffer, int], Bytes], comparison: ArrayComparison) -> Difference | None:
     """Copy two arrays to the host and compare them there."""
     dtype = numpy_dtype(comparison.dtype)
@@ -91,10 +52,13 @@ def host_difference(read: Callable[[Buffer, int], Bytes], comparison: ArrayCompa
 
 
 class Device(Protocol):
-    """One device, opened in this process."""
+    """One device, opened in this process.
+
+    The methods with a body suit a device without variables and sensors, which compares on the host.
+    """
 
     info: DeviceInfo
-    clocks: Clocks  # without a control if the backend cannot change clocks
+    clocks: Clocks = Clocks()  # without a control: the backend cannot change clocks
 
     def allocate(self, size_bytes: int) -> Buffer:
         """Reserve device memory, aligned for every vector type; raises OutOfMemory.
@@ -117,7 +81,7 @@ class Device(Protocol):
 
     def pinned(self, data: Bytes) -> AbstractContextManager[None]:
         """Pin host memory while this is open, if that makes copies faster."""
-        ...
+        return nullcontext()
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy within device memory, from and to these offsets."""
@@ -125,11 +89,12 @@ class Device(Protocol):
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare arrays in device memory by the rule of `array_compare`; None for arrays that agree."""
-        ...
+        return [host_difference(self.read, comparison) for comparison in comparisons]
 
     def gather(self, buffer: Buffer, indices: Indices, item_bytes: int) -> Bytes:
         """Copy the elements of a buffer at these indices to the host, one after the other."""
-        ...
+        content = self.read(buffer, (int(indices.max(initial=-1)) + 1) * item_bytes)
+        return content.reshape(-1, item_bytes)[indices].reshape(-1)
 
     def load(self, binary: Binary) -> Program:
         """Make a binary launchable; raises LaunchError."""
@@ -140,11 +105,11 @@ class Device(Protocol):
 
         Raises LaunchError when there is no such variable, or it is too small.
         """
-        ...
+        raise LaunchError(f"{name}: only CUDA has variables that the host can write")
 
     def read_variable(self, program: Program, name: str) -> Bytes:
         """The content of a variable of a program after its launches; raises LaunchError without it."""
-        ...
+        raise LaunchError(f"{name}: only CUDA has variables that the host can read")
 
     def run(
         self,
@@ -167,7 +132,7 @@ class Device(Protocol):
 
     def forget(self) -> None:
         """Drop references to buffers of earlier runs: the caller can then free their memory."""
-        ...
+        return
 
     def flush_cache(self) -> None:
         """Replace the contents of the last-level cache: the next run reads from memory."""
@@ -175,11 +140,11 @@ class Device(Protocol):
 
     def conditions(self) -> Mapping[str, Value]:
         """Present conditions that may affect times, as far as known: clocks, throttling, other processes."""
-        ...
+        return {}
 
     def energy_j(self) -> float | None:
         """The reading of the device's energy counter in J, for differences only; None without a counter."""
-        ...
+        return None
 
 
 class Backend(Protocol):

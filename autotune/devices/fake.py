@@ -27,7 +27,7 @@ import numpy as np
 from autotune.core.records import DeviceInfo, Launch, Value
 from autotune.core.syntax import parse_module
 from autotune.core.trials import Binary
-from autotune.devices.base import Arguments, BasicDeviceMixin, Buffer, Bytes, Offsets, Program
+from autotune.devices.base import Arguments, Buffer, Bytes, Device, Offsets, Program
 from autotune.devices.clocks import Clocks
 from autotune.devices.fake_clocks import FakeControl
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
@@ -77,7 +77,7 @@ class FakeCompiler:
         return Binary(data, hashlib.sha256(data).hexdigest(), "", elapsed_ms)
 
 
-class FakeDevice(BasicDeviceMixin):
+class FakeDevice(Device):
     """Memory is numpy arrays, a launch is a function call."""
 
     def __init__(self, index: int = 0) -> None:

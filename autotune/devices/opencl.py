@@ -21,9 +21,9 @@ from autotune.core.trials import Binary
 from autotune.devices.array_compare import ArrayComparison, Difference
 from autotune.devices.base import (
     Arguments,
-    BasicDeviceMixin,
     Buffer,
     Bytes,
+    Device,
     LocalMemory,
     Offsets,
     Program,
@@ -101,7 +101,7 @@ class OpenCLCompiler:
         return "\n".join(line for line in log.splitlines() if not _NOISE.match(line)).strip()
 
 
-class OpenCLDevice(BasicDeviceMixin):
+class OpenCLDevice(Device):
     """One OpenCL device with an in-order queue and profiling."""
 
     def __init__(self, index: int) -> None:
