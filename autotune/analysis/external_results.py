@@ -136,5 +136,5 @@ def _provenance(recording: Recording) -> Provenance:
         seed=0,
         trials=len(recording.results),
         valid_configurations=len(recording.results),
-        protocol=recording.format,
+        protocol="",
     )

@@ -7,6 +7,7 @@ search takes them for its own trials.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,26 +42,25 @@ def read(text: str, path: Path) -> Recording:
     for trial in trials:
         if set(trial.config) != set(names):
             raise InputError(f"{path}: {trial.config} has other parameters than {trials[0].config}")
-    own = ("journal", "kernel", "device", "sizes")
+    dtype, data = (header.get(name) for name in ("dtype", "data"))
     return Recording(
         kernel=values.text(header.get("kernel", path.stem), "kernel"),
         device=values.text(header.get("device", "unknown"), "device"),
         sizes=header_sizes(header),
         parameters=domains(names, [trial.config for trial in trials]),
         results=tuple(_result(trial) for trial in trials),
-        format=NAME,
-        extras={name: value for name, value in header.items() if name not in own},
+        dtype=dtype if isinstance(dtype, str) else None,
+        data=data if isinstance(data, str) else None,
     )
 
 
 def write(recording: Recording) -> str:
     """The text of a journal, which `read` turns into the same recording."""
-    own = recording.in_format(NAME)
-    header = {"journal": VERSION, "kernel": own.kernel, "device": own.device}
-    if own.sizes is not None:
-        header["sizes"] = sizes_text(own.sizes)
-    extras = dict(own.extras) if recording.format == NAME else {"source": IMPORTED}
-    rows: list[dict[str, Any]] = [header | extras, *({"trial": _row(result)} for result in own.results)]
+    header = {"journal": VERSION, "kernel": recording.kernel, "device": recording.device, "source": IMPORTED}
+    sizes = None if recording.sizes is None else sizes_text(recording.sizes)
+    known = {"sizes": sizes, "dtype": recording.dtype, "data": recording.data}
+    header |= {name: text for name, text in known.items() if text is not None}
+    rows: list[dict[str, Any]] = [header, *({"trial": _row(result)} for result in recording.results)]
     return "".join(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n" for row in rows)
 
 
@@ -92,38 +92,17 @@ def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
 
 
 def _result(trial: Trial) -> RecordedResult:
-    extras = encode_trial(trial)
-    for name in ("config", "status", "detail", "compile_ms", "cost_s"):
-        extras.pop(name, None)
-    samples: tuple[float, ...] = ()
-    if trial.measurement is not None:
-        samples = trial.measurement.samples_ms
-        extras["measurement"] = {k: v for k, v in extras["measurement"].items() if k != "samples_ms"}
     return RecordedResult(
         config=trial.config,
         status=trial.status,
         time_ms=trial.time_ms,
         detail=trial.detail,
-        samples_ms=samples,
+        samples_ms=trial.measurement.samples_ms if trial.measurement else (),
         costs=Costs(
             compile_ms=trial.compile_ms, benchmark_ms=max(0.0, 1e3 * trial.cost_s - trial.compile_ms)
         ),
-        extras=extras | {"cost_s": trial.cost_s},
     )
 
 
 def _row(result: RecordedResult) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "config": dict(result.config),
-        "key": f"{IMPORTED}:{result.config.key}",
-        "status": result.status.value,
-        "detail": result.detail,
-        "compile_ms": result.costs.compile_ms or 0.0,
-        "cost_s": result.cost_s,
-        **{name: value for name, value in result.extras.items() if name != "measurement"},
-    }
-    if "measurement" in result.extras:
-        row["measurement"] = {**result.extras["measurement"], "samples_ms": result.samples_ms}
-    elif result.time_ms is not None:
-        row["measurement"] = encode_trial(trial_of(result, Rule.IMPORTED))["measurement"]
-    return {name: value for name, value in row.items() if value or name == "status"}
+    return encode_trial(replace(trial_of(result, Rule.IMPORTED), key=f"{IMPORTED}:{result.config.key}"))

@@ -18,9 +18,9 @@ from autotune.interop.recording import (
     Recording,
     domains,
     recorded_config,
+    recorded_costs,
     recorded_number,
-    take_costs,
-    take_samples,
+    recorded_samples,
     written_costs,
 )
 
@@ -40,7 +40,6 @@ _COSTS = {
     "benchmark_time": "benchmark_ms",
     "framework_time": "framework_ms",
     "verification_time": "verification_ms",
-    "strategy_time": "search_ms",
 }
 _NAMES = "problem_size_names"  # of our own: a cache of Kernel Tuner has the extents only
 _HEADER = ("device_name", "kernel_name", "tune_params_keys", "tune_params", "cache")
@@ -84,72 +83,60 @@ def read(data: Mapping[str, Any]) -> Recording:
         sizes=_sizes(data.get("problem_size"), data.get(_NAMES)),
         parameters=domains(names, [result.config for result in results]),
         results=results,
-        format=NAME,
-        extras={name: value for name, value in data.items() if name not in (*_HEADER[:3], _NAMES, "cache")}
-        | {"errors": _ERROR if any(_ERROR in row for row in rows.values()) else objective},
     )
 
 
 def write(recording: Recording) -> str:
     """The text of a file in the layout that Kernel Tuner can continue from."""
-    own = recording.in_format(NAME)
-    extras = dict(own.extras)
-    error_key = extras.pop("errors", _ERROR)
-    names = [parameter.name for parameter in own.parameters]
-    sizes = own.sizes or {}
-    header = {
-        "device_name": own.device,
-        "kernel_name": own.kernel,
+    names = [parameter.name for parameter in recording.parameters]
+    sizes = recording.sizes or {}
+    header: dict[str, Any] = {
+        "device_name": recording.device,
+        "kernel_name": recording.kernel,
         "problem_size": list(sizes.values()),
         "tune_params_keys": names,
-        "tune_params": {parameter.name: list(parameter.values) for parameter in own.parameters},
+        "tune_params": {parameter.name: list(parameter.values) for parameter in recording.parameters},
         "objective": "time",
     }
     if tuple(sizes) != SIZE_NAMES[: len(sizes)]:
         header[_NAMES] = list(sizes)
     rows = []
-    for result in own.results:
+    for result in recording.results:
         key = ",".join(str(result.config[name]) for name in names)
-        rows.append(json.dumps({key: _row(result, error_key)})[1:-1])
-    opened = json.dumps(header | extras | {"cache": {}}, indent="").removesuffix("}\n}")
+        rows.append(json.dumps({key: _row(result)})[1:-1])
+    opened = json.dumps(header | {"cache": {}}, indent="").removesuffix("}\n}")
     return f"{opened}\n" + ",\n".join(rows) + "}\n}"
 
 
 def _result(row: Mapping[str, Any], place: str, names: list[str], objective: str) -> RecordedResult:
     config = recorded_config(row, names, place)
-    extras = {name: item for name, item in row.items() if name not in config}
-    error_key = next((key for key in (_ERROR, objective, "time") if isinstance(extras.get(key), str)), None)
-    time_ms = None
-    if error_key is not None:
-        detail = str(extras.pop(error_key))
-    elif "time" not in extras:  # where a parameter has this name, too
+    entries = {name: item for name, item in row.items() if name not in config}
+    errors = (entries.get(key) for key in (_ERROR, objective, "time"))
+    error = next((text for text in errors if isinstance(text, str)), None)
+    if error is None and "time" not in entries:  # where a parameter has this name, too
         raise values.Damaged(place, "a time or an error; other objectives are not supported", dict(row))
-    else:
-        time_ms = recorded_number(extras.pop("time"))
-        detail = _RUNTIME if time_ms is None else ""
-    samples_ms = take_samples(extras, "times", place)
-    costs = take_costs(extras, _COSTS)
+    time_ms = None if error else recorded_number(entries["time"])
+    detail = error or (_RUNTIME if time_ms is None else "")
     return RecordedResult(
         config=config,
         status=Status.OK if time_ms is not None else _STATUS.get(detail, Status.LAUNCH_ERROR),
         time_ms=time_ms,
         detail=detail,
-        samples_ms=samples_ms,
-        costs=costs,
-        extras=extras,
+        samples_ms=recorded_samples(entries.get("times", []), f"{place}.times"),
+        costs=recorded_costs(entries, _COSTS),
     )
 
 
-def _row(result: RecordedResult, error_key: str) -> dict[str, Any]:
+def _row(result: RecordedResult) -> dict[str, Any]:
     row: dict[str, Any] = dict(result.config)
     if result.time_ms is not None:
         row["time"] = result.time_ms
     else:
         is_theirs = result.detail.isidentifier() and result.detail.endswith("Config")
-        row[error_key] = result.detail if is_theirs else _FAILURE.get(result.status, _RUNTIME)
+        row[_ERROR] = result.detail if is_theirs else _FAILURE.get(result.status, _RUNTIME)
     if result.samples_ms:
         row["times"] = list(result.samples_ms)
-    return row | written_costs(result.costs, _COSTS) | dict(result.extras)
+    return row | written_costs(result.costs, _COSTS)
 
 
 def _sizes(problem_size: object, named: object) -> Sizes | None:

@@ -1,14 +1,12 @@
 """Recorded results of one kernel on one device, independent of the tool that measured them.
 
-Each format's module reads and writes a `Recording`. Its `extras` keep whatever no other field holds, so that
-a file that is read and written again does not change.
+Each format's module reads a `Recording` and writes one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
 from autotune.core import json_values as values
 from autotune.core.records import Config, Parameter, Sizes, Value
@@ -25,7 +23,6 @@ class Costs:
     benchmark_ms: float | None = None
     framework_ms: float | None = None
     verification_ms: float | None = None
-    search_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,6 @@ class RecordedResult:
         detail: Why it failed, in the words of the tool.
         samples_ms: Times of single runs.
         costs: Of its phases.
-        extras: Other entries of the format.
     """
 
     config: Config
@@ -48,11 +44,10 @@ class RecordedResult:
     detail: str = ""
     samples_ms: tuple[float, ...] = ()
     costs: Costs = Costs()
-    extras: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def cost_s(self) -> float:
-        """Time of all phases but the search; without a recorded benchmark time, the samples' sum counts."""
+        """Time of all phases; without a recorded benchmark time, the samples' sum counts."""
         costs = self.costs
         benchmark_ms = sum(self.samples_ms) if costs.benchmark_ms is None else costs.benchmark_ms
         phases = (costs.compile_ms, costs.framework_ms, costs.verification_ms)
@@ -61,36 +56,15 @@ class RecordedResult:
 
 @dataclass(frozen=True)
 class Recording:
-    """All results of a file; `sizes` is None if unknown, `format` names the format of the extras."""
+    """All results of a file; its sizes, element type and name of the inputs' content are None if unknown."""
 
     kernel: str
     device: str
     sizes: Sizes | None
     parameters: tuple[Parameter, ...]
     results: tuple[RecordedResult, ...]
-    format: str
-    extras: Mapping[str, Any] = field(default_factory=dict)
-
-    def in_format(self, name: str) -> Recording:
-        """The recording as a format can write it: without what only another format has."""
-        if self.format == name:
-            return self
-        results = tuple(replace(result, extras={}) for result in self.results)
-        return replace(self, results=results, format=name, extras={})
-
-    @property
-    def dtype(self) -> str | None:
-        """The element type; None if unknown, as in all formats but journals of searches."""
-        return self._text("dtype")
-
-    @property
-    def data(self) -> str | None:
-        """The name of the inputs' content; None if unknown, or if there is only one."""
-        return self._text("data")
-
-    def _text(self, name: str) -> str | None:
-        found = self.extras.get(name)
-        return found if isinstance(found, str) else None
+    dtype: str | None = None
+    data: str | None = None
 
     @property
     def best(self) -> RecordedResult | None:
@@ -112,7 +86,7 @@ def trial_of(result: RecordedResult, rule: Rule) -> Trial:
     )
 
 
-def recorded_config(value: Mapping[str, Any], names: Collection[str], place: str) -> Config:
+def recorded_config(value: Mapping[str, object], names: Collection[str], place: str) -> Config:
     """Read a configuration; raises Damaged if a parameter is missing or not a plain value."""
     return Config({name: values.plain(value.get(name), f"{place}.{name}") for name in names})
 
@@ -124,29 +98,20 @@ def recorded_number(value: object) -> float | None:
     return float(value) if 0 <= value < _UNSET else None  # nan is not in the range
 
 
-def take_samples(entries: dict[str, Any], key: str, place: str, unit_ms: float = 1.0) -> tuple[float, ...]:
-    """Remove and return the times of single runs; a list that lacks some of them stays."""
-    numbers = [recorded_number(item) for item in values.items(entries.get(key, []), f"{place}.{key}")]
-    samples = tuple(number * unit_ms for number in numbers if number is not None)
-    if not samples or len(samples) < len(numbers):
-        return ()
-    del entries[key]
-    return samples
+def recorded_samples(value: object, place: str, unit_ms: float = 1.0) -> tuple[float, ...]:
+    """The times of single runs in a list; none where it lacks some of them."""
+    numbers = [recorded_number(item) for item in values.items(value, place)]
+    return () if None in numbers else tuple(number * unit_ms for number in numbers if number is not None)
 
 
-def take_costs(entries: dict[str, Any], phases: Mapping[str, str], unit_ms: float = 1.0) -> Costs:
-    """Remove and return the costs of phases; `phases` has the field of `Costs` by the name in the format."""
-    found = {}
-    for phase, name in phases.items():
-        number = recorded_number(entries.get(phase))
-        if number is not None:
-            found[name] = number * unit_ms
-            del entries[phase]
-    return Costs(**found)
+def recorded_costs(entries: Mapping[str, object], phases: Mapping[str, str], unit_ms: float = 1.0) -> Costs:
+    """The costs of phases; `phases` has the field of `Costs` by the name in the format."""
+    found = {name: recorded_number(entries.get(phase)) for phase, name in phases.items()}
+    return Costs(**{name: number * unit_ms for name, number in found.items() if number is not None})
 
 
 def written_costs(costs: Costs, phases: Mapping[str, str]) -> dict[str, float]:
-    """The known costs by their names in the format, as `take_costs` reads them."""
+    """The known costs by their names in the format, as `recorded_costs` reads them."""
     found = {phase: getattr(costs, name) for phase, name in phases.items()}
     return {phase: value for phase, value in found.items() if value is not None}
 

@@ -17,9 +17,9 @@ from autotune.interop.recording import (
     Recording,
     domains,
     recorded_config,
+    recorded_costs,
     recorded_number,
-    take_costs,
-    take_samples,
+    recorded_samples,
     written_costs,
 )
 
@@ -44,7 +44,6 @@ _INVALIDITY = {status: text for text, status in _STATUS.items()} | {
     Status.CRASHED: "runtime",
     Status.MEASUREMENT_ERROR: "runtime",
 }
-_OWN = ("kernel", "device", "sizes")  # metadata that autotune adds
 _TIME = {"name": "time", "unit": "ms"}
 _MEASUREMENTS = values.list_of(values.mapping)
 _SIZES = values.nullable(values.mapping_of(values.size, values.name))  # null: the file does not say
@@ -53,7 +52,6 @@ _PHASES = {  # names of costs in the format
     "benchmark": "benchmark_ms",
     "framework": "framework_ms",
     "validation": "verification_ms",
-    "search_algorithm": "search_ms",
 }
 
 
@@ -80,74 +78,46 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
     results = tuple(_result(row, f"results[{number}]", names, unit_ms) for number, row in enumerate(rows))
     kernel = path.resolve().parent.name  # KERNEL/DEVICE_T4.json.gz, as the hub of recorded spaces has it
     device = path.name.split(".json")[0].removesuffix("_T4")
-    extras = {name: value for name, value in data.items() if name not in ("results", "metadata")}
-    unit = metadata["timeunit"] if unit_ms == 1.0 and "timeunit" in metadata else "milliseconds"
-    kept = {name: value for name, value in metadata.items() if name not in _OWN}
-    extras["metadata"] = kept | {"timeunit": unit}
     return Recording(
         kernel=values.text(metadata.get("kernel", kernel), "metadata.kernel"),
         device=values.text(metadata.get("device", device), "metadata.device"),
         sizes=_SIZES(metadata.get("sizes"), "metadata.sizes"),
         parameters=domains(first, [result.config for result in results]),
         results=results,
-        format=NAME,
-        extras={"schema_version": _VERSION} | extras,
     )
 
 
 def write(recording: Recording) -> str:
     """The text of a file, which `read` turns into the same recording, whatever its path."""
-    own = recording.in_format(NAME)
-    metadata: dict[str, Any] = {"timeunit": "milliseconds", "kernel": own.kernel, "device": own.device}
-    if own.sizes is not None:
-        metadata["sizes"] = dict(own.sizes)
-    metadata |= own.extras.get("metadata", {})
-    data = {"schema_version": _VERSION, **own.extras, "metadata": metadata}
-    data["results"] = [_row(result) for result in own.results]
-    return json.dumps(data, indent=1) + "\n"
+    metadata: dict[str, Any] = {"kernel": recording.kernel, "device": recording.device}
+    if recording.sizes is not None:
+        metadata["sizes"] = dict(recording.sizes)
+    metadata["timeunit"] = "milliseconds"
+    rows = [_row(result) for result in recording.results]
+    return json.dumps({"schema_version": _VERSION, "metadata": metadata, "results": rows}, indent=1) + "\n"
 
 
-def _result(row: Any, place: str, names: list[str], unit_ms: float) -> RecordedResult:
-    extras = dict(values.mapping(row, place))
-    config = recorded_config(values.mapping(extras.pop("configuration", None), place), names, place)
-    times = dict(values.mapping(extras.pop("times", {}), f"{place}.times"))
-    status = _STATUS[values.choice(_STATUS)(extras.pop("invalidity", "correct"), f"{place}.invalidity")]
-    measurements = list(_MEASUREMENTS(extras.pop("measurements", []), f"{place}.measurements"))
-    time = _take_time(measurements, status)
-    time_ms, detail = None, ""
-    if time is not None:
-        scale = _unit_ms(time["unit"], f"{place}: time") if time.get("unit") else unit_ms
-        number = recorded_number(time.get("value"))
-        time_ms = None if number is None else number * scale
-        detail = str(time.get("value")) if number is None else ""
-        converted = {} if scale == 1.0 else {"unit": "ms"}
-        extras["time"] = {**_TIME, **time, **converted}
-        extras["time"].pop("value", None)
-    if time_ms is None and status is Status.OK:
-        status = Status.LAUNCH_ERROR
-    samples_ms = take_samples(times, "runtimes", f"{place}.times", unit_ms)
-    costs = take_costs(times, _PHASES, unit_ms)
+def _result(value: Any, place: str, names: list[str], unit_ms: float) -> RecordedResult:
+    row = values.mapping(value, place)
+    times = values.mapping(row.get("times", {}), f"{place}.times")
+    status = _STATUS[values.choice(_STATUS)(row.get("invalidity", "correct"), f"{place}.invalidity")]
+    measurements = _MEASUREMENTS(row.get("measurements", []), f"{place}.measurements")
+    empty: dict[str, Any] = {}
+    time = next((item for item in measurements if item.get("name") == "time"), empty)
+    found = time.get("value", "no time is recorded" if status is Status.OK else "")
+    detail, time_ms = found if isinstance(found, str) else "", None
+    if status is Status.OK and (number := recorded_number(found)) is not None:
+        time_ms = number * (_unit_ms(time["unit"], f"{place}: time") if time.get("unit") else unit_ms)
+    elif status is Status.OK:
+        status, detail = Status.LAUNCH_ERROR, str(found)
     return RecordedResult(
-        config=config,
+        config=recorded_config(values.mapping(row.get("configuration"), place), names, place),
         status=status,
         time_ms=time_ms,
         detail=detail,
-        samples_ms=samples_ms,
-        costs=costs,
-        extras=_required(status) | extras | {"times": times, "measurements": measurements},
+        samples_ms=recorded_samples(times.get("runtimes", []), f"{place}.times.runtimes", unit_ms),
+        costs=recorded_costs(times, _PHASES, unit_ms),
     )
-
-
-def _take_time(measurements: list[dict[str, Any]], status: Status) -> dict[str, Any] | None:
-    """Remove and return the measurement of the time, whose value may be a text that says why there is none.
-
-    The number that a failed configuration has is no time of it, and stays.
-    """
-    time = next((item for item in measurements if item.get("name") == "time"), None)
-    if time is not None and (status is Status.OK or isinstance(time.get("value"), str)):
-        measurements.remove(time)
-        return time
-    return {"value": "no time is recorded"} if status is Status.OK else None
 
 
 def _row(result: RecordedResult) -> dict[str, Any]:
@@ -155,20 +125,14 @@ def _row(result: RecordedResult) -> dict[str, Any]:
     if result.samples_ms:
         times["runtimes"] = list(result.samples_ms)
     value = result.detail if result.time_ms is None else result.time_ms
-    measured = [_TIME | result.extras.get("time", {}) | {"value": value}] if value != "" else []
     return {
         "configuration": dict(result.config),
-        **_required(result.status),
-        **{name: item for name, item in result.extras.items() if name != "time"},
-        "times": times | result.extras.get("times", {}),
+        "correctness": int(result.status is Status.OK),  # required, as the objectives are
+        "objectives": ["time"],
+        "times": times,
         "invalidity": _INVALIDITY[result.status],
-        "measurements": measured + result.extras.get("measurements", []),
+        "measurements": [_TIME | {"value": value}] if value != "" else [],
     }
-
-
-def _required(status: Status) -> dict[str, Any]:
-    """Entries that the format requires and a recording need not have."""
-    return {"correctness": int(status is Status.OK), "objectives": ["time"]}
 
 
 def _unit_ms(unit: object, place: str) -> float:

@@ -108,8 +108,6 @@ def test_results_of_two_element_types_and_two_data_sets_are_kept_and_compared_ap
     assert names == [f"{word}.imported.jsonl" for word in ("float32", "float32.sorted", "int32", "x")]
     devices, dtype, said = compared(folder, "--imported", *imported)
     assert (devices, dtype, said) == (["fake-gpu", "other (imported)"], "int32", "")
-    done = folder.run("import", journal_of("Other", dtype="float32", host="elsewhere"))
-    assert done.returncode == 2 and "float32.imported.jsonl: holds other results" in done.stderr
 
 
 def test_best_serves_nothing_that_was_imported(capsys):
