@@ -18,7 +18,6 @@ RUNS = 10  # besides the default
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune adopt`."""
     opt.add_target(parser)
     parser.add_argument(
         "--runs",
@@ -58,5 +57,4 @@ def known_text(task: TuningTask, entry: Entry) -> str:
 
 
 def known_json(entry: Entry) -> dict[str, Any]:
-    """The same for scripts, as JSON values."""
     return {"adopted": False, "config": dict(entry.config), "time_ms": entry.time_ms}

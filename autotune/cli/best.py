@@ -16,7 +16,6 @@ EXAMPLE = "autotune best reduce --size n=1000000"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune best`."""
     parser.add_argument("kernel", help="name of the kernel, as in its space file")
     parser.add_argument(
         "-d",

@@ -13,7 +13,6 @@ EXAMPLE = "autotune build reduce matmul --output tuned --architectures sm_80,sm_
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune build`."""
     parser.add_argument("kernels", metavar="KERNEL", nargs="+", help="name of a kernel in the cache")
     parser.add_argument(
         "-o",

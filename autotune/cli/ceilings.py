@@ -23,7 +23,6 @@ EXAMPLE = "autotune ceilings --device cuda:0"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune ceilings`."""
     opt.add_device(parser)
     parser.add_argument("--only", metavar="WORD", help="measure only figures with this word in their name")
     opt.add_cache(parser, "where the figures are kept")

@@ -28,7 +28,6 @@ EXAMPLE = "autotune check reduce --refresh"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune check`."""
     opt.add_target(parser)
     opt.add_config(parser, "check this configuration; repeat for more", default=[])
     parser.add_argument(
@@ -114,7 +113,6 @@ def findings_text(found: Mapping[Config, Failure | None]) -> str:
 
 
 def findings_json(found: Mapping[Config, Failure | None]) -> list[dict[str, Any]]:
-    """The same for scripts, as JSON values."""
     return [
         {
             "config": dict(config),
@@ -142,7 +140,6 @@ def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
 
 
 def entries_json(checked: Sequence[CheckedEntry]) -> list[dict[str, Any]]:
-    """The same for scripts, as JSON values."""
     return [
         {
             "sizes": dict(one.entry.sizes),

@@ -25,7 +25,6 @@ EXAMPLE = "autotune compare reduce --plot reduce.svg"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune compare`."""
     parser.add_argument("kernel", help="name of the kernel, as in its space file")
     opt.add_problem(parser)
     opt.add_cache(parser, "where to look for results")

@@ -17,7 +17,6 @@ EXAMPLE = "autotune devices"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune devices`."""
     opt.add_json(parser)
 
 

@@ -25,7 +25,6 @@ EXAMPLE = "autotune diagnose spaces/reduce.yaml --landmark reduce4_interleaved"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune diagnose`."""
     opt.add_target(parser)
     add_choice(parser, "diagnose")
     parser.add_argument(
@@ -123,7 +122,6 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
 
 
 def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
-    """The same for scripts, as JSON values."""
     from autotune.diagnosis.bottleneck import overlap
     from autotune.diagnosis.bound import WHAT_HELPS
 

@@ -15,7 +15,6 @@ EXAMPLE = "autotune doctor"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune doctor`."""
     opt.add_cache(parser, "the cache to check")
     opt.add_json(parser)
 

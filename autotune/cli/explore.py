@@ -19,7 +19,6 @@ _PORT = 8321
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune explore`."""
     parser.add_argument(
         "folder",
         metavar="FOLDER",

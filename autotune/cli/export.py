@@ -22,7 +22,6 @@ _KINDS = {  # the name of a format's file, and its suffixes; a study is added to
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune export`."""
     parser.add_argument(
         "source",
         metavar="KERNEL|FILE",

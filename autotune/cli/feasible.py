@@ -25,7 +25,6 @@ _BUDGET = 200
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune feasible`."""
     opt.add_space(parser)
     opt.add_problem(parser)
     opt.add_architectures(parser, _ARCHITECTURES)

@@ -24,7 +24,6 @@ NEXT_STEPS = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune import`."""
     parser.add_argument(
         "files",
         metavar="FILE",
@@ -75,7 +74,6 @@ def imported_text(recording: Recording, journal: Path) -> str:
 
 
 def imported_json(recording: Recording, journal: Path) -> dict[str, Any]:
-    """The same for scripts, as JSON values."""
     best = recording.best
     return {
         "kernel": recording.kernel,

@@ -36,7 +36,6 @@ EXAMPLE = "autotune ladder spaces/reduce.yaml"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune ladder`."""
     opt.add_target(parser)
     opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to look for the tuned best")

@@ -26,7 +26,6 @@ _AGES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))  # seconds per unit, lo
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune list`."""
     parser.add_argument("kernel", nargs="?", help="list only this kernel (default: all)")
     opt.add_cache(parser, "the cache to list")
     parser.add_argument(
@@ -110,7 +109,6 @@ def journals_table(journals: Sequence[JournalSummary], now_s: float) -> Table:
 
 
 def inventory_json(found: Inventory) -> dict[str, Any]:
-    """The same for scripts, as JSON values."""
     return {
         "results": [
             {

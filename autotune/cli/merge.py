@@ -17,7 +17,6 @@ EXAMPLE = "autotune merge node1/cache node2/cache --into cache"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune merge`."""
     parser.add_argument(
         "folders",
         metavar="DIR",
@@ -68,7 +67,6 @@ def merged_text(merged: Merged) -> str:
 
 
 def merged_json(merged: Merged) -> dict[str, Any]:
-    """The same for scripts, as JSON values."""
     return {
         "into": str(merged.into),
         "records": {place: len(one.record.entries) for place, one in merged.records.items()},

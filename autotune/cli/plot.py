@@ -13,7 +13,6 @@ _KINDS = ("progress", "ladder", "roofline", "heat-map", "importance", "matrix", 
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune plot`."""
     parser.add_argument("kind", choices=_KINDS, help="what to draw")
     parser.add_argument(
         "sources",

@@ -21,7 +21,6 @@ EXAMPLE = "autotune replay runs/FILE.jsonl --engine optuna --strategy tpe --budg
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune replay`."""
     parser.add_argument(
         "files",
         metavar="FILE",

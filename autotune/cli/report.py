@@ -13,7 +13,6 @@ EXAMPLE = "autotune report runs/FILE.jsonl -o report.html"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune report`."""
     parser.add_argument(
         "names",
         metavar="JOURNAL|KERNEL",

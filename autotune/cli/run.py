@@ -22,7 +22,6 @@ EXAMPLE = "autotune run spaces/reduce.yaml --config BLOCK_SIZE=128,UNROLL=4"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune run`."""
     opt.add_target(parser)
     add_choice(parser, "run")
     parser.add_argument(

@@ -30,7 +30,6 @@ POOR_FIT = 0.5  # share of explained variance below which the table says so
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune show`."""
     parser.add_argument(
         "journal",
         nargs="+",

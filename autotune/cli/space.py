@@ -24,7 +24,6 @@ EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune space`."""
     opt.add_target(parser)
     opt.add_config(parser, "say whether a configuration is valid")
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
@@ -115,7 +114,6 @@ def _condition(spec: SpaceSpec, parameter: Parameter) -> str:
 def space_json(
     space: Space, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]
 ) -> dict[str, Any]:
-    """The same for scripts, as JSON values."""
     return {
         "kernel": space.spec.kernel,
         "valid": len(space),

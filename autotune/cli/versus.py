@@ -28,7 +28,6 @@ EXAMPLE = "autotune versus reduce --sweep n=2**12:2**28:x16"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune versus`."""
     opt.add_target(parser)
     opt.add_sweep(
         parser,
