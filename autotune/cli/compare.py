@@ -36,7 +36,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="also compare results of other tools: T4 files, Kernel Tuner caches, journals of `import`",
     )
-    parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
     opt.add_plot(
         parser,
         "also draw as a heat map how fast each device's best runs on the others",
@@ -85,8 +84,6 @@ def run(parsed: argparse.Namespace) -> None:
         save(matrix_figure(comparison), parsed.plot)
     if parsed.json:
         emit(comparison_json(comparison, beside))
-    elif parsed.markdown:
-        emit(comparison_markdown(comparison, beside))
     else:
         print_comparison(comparison, beside)
         print_others(results, comparison)
@@ -135,18 +132,6 @@ def print_others(results: Sequence[DeviceResult], comparison: KernelComparison) 
     out = console()
     out.print("\nAll results, on CPUs and GPUs and at every size", style="bold")
     out.print(table(("device", "sizes", "dtype", "ms", "rate"), rows))
-
-
-def comparison_markdown(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> str:
-    """The comparison as Markdown."""
-    lines: list[str] = []
-    for section in _sections(comparison, beside):
-        lines += [f"## {section.title}", ""]
-        if section.rows:
-            cells = [section.columns, ["---"] * len(section.columns), *section.rows]
-            lines += [*(f"| {' | '.join(row)} |" for row in cells), ""]
-        lines += [line for note in section.notes for line in (note, "")]
-    return "\n".join(lines).rstrip()
 
 
 def comparison_json(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table
 
@@ -16,19 +16,13 @@ from autotune.cli import options as opt
 from autotune.cli.device_use import COLUMNS, use_of
 from autotune.cli.output import emit
 from autotune.cli.tables import UNKNOWN, cell, console, table
-from autotune.cli.texts import rate_text, space_problem
-from autotune.core.records import Config
+from autotune.cli.texts import rate_text
 from autotune.core.text import ratio_text
 from autotune.core.trials import Budget, Status, Trial
-from autotune.errors import InputError
 from autotune.evaluation.instance import work
-from autotune.report.figures import Bar, bar_chart, save
 from autotune.report.source_figures import SourceFigure, source_figures
 from autotune.space import Space
-from autotune.tuning.single_runs import TUNED, TimedLandmark
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from autotune.tuning.single_runs import TimedLandmark
 
 _Figures = Mapping[str, Sequence[SourceFigure]]  # columns of each step
 
@@ -39,7 +33,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
     opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to look for the tuned best")
-    opt.add_plot(parser, "also draw the times as a bar chart")
     opt.add_json(parser)
 
 
@@ -60,8 +53,6 @@ def run(parsed: argparse.Namespace) -> None:
         if any(figures.values()):
             out.print()
             out.print(sources_table(task.space, steps, figures))
-    if parsed.plot is not None:
-        save(ladder_plot(task.space, steps), parsed.plot)
 
 
 def ladder_table(space: Space, steps: Sequence[TimedLandmark]) -> Table:
@@ -143,22 +134,6 @@ def _factors(values: Sequence[float | None], unit: str) -> list[str]:
             cells.append(f"{before / value if unit == 'ms' else value / before:.2f}")
         before = before if value is None else value
     return cells
-
-
-def ladder_plot(space: Space, steps: Sequence[TimedLandmark]) -> Figure:
-    """Draw the time of each step that ran as a bar chart; raises InputError if none ran."""
-    bars = [
-        Bar(name, trial.time_ms, _time_and_rate(space, trial.config, trial.time_ms), strong=name == TUNED)
-        for name, trial in steps
-        if trial.time_ms is not None
-    ]
-    if not bars:
-        raise InputError(f"{space.spec.kernel}: no landmark ran on this device, so there is nothing to plot")
-    return bar_chart(f"{space.spec.kernel}, {space_problem(space)}, {space.device.name}", "ms", bars)
-
-
-def _time_and_rate(space: Space, config: Config, time_ms: float) -> str:
-    return ", ".join(filter(None, (f"{time_ms:.4g} ms", rate_text(space, config, time_ms))))
 
 
 def _why_not(trial: Trial) -> str:

@@ -1,4 +1,4 @@
-"""Draw one figure of a search, of several, or of the cache, for a paper or a page."""
+"""Draw one figure of a search, or of several, for a paper or a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from autotune.cli import options as opt
 from autotune.cli.output import emit
 
 EXAMPLE = "autotune plot progress runs/FILE.jsonl -o progress.svg"
-_KINDS = ("progress", "ladder", "roofline", "heat-map", "importance", "matrix", "sweep")
+_KINDS = ("progress", "ladder", "roofline", "heat-map", "importance", "sweep")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -236,23 +236,6 @@ def _importance(plot: Plot) -> Figure:
     return figures.bar_chart(_title(plot, view), unit, shown, is_linear=True)
 
 
-def _matrix(plot: Plot) -> Figure:
-    if plot.device is not None or plot.sizes:
-        raise InputError(
-            "a matrix is of all devices, at the size that most have: leave out --device and --size; for "
-            "another size, write autotune compare KERNEL --size NAME=N --plot FILE"
-        )
-    gathered = gather(plot.sources, plot.cache, plot.space)
-    if gathered.comparison is None:
-        raise InputError(f"a matrix needs results of several devices: {gathered.not_compared}")
-    if len(gathered.comparison.matrix) < 2:
-        raise InputError(
-            "a matrix needs results of several devices of one kind: "
-            f"{', '.join(gathered.comparison.matrix)} is the only one, as a CPU is no row beside GPUs"
-        )
-    return matrix_figure(gathered.comparison)
-
-
 def _sweep(plot: Plot) -> Figure:
     """Times over size, and, if the bytes of each problem are known, rates with the memory's ceiling."""
     times: dict[str, list[tuple[float, float]]] = {}
@@ -316,6 +299,5 @@ KINDS: Mapping[str, Callable[[Plot], Figure]] = {
     "roofline": _roofline,
     "heat-map": _heat_map,
     "importance": _importance,
-    "matrix": _matrix,
     "sweep": _sweep,
 }

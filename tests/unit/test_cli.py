@@ -74,16 +74,6 @@ def test_ladder_times_the_landmarks_beside_the_tuned_best(tuned):
     assert any("tuned best" in line and "17 x" in line for line in lines)
 
 
-def test_ladder_draws_its_times(tuned):
-    folder, _ = tuned
-    done = folder.run("ladder", "double.yaml", "--device", "fake", "--plot", "plots/ladder.svg")
-    assert done.returncode == 0, done.stderr
-    drawn = (folder.path / "plots/ladder.svg").read_text()
-    assert drawn.count(" ms, ") == 3 and ">tuned best<" in drawn and "second" in done.stdout
-    wrong = folder.run("ladder", "double.yaml", "--device", "fake", "--plot", "ladder.bmp")
-    assert wrong.returncode == 2 and ".svg" in wrong.stderr and "Traceback" not in wrong.stderr
-
-
 def test_ladder_has_the_sources_figures_in_columns_beside_its_own(folder):
     folder.edit("note: where it starts", 'note: "slow; 0.04 to 0.06 ms, 3 GB/s (Old GPU)"')
     folder.edit("second: {A: 2}", "second: {A: 2, note: 0.02 ms (Old GPU)}")
@@ -102,11 +92,10 @@ def test_ladder_has_the_sources_figures_in_columns_beside_its_own(folder):
     assert found[1]["sources"] == [{"value": 0.02, "unit": "ms", "device": "Old GPU"}]
 
 
-def test_a_ladder_none_of_whose_landmarks_is_valid_is_told_and_not_drawn(folder):
+def test_a_ladder_none_of_whose_landmarks_is_valid_is_told(folder):
     folder.edit("  first: {A: 1, note: where it starts}\n  second: {A: 2}", "  first: {A: 6, B: 2}")
-    done = folder.run("ladder", "double.yaml", "--device", "fake", "--plot", "ladder.svg")
-    assert done.returncode == 2 and "nothing to plot" in done.stderr and "A + B <= 7" in done.stdout
-    assert not (folder.path / "ladder.svg").exists()
+    done = folder.run("ladder", "double.yaml", "--device", "fake")
+    assert done.returncode == 0 and "A + B <= 7" in done.stdout
 
 
 def test_a_damaged_cache_is_told_before_the_ladder_runs(tuned):

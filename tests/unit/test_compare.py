@@ -164,10 +164,6 @@ def test_what_the_command_prints(cache, capsys):
     text = capsys.readouterr().out
     assert "600" in text and "40%" in text and "96.2%" in text and "2 cells are not measured" in text
     assert "GPU over CPU" not in text
-    assert main(["compare", "reduce", "--cache", cache, "--markdown"]) == 0
-    text = capsys.readouterr().out
-    assert "| parameter | example-gpu-100 | other-gpu | third-gpu |\n| --- |" in text
-    assert "| third-gpu | 50.0% | - | 100.0% |" in text
 
 
 def test_json_and_heat_map(cache, capsys, tmp_path):

@@ -101,7 +101,6 @@ def test_the_command_offers_every_kind():
         ("progress", 1, ["best so far", "failed"]),
         ("heat-map", 1, ["A", "B"]),
         ("importance", 1, ["A"]),
-        ("matrix", 2, ["tuned on", "100"]),
     ],
 )
 def test_kinds_of_a_journal(searched, tmp_path, kind, count, words):
@@ -219,7 +218,6 @@ def test_one_of_several_sizes_can_be_chosen(tmp_path):
     [
         (("ladder", T4), "no landmark"),
         (("roofline", T4), "needs the bytes and flops"),
-        (("matrix", T4), "needs results of several devices"),
         (("sweep", T4), "several sizes"),
         (("heat-map", T4, "--x", "nothing"), "two parameters that vary"),
         (("heat-map", T4, "--x", "blok_size_x"), "; blok_size_x is none of them; did you mean block_size_x?"),
@@ -228,11 +226,6 @@ def test_one_of_several_sizes_can_be_chosen(tmp_path):
             "are both block_size_x; ",
         ),
         (("importance", T4, "--x", "block_size_x"), "--x and --y belong to heat-map"),
-        (
-            ("matrix", "bicgk", "--cache", "cache"),
-            "one kind: nvidia-h200 is the only one",
-        ),
-        (("matrix", "bicgk", "--cache", "cache", "--size", "rows=5"), "leave out --device and --size"),
         (
             ("roofline", "bicgk", "matadd", "--cache", "cache", "--device", "nvidia-h200"),
             "; name one kernel",
