@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
@@ -29,12 +31,13 @@ from autotune.devices.base import (
     Program,
     host_difference,
 )
-from autotune.devices.cpu_limits import cpu_limits
 from autotune.devices.opencl_arrays import CacheFlusher, ContentComparer, flush_bytes
 from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
+from autotune.processes.control_groups import GROUPS, OWN, group_folders
 
+_FILES = {1: ("cpu.cfs_quota_us", "cpu.cfs_period_us"), 2: ("cpu.max",)}  # by version
 POCL = "Portable Computing Language"  # PoCL's platform name
 _MACHINE_CODE, _KERNELS = ".ocl.obj", ".ocl.meta"  # sections of Intel's binaries
 _NOISE = re.compile(  # in Intel's logs
@@ -229,6 +232,23 @@ def list_devices() -> list[DeviceInfo]:
     """Every device of every OpenCL platform."""
     found = [opencl_device(device) for device in opencl_devices()]
     return [replace(info, limits=cpu_limits()) if info.kind == "cpu" else info for info in found]
+
+
+def cpu_limits(groups: Path = GROUPS, own: Path = OWN) -> str:
+    """The allowed cores, and the control groups' quota in cores: `4 cores, quota 2.5`."""
+    quota = min(_quotas(groups, own), default=None)
+    return f"{len(os.sched_getaffinity(0))} cores" + (f", quota {quota:g}" if quota is not None else "")
+
+
+def _quotas(groups: Path, own: Path) -> Iterator[float]:
+    """Quotas in cores of the process's control group and its parents."""
+    for folder, version in group_folders("cpu", groups, own):
+        try:
+            quota, period = " ".join((folder / name).read_text() for name in _FILES[version]).split()
+        except (OSError, ValueError):  # the root has no such file
+            continue
+        if quota not in ("max", "-1"):
+            yield int(quota) / int(period)
 
 
 def open_device(index: int) -> OpenCLDevice:

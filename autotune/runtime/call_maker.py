@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import sys
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from autotune.compilers.base import driver_compiler
 from autotune.compilers.cubins import Cubins
@@ -20,7 +23,6 @@ from autotune.runtime.call_plan import CallArguments, CallPlanner
 from autotune.runtime.call_signature import Call
 from autotune.runtime.packages import package_of
 from autotune.runtime.prepared import Launcher, Workspace
-from autotune.runtime.programs import shared
 from autotune.runtime.shipped import ShippedBinaries, binary_key
 from autotune.runtime.trust import Trust
 from autotune.serving.best import Best
@@ -32,8 +34,39 @@ if TYPE_CHECKING:
     from autotune.runtime.background_tuning import BackgroundTuning
 
 
+_MAX_KEPT = 64  # programs that no loaded kernel uses: one may be loaded for every request
+
+
 class StaleWarning(UserWarning):
     """A result was tuned with another source, space, driver, runtime or compiler than is now in use."""
+
+
+class Programs:
+    """Programs by what they are made from: those in use, and the latest others."""
+
+    def __init__(self, max_kept: int = _MAX_KEPT) -> None:
+        self._max_kept = max_kept
+        self._used: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+        self._latest: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The program of a key, made if there is none; what `make` raises passes through."""
+        with self._lock:
+            program = self._used.get(key)
+        if program is None:
+            made = make()  # takes long: other threads need not wait
+            with self._lock:
+                program = self._used.setdefault(key, made)
+        with self._lock:
+            self._latest[key] = program
+            self._latest.move_to_end(key)
+            if len(self._latest) > self._max_kept:
+                self._latest.popitem(last=False)
+        return program
+
+
+_shared = Programs()  # of this process
 
 
 class LoadRequest(NamedTuple):
@@ -159,7 +192,7 @@ class CallMaker:
         if key not in self._programs:
             content, make = self._content(launcher, best, options, names)
             is_shared = place is launcher.place  # no other kernel may write the variables of a program
-            self._programs[key] = shared.get((key[:2], content), make) if is_shared else make()
+            self._programs[key] = _shared.get((key[:2], content), make) if is_shared else make()
         return self._programs[key]
 
     def _content(

@@ -21,13 +21,12 @@ from autotune.compilers.known_compilers import lazy_compiler
 from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.cuda.driver import check, handle_of, inside
+from autotune.cuda.driver import CAPTURE_INVALIDATED, call, check, handle_of, inside, primary_context
 from autotune.cuda.launch import launch_call
 from autotune.cuda.memory import Memory, fill
 from autotune.cuda.module import Module
 from autotune.errors import DeviceError, InputError
 from autotune.hardware.cuda_driver import cuda_device, driver
-from autotune.runtime.cuda_context import context_id, context_of
 from autotune.runtime.prepared import LEGACY, PER_THREAD, BoundCall, CallPlan, Hidden, Workspace, offsets
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ _OTHER_CONTEXT = (201, 400)  # from cuda.h: the current context is none, or not 
 _REPEATS = 100  # calls in a row on the same arrays, after which a graph is made
 _MAX_GRAPHS = 256  # of a process, of which repeated calls make no more: each takes some device memory
 _ADDRESS_BYTES = 8
+_POINTER_CONTEXT = 1  # CU_POINTER_ATTRIBUTE_CONTEXT, from cuda.h
 
 
 class _Operation(NamedTuple):
@@ -62,8 +62,8 @@ class CudaLauncher:
 
     def __init__(self, number: int, stream: int, address: int) -> None:
         self.device = cuda_device(number)
-        self._context = context_of(number, stream, address)
-        self.place: object = (self._context.value, context_id(self._context))
+        self._context = _context_of(number, stream, address)
+        self.place: object = (self._context.value, _context_id(self._context))
         self.queue: Hashable = (self.place, stream, get_ident() if stream == PER_THREAD else 0)
         self._stream = stream
 
@@ -267,6 +267,36 @@ class _PreparedWithMemory(_Prepared):
             addresses = _addresses(hidden, block)
             _fill(self._context, [array for array in hidden if array.fill], addresses)
             self._run_all(self._pack(addresses, handles, self._stream))
+
+
+def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
+    """The context of a stream, which has the memory at an address or is the current one of the memory's GPU.
+
+    The default streams are those of every context: then it is that of the memory, which another package may
+    have allocated in a context that is not current. Memory that is mapped or of a pool may have none.
+    """
+    current, device, owner, found = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+    if driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
+        call("cuCtxGetCurrent", ctypes.byref(current))
+    driver().cuPointerGetAttribute(ctypes.byref(owner), _POINTER_CONTEXT, ctypes.c_uint64(address))
+    context = next(filter(None, (owner, current)), None) or primary_context(number)
+    if stream in (LEGACY, PER_THREAD):
+        return context
+    with inside(context):
+        status = driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
+    if status == CAPTURE_INVALIDATED:
+        raise InputError("the stream is in a capture that an earlier error has ended")
+    if status or found.value not in (context.value, current.value):
+        raise InputError("the stream is not one of the GPU that has the arrays")
+    return found
+
+
+def _context_id(context: ctypes.c_void_p) -> int:
+    """What tells a context from a later one at the same address; 0 for a driver before CUDA 12."""
+    found = ctypes.c_ulonglong()
+    if hasattr(driver(), "cuCtxGetId"):
+        call("cuCtxGetId", context, ctypes.byref(found))
+    return found.value
 
 
 def _addresses(arrays: Sequence[Hidden], block: Memory | None) -> dict[str, int]:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.core.argument_values import ARGUMENT_ROLES
-from autotune.core.c_types import C_TYPES, FLOAT8, SCALARS, integer_limits, struct_fields
+from autotune.core.c_types import C_TYPES, FLOAT8, SCALARS, integer_limits, struct_dtype, struct_fields
+from autotune.core.json_values import is_name
 from autotune.core.launch_plan import TRITON, is_entry
 from autotune.core.records import ArgumentSpec, Value
 from autotune.core.text import hint
-from autotune.space.structures import read_fields, read_struct_value
 from autotune.space.value_advice import fill_advice
 from autotune.space.yaml_document import Element
 
@@ -19,6 +19,7 @@ FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "trans
 INPUTS = "inputs"  # the fill of an array that the function `inputs` of the reference file returns
 _EXAMPLES = {"name": "x", "dtype": "float32", "shape": "[n]", "role": "out"}  # of required keys
 DATA = "{data}"  # stands for the name of the content in the name of a file
+_MAX_ELEMENTS = 9999  # of an array in a structure
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _scalar(element: Element, names: Collection[str]) -> FilledArgument:
         name=entries["name"].identifier(),
         dtype=dtype,
         role="scalar",
-        value=read_struct_value(entries["value"], dtype, names)
+        value=_read_struct_value(entries["value"], dtype, names)
         if is_struct
         else entries["value"].expression(names),
     )
@@ -114,7 +115,7 @@ def _type_key(element: Element) -> str:
 
 def _element_type(entries: Mapping[str, Element]) -> str:
     if "fields" in entries:
-        return read_fields(entries["fields"])
+        return _read_fields(entries["fields"])
     return read_dtype(entries["dtype"], (*C_TYPES, "DTYPE"))
 
 
@@ -240,3 +241,30 @@ def _check_fill(
             lowest, highest = limits
             if not all(lowest <= number <= highest for number in numbers):  # type: ignore[operator]
                 raise element.error(f"expected numbers from {lowest} to {highest}, as {dtype} holds")
+
+
+def _read_fields(element: Element) -> str:
+    """The element type of a structure: names to types, or to a type and a number of elements."""
+    fields = []
+    for name, entry in element.mapping().items():
+        if not is_name(name):
+            raise entry.error(f"expected a name of letters, digits and underscores, found {name!r}")
+        kind, *count = entry.items() if entry.is_list else [entry]
+        if len(count) > 1:
+            raise entry.error("expected a type, or a type and a number of elements, such as [float32, 3]")
+        number = count[0].integer() if count else 0
+        if count and not 1 <= number <= _MAX_ELEMENTS:
+            raise count[0].error(f"expected a whole number from 1 to {_MAX_ELEMENTS}, found {number}")
+        fields.append((name, kind.choice(C_TYPES), number))
+    return struct_dtype(fields)
+
+
+def _read_struct_value(element: Element, dtype: str, names: Collection[str]) -> str:
+    """The expression of a structure that is passed by value: a list with a value for each field."""
+    fields = struct_fields(dtype)
+    for name, _, count in fields:
+        if count:
+            raise element.error(f"{name} is an array: a structure that is passed by value has only numbers")
+    entries = element.record([name for name, _, _ in fields])
+    values = [f"({entries[name].expression(names)})" for name, _, _ in fields]
+    return f"({', '.join(values)},)"

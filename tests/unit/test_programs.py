@@ -7,7 +7,7 @@ from threading import Barrier
 
 import pytest
 
-from autotune.runtime.programs import Programs
+from autotune.runtime.call_maker import Programs
 
 
 class Program:
