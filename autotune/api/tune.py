@@ -113,18 +113,9 @@ def tune_sweep(
 ) -> Sweep:
     """Tune a range of sizes, and choose a few variants that serve all between: `autotune search --sweep`.
 
-    Args:
-        space: The path of a space file.
-        sizes: All values of each size; one value for a size that does not vary.
-        device: As for `tune`.
-        dtypes: Element types; none takes the first that is declared.
-        variants: The most variants of an element type.
-        budget: Of the first size; each other one gets a part.
-        strategy: As for `tune`.
-        seed: As for `tune`.
-        callback: As for `tune`.
-        cache: As for `tune`.
-        fresh: As for `tune`.
+    `sizes` has all values of each size, one for a size that does not vary; `dtypes` element types, of which
+    none takes the first that is declared; `variants` is the most of an element type. The budget is that of
+    the first size, and each other one gets a part. All other arguments are those of `tune`.
 
     Returns:
         A result for each size, and a table of variants for each element type.
@@ -155,17 +146,7 @@ def tune_all(
 ) -> list[Result]:
     """Search several spaces in turns, always the one with the most to gain: `autotune search A.yaml B.yaml`.
 
-    Args:
-        spaces: Paths of space files.
-        device: As for `tune`.
-        devices: As for `tune`.
-        cluster: As for `tune`.
-        budget: Trials count per space, seconds for all together.
-        strategy: As for `tune`.
-        seed: As for `tune`.
-        callback: As for `tune`.
-        cache: As for `tune`.
-        fresh: As for `tune`.
+    Trials of the budget count per space, seconds for all together. The arguments are those of `tune`.
 
     Raises:
         InputError: Something that was given is wrong; nothing was written.

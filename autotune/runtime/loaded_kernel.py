@@ -127,13 +127,7 @@ class LoadedKernel:
         It keeps the addresses that the arrays have now, and on each stream the configuration of its first
         call there. Like a CUDA graph, it must not be called after an array was resized or freed.
 
-        Args:
-            arrays: As in a call.
-            stream: As in a call; None takes that of the arrays at each call.
-            named: As in a call.
-
-        Raises:
-            InputError, NoConfig, SetupError: As a call does.
+        Arguments and errors are those of a call; without a stream, each run takes that of the arrays then.
         """
         signature = self._signature
         given, sizes, numbers = signature.in_order(arrays, named)
@@ -166,13 +160,7 @@ class LoadedKernel:
     def best(self, *arrays: Any, stream: Any = None, **named: Any) -> Best:
         """Return what a call with these arguments runs: its configuration, and how well that fits.
 
-        Args:
-            arrays: As in a call, but not of numpy.
-            stream: As in a call.
-            named: As in a call.
-
-        Raises:
-            InputError, NoConfig, SetupError: As a call does.
+        Arguments and errors are those of a call, but for arrays of numpy, which are refused.
         """
         signature = self._signature
         given, sizes, numbers = signature.in_order(arrays, named)

@@ -25,8 +25,8 @@ from autotune.searchers.surrogate.gaussian_process import (
     default_hyper_prior,
     fit,
 )
-from autotune.searchers.surrogate.initial_design import maximin_order
 from autotune.searchers.surrogate.posterior import Posterior
+from autotune.searchers.surrogate.run import maximin_order
 from autotune.searchers.surrogate.source_model import SourceModel, results_in_space
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.space.recorded import recorded_space, unknown_device

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from math import ceil
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from autotune.core.records import Config
 from autotune.searchers.base import TrialStream, collect_next
-from autotune.searchers.surrogate.encoding import Encoding
+from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Positions
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.initial_design import maximin_order
 from autotune.searchers.surrogate.model import Model
 from autotune.searchers.surrogate.stopping import UNLIKELY, improvement
 
@@ -21,6 +20,7 @@ PARTS = 3  # of what is under way: two compile while one runs, because compiling
 MIN_TIMED = 2  # timed trials that a model needs
 GROWTH = 1.25  # fit a new model when the history has grown by this factor
 MODELS_TO_STOP = 2  # in a row that must find an improvement unlikely
+TIE = 1e-9  # of distances
 DESIGN_SAMPLE = 4096  # rows that a design is chosen from
 
 Fit = Callable[[History, Sequence[int]], Model]
@@ -121,3 +121,48 @@ class Run:
             return
         trials = collect_next(self._trials, ceil(len(self._pending) / self._parts))
         self._history.add([self._pending.pop(trial.config) for trial in trials], trials)
+
+
+def maximin_order(
+    axes: Sequence[Axis], positions: Positions, tried: Positions, rng: np.random.Generator
+) -> Iterator[int]:
+    """Yield each candidate once, in the order of a greedy maximin design; ties are broken at random.
+
+    If nothing was tried, the first one lies in the middle of every ordinal axis: extreme values are the ones
+    that fail together. Source: Johnson, Moore and Ylvisaker, Minimax and maximin distance designs, J. Stat.
+    Plan. Inference 26 (1990).
+
+    Args:
+        axes: the parameters that vary.
+        positions: of the candidates, shape (candidates, axes).
+        tried: positions of earlier configurations, shape (tried, axes).
+        rng: breaks ties.
+    """
+    nearest = np.full(len(positions), np.inf)
+    for point in tried:
+        np.minimum(nearest, _distances(axes, positions, point), out=nearest)
+    if not len(tried):
+        nearest = -_distances_from_middle(axes, positions)
+    left = np.ones(len(positions), dtype=bool)
+    for number in range(len(positions)):
+        farthest = nearest[left].max()
+        point = int(rng.choice(np.flatnonzero(left & (nearest >= farthest - TIE))))
+        yield point
+        left[point] = False
+        if number == 0 and not len(tried):
+            nearest = np.full(len(positions), np.inf)
+        np.minimum(nearest, _distances(axes, positions, positions[point]), out=nearest)
+
+
+def _distances(axes: Sequence[Axis], positions: Positions, point: Positions) -> Floats:
+    columns = zip(axes, positions.T, point, strict=True)
+    return np.asarray(np.sum([axis.distances[place][column] for axis, column, place in columns], axis=0))
+
+
+def _distances_from_middle(axes: Sequence[Axis], positions: Positions) -> Floats:
+    distances = [
+        np.abs(axis.places - 0.5)[column]
+        for axis, column in zip(axes, positions.T, strict=True)
+        if axis.is_ordinal
+    ]
+    return np.sum(distances, axis=0) if distances else np.zeros(len(positions))
