@@ -14,14 +14,8 @@ EXAMPLE = "autotune build reduce matmul --output tuned --architectures sm_80,sm_
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernels", metavar="KERNEL", nargs="+", help="name of a kernel in the cache")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="DIR",
-        type=Path,
-        required=True,
-        help="folder to write: load_kernel(..., cache=DIR) then needs the GPU's driver only",
-    )
+    folder = "folder to write: load_kernel(..., cache=DIR) then needs the GPU's driver only"
+    opt.add_output(parser, folder, metavar="DIR")
     opt.add_architectures(parser, "", "those of the GPUs with results")
     parser.add_argument(
         "--source", metavar="FILE", type=Path, help="source of the only kernel (default: as for load_kernel)"

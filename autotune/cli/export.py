@@ -33,13 +33,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=("t4", "kernel-tuner", STUDY, "journal", HEADER),
         help="the format to write",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=True,
-        help=f"where to write; a file that ends in .gz is compressed; for {STUDY} also the URL of a database",
-    )
+    where = f"where to write; a file that ends in .gz is compressed; for {STUDY} also the URL of a database"
+    opt.add_output(parser, where, kind=str)
     opt.add_data(parser)
     opt.add_cache(parser, f"where to look for the results of {HEADER}")
 

@@ -361,6 +361,21 @@ def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--plot", metavar="FILE", type=figure_file, help=f"{what}: .svg, .png or .pdf")
 
 
+def add_output(
+    parser: argparse.ArgumentParser,
+    what: str,
+    *,
+    kind: Callable[[str], Any] = Path,
+    metavar: str = "FILE",
+    default: Path | None = None,
+) -> None:
+    """Add the file or folder to write, which must be named without a default; `what` is its help text."""
+    required = default is None
+    parser.add_argument(
+        "-o", "--output", metavar=metavar, type=kind, default=default, required=required, help=what
+    )
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add output for scripts."""
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -21,14 +21,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="recorded results such as a journal, or a kernel of the cache; for ladder also what "
         "`autotune ladder --json` printed",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=opt.figure_file,
-        required=True,
-        help="where to write it: .svg, .png or .pdf",
-    )
+    opt.add_output(parser, "where to write it: .svg, .png or .pdf", kind=opt.figure_file)
     parser.add_argument("--title", help="the title (default: kernel, problem and device)")
     parser.add_argument("--device", metavar="NAME", help="show this device's results only")
     opt.add_sizes(parser, "show results at this problem size only; repeat for further sizes")

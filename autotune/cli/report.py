@@ -20,14 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="files with recorded results, such as a journal, or kernels: their newest journal in runs/ "
         "and their results in the cache; several are compared",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        default=Path("report.html"),
-        help="where to write it (default %(default)s)",
-    )
+    opt.add_output(parser, "where to write it (default %(default)s)", default=Path("report.html"))
     parser.add_argument(
         "--space",
         metavar="FILE",

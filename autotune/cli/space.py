@@ -27,14 +27,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
     opt.add_config(parser, "say whether a configuration is valid")
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        default=Path("space.html"),
-        help="where --report writes the page (default %(default)s)",
-    )
+    where = "where --report writes the page (default %(default)s)"
+    opt.add_output(parser, where, default=Path("space.html"))
     opt.add_json(parser)
 
 
