@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,16 @@ from kernel_tuner import util
 from autotune.api.progress import CallbackProgress, NotebookProgress, is_notebook
 from autotune.api.space import with_default
 from autotune.cli.output import emit
+from autotune.core.records import Config
 from autotune.core.runs_folder import RUNS
 from autotune.core.stages import Stage
-from autotune.core.trials import Failure, Objective, Trial
+from autotune.core.trials import Failure, Objective, Status, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.journal import Journal
 from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.goal import Goal, read_goal
 from autotune.kernel_tuner.request import Request, read_request
-from autotune.kernel_tuner.results import environment, result_row
 from autotune.kernel_tuner.strategy import TIMEOUT_S, search_options
 from autotune.tuning.context import open_context
 from autotune.tuning.observer import Observer, Unobserved
@@ -40,6 +41,12 @@ _UNSUPPORTED = {  # arguments, with what to do instead
     "platform": "leave it out; `autotune devices` numbers the devices of all platforms for device=",
     "texmem_args": "pass the array as an argument and read it with __ldg",
     "objectives": "give one objective=",
+}
+
+_BY_STATUS = {
+    Status.PRUNED: util.InvalidConfig,
+    Status.COMPILE_ERROR: util.CompilationFailedConfig,
+    Status.COMPILE_TIMEOUT: util.CompilationFailedConfig,
 }
 
 
@@ -117,8 +124,8 @@ def tune_kernel(
     )
     with _progress(quiet) as progress:
         found = _search(task, options, progress)
-    rows = [result_row(trial, request, goal) for trial in found.trials]
-    env = environment(found, rows, goal, time.perf_counter() - began)
+    rows = [_result_row(trial, request, goal) for trial in found.trials]
+    env = _environment(found, rows, goal, time.perf_counter() - began)
     if not quiet:
         _print_best(env["best_config"], goal, tune_params)
         if verbose:
@@ -261,3 +268,45 @@ def _simulated(given: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, A
         raise InputError("simulation_mode: needs cache=, a file that Kernel Tuner has written")
     results: tuple[list[dict[str, Any]], dict[str, Any]] = kernel_tuner.tune_kernel(**given)
     return results
+
+
+def _result_row(trial: Trial, request: Request, goal: Goal) -> dict[str, Any]:
+    """A configuration with its time and metrics, or `__error__`; times in ms."""
+    row: dict[str, Any] = request.parameters.decode(trial.config)
+    timings = {
+        "compile_time": trial.compile_ms,
+        "verification_time": 0.0,
+        "benchmark_time": max(0.0, trial.cost_s * 1e3),
+        "strategy_time": 0.0,
+        "framework_time": 0.0,
+    }
+    if trial.status is Status.OK and trial.measurement is not None:
+        row |= {"time": float(trial.measurement.median_ms), "times": list(trial.measurement.samples_ms)}
+        row = goal.with_metrics(row | timings | request.observers.of(trial))
+    else:
+        row |= {"__error__": _BY_STATUS.get(trial.status, util.RuntimeFailedConfig)(trial.detail)} | timings
+    return row | {"timestamp": datetime.now(UTC).isoformat(sep=" ")}
+
+
+def _environment(
+    found: SearchResult, rows: Sequence[dict[str, Any]], goal: Goal, took_s: float
+) -> dict[str, Any]:
+    """The device, the best configuration, and how long everything took; raises InputError as `Goal.best`."""
+    device = found.task.device
+    env = {
+        "device_name": device.name,
+        "device_properties": device.runtime,
+        "driver": device.driver,
+        "compiler": found.task.compiler,
+        "best_config": _best(found, rows, goal),
+    }
+    totals: dict[str, Any] = util.get_total_timings(rows, env, took_s * 1e3)
+    return totals
+
+
+def _best(found: SearchResult, rows: Sequence[dict[str, Any]], goal: Goal) -> dict[str, Any]:
+    """The winner of the last round; that of another goal than the time is the best of the search."""
+    configs: list[Config] = [trial.config for trial in found.trials]
+    if goal.is_time and found.winner.config in configs:
+        return rows[configs.index(found.winner.config)]
+    return goal.best([row for row in rows if "__error__" not in row])

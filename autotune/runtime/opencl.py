@@ -18,11 +18,11 @@ from autotune.devices.opencl import build_log, built, kernels_by_name
 from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
-from autotune.runtime.packages import Looks, Make, Repeat, native_name
+from autotune.runtime.packages import Looks, Make, Package, native_name
 from autotune.runtime.prepared import BoundCall, CallPlan, View, Workspace
 
 
-class PyopenclPackage:
+class PyopenclPackage(Package):
     """Arrays and buffers of pyopencl, on the queue of the first array that has one."""
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
@@ -38,10 +38,6 @@ class PyopenclPackage:
                 looks.append(array and (array.size, array.context))
                 handles.append(array)
         return (queue, *looks), handles
-
-    def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
-        """The usual one."""
-        return self.look
 
     def current_stream(self, array: Any) -> Callable[[], cl.CommandQueue | None]:
         """The queue of an array."""

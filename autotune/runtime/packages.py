@@ -47,7 +47,7 @@ class Package(Protocol):
 
     def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
         """A `look` for the calls of one kernel; it may write how to recognise those of a number of arrays."""
-        ...
+        return self.look
 
     def current_stream(self, array: Any) -> Callable[[], Any]:
         """A function that gives the stream or queue to which an array's work goes at that time."""
@@ -66,7 +66,7 @@ class Package(Protocol):
         ...
 
 
-class CudaPackage:
+class CudaPackage(Package):
     """Arrays with the CUDA array interface: numba's and others."""
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
@@ -79,10 +79,6 @@ class CudaPackage:
         else:
             own = stream_handle(stream)
         return call_key(own, tuple(view and view._replace(handle=None) for view in views), handles), handles
-
-    def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
-        """The usual one."""
-        return self.look
 
     def view(self, array: Any) -> View:
         """Read the interface; the driver knows the GPU."""
