@@ -34,7 +34,7 @@ def recorded(times_ms, device="NVIDIA A100"):
         for config, t in zip(CONFIGS, times_ms, strict=True)
     )
     names = ("BLOCK", "TILE", "SHARED")
-    return prepare(Recording("bowl", device, None, domains(names, CONFIGS), results, "test"))
+    return prepare(Recording("bowl", device, None, domains(names, CONFIGS), results))
 
 
 def prior(device="NVIDIA A40", among=CONFIGS, traits=AMPERE, **bowl):

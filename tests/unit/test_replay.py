@@ -32,7 +32,7 @@ def recording(times_ms, kernel="bowl", device="Example GPU"):
         )
         for number, time_ms in enumerate(times_ms)
     )
-    return Recording(kernel, device, None, domains("ABC", [r.config for r in results]), results, "test")
+    return Recording(kernel, device, None, domains("ABC", [r.config for r in results]), results)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_what_lies_between_recorded_configurations_is_not_valid():
 
 def test_of_a_configuration_recorded_twice_the_later_one_counts():
     once = recording([1.0, 2.0])
-    both = Recording("k", "d", None, once.parameters, (*once.results, *recording([3.0]).results), "test")
+    both = Recording("k", "d", None, once.parameters, (*once.results, *recording([3.0]).results))
     assert list(prepare(both).times_ms) == [3.0, 2.0]
 
 
