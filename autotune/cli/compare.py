@@ -17,7 +17,7 @@ from autotune.analysis.compare import (
 )
 from autotune.cli import options as opt
 from autotune.cli.output import emit, say
-from autotune.cli.tables import UNKNOWN, cell, console, known_columns, ratio_cell, table
+from autotune.cli.tables import UNKNOWN, cell, console, ratio_cell, table
 from autotune.core.records import Config
 from autotune.core.text import per_second, problem_text, table_sizes
 
@@ -94,12 +94,13 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 class _Section(NamedTuple):
-    """A title, a table that may have no rows, and sentences below it."""
+    """A title, a table that may have no rows, and sentences below it; `optional` as in `table`."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
+    optional: Sequence[str] = ()
 
 
 def print_comparison(comparison: KernelComparison, beside: Sequence[AgainstCpu] = ()) -> None:
@@ -110,7 +111,7 @@ def print_comparison(comparison: KernelComparison, beside: Sequence[AgainstCpu] 
             out.print()
         out.print(section.title, style="bold")
         if section.rows:
-            out.print(table(section.columns, section.rows))
+            out.print(table(section.columns, section.rows, section.optional))
         for note in section.notes:
             out.print(note)
 
@@ -186,7 +187,7 @@ def _times(title: str, comparison: KernelComparison) -> _Section:
     notes = []
     if all(result.bytes_per_s is None and result.flops_per_s is None for result in comparison.tuned):
         notes = ["Rates are unknown: these results do not say how much work was done."]
-    return _Section(title, *known_columns(columns, rows, columns), notes)
+    return _Section(title, columns, rows, notes, columns)
 
 
 def _times_row(result: DeviceResult) -> tuple[str, ...]:

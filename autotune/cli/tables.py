@@ -46,27 +46,19 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Colle
         rows: A cell for each column.
         optional: Columns to leave out if they have no known cell.
     """
-    columns, cells = known_columns(columns, list(rows), optional)
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for position, column in enumerate(columns):
-        texts = [row[position] for row in cells if row[position] not in _NOT_KNOWN]
-        numeric = bool(texts) and all(text.lstrip("+-<>")[:1].isdigit() for text in texts)
-        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in cells:
-        drawn.add_row(*row)
-    return drawn
-
-
-def known_columns(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], optional: Collection[str]
-) -> tuple[list[str], list[list[str]]]:
-    """The columns and rows of a table without those `optional` columns that have no known cell."""
+    drawn, cells = Table(box=None, pad_edge=False, header_style="bold"), list(rows)
     shown = [
         place
         for place, column in enumerate(columns)
-        if column not in optional or any(row[place] not in _NOT_KNOWN for row in rows)
+        if column not in optional or any(row[place] not in _NOT_KNOWN for row in cells)
     ]
-    return [columns[place] for place in shown], [[row[place] for place in shown] for row in rows]
+    for place in shown:
+        texts = [row[place] for row in cells if row[place] not in _NOT_KNOWN]
+        numeric = bool(texts) and all(text.lstrip("+-<>")[:1].isdigit() for text in texts)
+        drawn.add_column(columns[place], justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        drawn.add_row(*(row[place] for place in shown))
+    return drawn
 
 
 def ratio_cell(ratio: float | None) -> str:
