@@ -11,7 +11,7 @@ from autotune.cli.output import emit
 from autotune.core.text import count_text
 
 if TYPE_CHECKING:
-    from autotune.analysis.first_space import FirstSpace
+    from autotune.new.first_space import FirstSpace
     from autotune.scaffold import Scaffold
     from autotune.scaffold.triton import TritonScaffold
     from autotune.scaffold.triton_reading import TritonKernel
@@ -31,8 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Write both files next to the kernel, and print the guesses."""
-    from autotune.analysis.first_space import first_space
     from autotune.cli.progress import SearchProgress, Verbosity
+    from autotune.new.first_space import first_space
     from autotune.scaffold import Scaffold
 
     with SearchProgress(Verbosity.QUIET) as progress:
@@ -102,7 +102,7 @@ def _configs_text(kernel: TritonKernel) -> str:
 
 def next_steps(found: FirstSpace, made: Scaffold) -> str:
     """The next steps; a kernel that cannot run here can be compiled, unless it is for OpenCL alone."""
-    from autotune.analysis.compiled_scaffold import ARCHITECTURE
+    from autotune.new.compiled_draft import ARCHITECTURE
     from autotune.scaffold.guessed_reference import variable_name
     from autotune.scaffold.roles import Role
 
@@ -122,7 +122,7 @@ def next_steps(found: FirstSpace, made: Scaffold) -> str:
 
 def triton_steps(found: FirstSpace) -> str:
     """The same for a kernel in Triton."""
-    from autotune.analysis.compiled_scaffold import ARCHITECTURE
+    from autotune.new.compiled_draft import ARCHITECTURE
 
     search = f"autotune search {found.space}"
     compile_only = f"autotune feasible {found.space} --architectures {ARCHITECTURE}"

@@ -23,7 +23,7 @@ LAYERS = (
     ("tuning", "interop", "testing", "torch", "triton"),
     ("diagnosis",),
     ("analysis",),
-    ("report",),
+    ("report", "new"),
     ("cli",),
     ("api",),
     ("kernel_tuner",),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.analysis.compiled_scaffold import has_nvrtc
 from autotune.cli.new import findings
+from autotune.new.compiled_draft import has_nvrtc
 from autotune.scaffold import scaffold
 from autotune.space import constraint_report
 from autotune.tuning.task import Target, count_space

@@ -2,9 +2,9 @@
 
 import pytest
 
-from autotune.analysis.compiled_scaffold import KernelFile, compiled_scaffold
 from autotune.compilers.kernel_source import read_source, render
 from autotune.errors import InputError
+from autotune.new.compiled_draft import KernelFile, compiled_scaffold
 from autotune.scaffold import Assumptions, scaffold
 
 

@@ -8,16 +8,6 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.analysis.compiled_scaffold import (
-    ARCHITECTURE,
-    Draft,
-    KernelFile,
-    compiled_scaffold,
-    has_host_code,
-    has_nvrtc,
-)
-from autotune.analysis.missing_definitions import what_helps
-from autotune.analysis.stand_in_headers import write_stand_ins
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.core.trials import Budget
@@ -25,6 +15,16 @@ from autotune.core.triton_source import is_triton
 from autotune.devices import BACKENDS
 from autotune.devices.listing import find_devices
 from autotune.errors import AutotuneError, InputError, WriteError
+from autotune.new.compiled_draft import (
+    ARCHITECTURE,
+    Draft,
+    KernelFile,
+    compiled_scaffold,
+    has_host_code,
+    has_nvrtc,
+)
+from autotune.new.missing_definitions import what_helps
+from autotune.new.stand_in_headers import write_stand_ins
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
