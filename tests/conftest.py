@@ -192,7 +192,8 @@ def own_cache_home(tmp_path_factory):
 def nothing_takes_long():
     """Commands in this process say the same on a loaded machine: not what they do if that takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(progress, "_FIRST_LINE_S", threading.TIMEOUT_MAX)
+        for one in (progress._Progress, progress.StageProgress):
+            patch.setattr(one, "_first_line_s", threading.TIMEOUT_MAX)
         yield
 
 

@@ -21,7 +21,7 @@ from autotune.cli.output import say
 from autotune.cli.parsing import complete_words, parse, parser
 from autotune.errors import AutotuneError, InputError
 
-_SHOWING_PROGRESS = ("adopt", "check", "diagnose", "feasible", "ladder", "run", "search", "versus")
+_SHOWING_PROGRESS = ("adopt", "check", "diagnose", "feasible", "ladder", "new", "run", "search", "versus")
 _RESUMING = ("adopt", "feasible", "ladder", "search")  # the same command resumes these
 _HELP = {"-h", "--help"}
 _QUIET = {"-q", "--quiet", *_HELP}
@@ -96,7 +96,8 @@ def _start_early(words: Sequence[str]) -> None:
     if words[0] in _SHOWING_PROGRESS and not _HELP.intersection(words):
         from autotune.processes.fork_server import preload
 
-        preload(("autotune.devices",))  # the first that every process needs
+        # what the first process of a command needs
+        preload(("autotune.new.drafting",) if words[0] == "new" else ("autotune.devices",))
 
 
 def _open_closed_streams() -> None:

@@ -28,8 +28,7 @@ if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.hardware.architectures import Architecture
     from autotune.tuning.task import TuningTask
 
-_FIRST_LINE_S = 5.0  # without a terminal: the first line about a long stage, then the interval
-_LINE_INTERVAL_S = 10.0
+_LINE_INTERVAL_S = 10.0  # without a terminal: between lines
 _REFRESHES_PER_S = 4  # few, because the device may be this CPU
 _BAR_CELLS = 12
 
@@ -44,6 +43,8 @@ class Verbosity(Enum):
 
 class _Progress:
     """Shows the present stage, the finished part of the whole, and times."""
+
+    _first_line_s = 5.0  # without a terminal: until the first line about a long stage
 
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
         self._verbosity = verbosity
@@ -136,7 +137,7 @@ class _Progress:
 
     def _say_lines(self) -> None:
         """Without a terminal: print the stage if it takes long."""
-        wait_s = _FIRST_LINE_S
+        wait_s = self._first_line_s
         while not self._ended.wait(wait_s):
             self._say(self._line())
             wait_s = _LINE_INTERVAL_S
@@ -151,6 +152,12 @@ class _Progress:
             self._console.print(terminal_text(text))
         elif always or self._verbosity is not Verbosity.QUIET:
             say(text)
+
+
+class StageProgress(_Progress):
+    """Shows the stages of a short command; its user looks at a file for the first time, and waits for it."""
+
+    _first_line_s = 0.3
 
 
 class SearchProgress(_Progress):

@@ -173,9 +173,9 @@ def _source(path: Path, text: str, mark: str = "") -> SourceText:
     return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest(), imported.hidden, mark)
 
 
-def missing_headers(path: Path) -> tuple[str, ...]:
-    """The headers that a kernel file includes and that neither its folder nor a CUDA compiler has."""
-    reader = _Reader()
+def missing_headers(path: Path, include_dirs: Sequence[Path] = ()) -> tuple[str, ...]:
+    """The headers that a kernel file includes and that neither its folders nor a CUDA compiler has."""
+    reader = _Reader((*include_dirs,))
     reader.read(path)
     return tuple(dict.fromkeys(one.name for one in reader.missing))
 
@@ -264,7 +264,8 @@ class _Reader:
                 raise InputError(
                     f'{file}:{line}: #include "{name}": no such file in {file.parent} or '
                     f"{' or '.join(map(str, places))}{near}; {'otherwise ' if near else ''}"
-                    "add the header's folder to include_dirs in the space file"
+                    "add the header's folder to include_dirs in the space file, or name it to `autotune new` "
+                    "with --include"
                 )
 
     def _find(self, name: str, including: Path, *, is_quoted: bool) -> Path | None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
+from autotune.compilers.binary_cache import default_folder
 from autotune.compilers.host_code import device_part
 from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
@@ -19,35 +21,19 @@ from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter
 from autotune.core.trials import Failure
 from autotune.devices import Address
+from autotune.devices.listing import find_devices
 from autotune.errors import MissingExtra
-from autotune.evaluation.compiler_pool import CompilerPool, cuda_setting, device_setting
+from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cuda_setting, device_setting
+from autotune.new.space_draft import ARCHITECTURE, KernelFile
 from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.assumptions import USUAL
 
-ARCHITECTURE = "sm_90"  # that is compiled for
 _ATTEMPTS = 4  # to find what the source leaves to its user
 _TIMEOUT_S = 120.0
 _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
 _INTRODUCER = re.compile(
     r"\b(?:KERNEL|__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b|\bvoid\s+kernel\b"
 )
-
-
-@dataclass(frozen=True)
-class KernelFile:
-    """A kernel in a source file that a space is written for.
-
-    Attributes:
-        path: The source.
-        name: That the space gets.
-        entry: The kernel's name in the source; None takes the first.
-        include_dirs: Folders of headers, relative to the source.
-    """
-
-    path: Path
-    name: str
-    entry: str | None = None
-    include_dirs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +50,7 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL) -> Draft
     A template that no floating-point type fits is tried with whole numbers. Raises InputError if it is no
     kernel's source or an include is missing.
     """
+    assumed = replace(assumed, defined=kernel.definitions)
     draft = _without_unknown_words(kernel, assumed)
     if not draft.complaint or "DTYPE" not in draft.made.kernel.entry:
         return draft
@@ -76,22 +63,34 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Draft:
 
     A default that takes too much shared memory gives way to one that takes little.
     """
-    source = read_source(kernel.path, [kernel.path.parent / folder for folder in kernel.include_dirs])
-    text, own, host = _texts(kernel.path, source.text)
     for _ in range(_ATTEMPTS):
-        made = scaffold(
-            *(kernel.path.name, kernel.name, text, portable_names(), kernel.entry, assumed),
-            own=own,
-            host=host,
-            include_dirs=kernel.include_dirs,
-        )
-        draft = Draft(made, _complaint(made, source))
+        draft = plain_draft(kernel, assumed)
+        source = _source(kernel)
+        draft = replace(draft, complaint=_complaint(draft.made, source))
         fresh = [word for word in _unknown_words(draft, source.text) if word not in assumed.undefined]
         if not fresh and (assumed.is_small or "shared" not in draft.complaint):
             break
         undefined = (*assumed.undefined, *dict.fromkeys(fresh))
         assumed = replace(assumed, undefined=undefined, is_small=assumed.is_small or not fresh)
     return draft
+
+
+@lru_cache(maxsize=1)
+def plain_draft(kernel: KernelFile, assumed: Assumptions) -> Draft:
+    """Write a space without compiling it; raises InputError if it is no kernel's source."""
+    text, own, host = _texts(kernel.path, _source(kernel).text)
+    made = scaffold(
+        *(kernel.path.name, kernel.name, text, portable_names(), kernel.entry, assumed),
+        own=own,
+        host=host,
+        include_dirs=kernel.include_dirs,
+    )
+    return Draft(made, "")
+
+
+@lru_cache(maxsize=1)
+def _source(kernel: KernelFile) -> SourceText:
+    return read_source(kernel.path, [kernel.path.parent / folder for folder in kernel.include_dirs])
 
 
 def _texts(path: Path, whole: str) -> tuple[str, str, str]:
@@ -126,22 +125,31 @@ def _unknown_words(draft: Draft, text: str) -> list[str]:
 
 def _complaint(made: Scaffold, source: SourceText) -> str:
     """A compiler's complaint about the default configuration; empty without one, or without a compiler."""
+    setting = _setting(made.source.dialect)
+    if setting is None:
+        return ""
     parameters = [Parameter(item.name, item.values) for item in made.guess.launch.parameters]
     config = {item.name: item.default for item in made.guess.launch.parameters}
     symbols = [item.symbol for item in made.kernel.arguments if item.symbol]
     names = (entry_name(made.kernel.entry, {"DTYPE": "float32", **config}), *symbols)
     options = tuple(f"-D{name}={meaning}" for name, meaning in made.kernel.types.items())
     text = render(source, macros(parameters, config, "float32"))
-    settings = {"cuda": cuda_setting(ARCHITECTURE), "opencl": device_setting(Address("opencl", 0))}
-    setting = settings.get(made.source.dialect)
-    if setting is None or (made.source.dialect == "cuda" and not has_nvrtc()):
-        return ""
-    pool = CompilerPool(setting, workers=1, timeout_s=_TIMEOUT_S)
+    pool = CompilerPool(setting, workers=1, timeout_s=_TIMEOUT_S, binaries=default_folder())
     try:
         compiled = pool.submit(text, options, names).result()
     finally:
         pool.close()
     return compiled.detail if isinstance(compiled, Failure) else ""
+
+
+@cache
+def _setting(dialect: str) -> CompilerSetting | None:
+    """The compiler that tells what a source leaves open; None if this machine has none for its dialect."""
+    if dialect == "cuda" and has_nvrtc():
+        return cuda_setting(ARCHITECTURE)
+    if dialect == "opencl" and find_devices(["opencl"]):
+        return device_setting(Address("opencl", 0))
+    return None
 
 
 def has_nvrtc() -> bool:

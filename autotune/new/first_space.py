@@ -1,50 +1,37 @@
-"""Writes a first space and reference next to a kernel; compiles its default, and runs it if possible."""
+"""Writes a first space and reference next to a kernel, and proves them: loaded, compiled and run in time."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.core.launch_plan import TRITON
-from autotune.core.text import count_text, first_error
-from autotune.core.trials import Budget
-from autotune.core.triton_source import is_triton
+from autotune.core.stages import OnStage, Stage
+from autotune.core.text import count_text
 from autotune.devices import BACKENDS
-from autotune.devices.listing import find_devices
-from autotune.errors import AutotuneError, InputError, WriteError
-from autotune.new.compiled_draft import (
-    ARCHITECTURE,
-    Draft,
-    KernelFile,
-    compiled_scaffold,
-    has_host_code,
-    has_nvrtc,
-)
-from autotune.new.missing_definitions import what_helps
-from autotune.new.stand_in_headers import write_stand_ins
-from autotune.processes.scratch_folder import scratch_folder
-from autotune.scaffold import Assumptions, Scaffold
-from autotune.scaffold.triton import TritonScaffold, scaffold_triton
-from autotune.tuning.observer import Observer
-from autotune.tuning.options import Options
-from autotune.tuning.single_runs import run_once
-from autotune.tuning.task import Target, bind_target, count_space
+from autotune.errors import InputError, SetupError, WriteError
+from autotune.new.space_draft import KernelFile, Note, SpaceDraft
+from autotune.new.workshop import Stopped, Workshop
 
-_RUN_S = 10.0  # time limit of the default's run
+_LANGUAGES = {"cuda": "CUDA", "opencl": "OpenCL", "portable": "the portable dialect", TRITON: "Triton"}
+_LEAST_S = 3.0  # is left for what follows
 
 
 @dataclass(frozen=True)
-class Note:
-    """A sentence on a space that was written; unless it is good, something is left to do or to know."""
+class Limits:
+    """Time limits: for reading and for loading, in seconds, and for all together."""
 
-    is_good: bool
-    text: str
+    reading_s: float = 10.0
+    total_s: float = 28.0
 
-    def __str__(self) -> str:
-        return f"{'good' if self.is_good else 'note'}  {self.text}"
+
+LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -52,27 +39,40 @@ class FirstSpace:
     """The files that were written for a kernel, and how its default did.
 
     Attributes:
-        made: What was found in the source.
+        source: The source.
+        draft: What was found in it, and the texts of the files.
         space: The space file.
         reference: The file of the reference.
-        notes: What compiling and running said.
+        notes: What reading, compiling and running said.
         can_run: Whether a device of this machine takes the kernel's dialect.
     """
 
-    made: Scaffold | TritonScaffold
+    source: Path
+    draft: SpaceDraft
     space: Path
     reference: Path
     notes: tuple[Note, ...]
     can_run: bool
 
 
-def first_space(path: Path, entry: str | None, observer: Observer) -> FirstSpace:
-    """Write both files next to a kernel's source.
+def first_space(
+    path: Path,
+    entry: str | None,
+    on_stage: OnStage,
+    *,
+    include_dirs: Sequence[Path] = (),
+    definitions: Sequence[tuple[str, str]] = (),
+    limits: Limits = LIMITS,
+) -> FirstSpace:
+    """Write both files next to a kernel's source; they load, or nothing is written.
 
     Args:
         path: The source.
         entry: Name of the kernel; None takes the first.
-        observer: Receives the events of the default's run.
+        on_stage: Is told what is being done.
+        include_dirs: Folders of headers.
+        definitions: Macros with their values, for the source's compiler.
+        limits: Time limits.
 
     Raises:
         InputError: It is no kernel's source, has no such kernel, or one of the files is there already.
@@ -82,67 +82,155 @@ def first_space(path: Path, entry: str | None, observer: Observer) -> FirstSpace
         raise InputError(f"{path}: Is a directory; expected a kernel source")
     if path.suffix in (".yaml", ".yml"):
         raise InputError(f"{path}: this is a space already; search it with: autotune search {path}")
-    if path.suffix != ".py":
-        return _first_space(path, entry, observer)
-    if _is_triton(path):
-        return _first_triton_space(path, entry, observer)
-    raise InputError(f"{path}: expected a kernel source, such as {path.stem}.cu or {path.stem}.cl")
+    folders = tuple(Path(os.path.relpath(folder, path.parent)).as_posix() for folder in include_dirs)
+    kernel = KernelFile(path, _name(path), entry, folders, tuple(definitions))
+    with Workshop(limits.total_s) as workshop, _Written() as written:
+        return _Work(workshop, written, limits, on_stage).done(kernel)
 
 
-def _first_space(path: Path, entry: str | None, observer: Observer) -> FirstSpace:
-    """The same for a kernel in C or C++."""
-    kernel = KernelFile(path, _name(path), entry)
-    files = _Files(path.with_name(f"{kernel.name}.yaml"), path.with_name(f"{kernel.name}.py"))
-    headers = path.with_name(f"{kernel.name}_headers")
-    _require_absent(files.space, files.reference, headers)
-    draft = _draft(kernel, headers)
-    made, dialect = draft.made, draft.made.source.dialect
-    files.write(made)
-    can_run = _can_run(dialect)
-    if draft.complaint:
-        what = f"the default does not compile yet: {first_error(draft.complaint)}"
-        open_types = [name for name, meaning in made.kernel.types.items() if meaning]
-        tried = Note(False, what + what_helps(draft.complaint, path, dialect, open_types))
-    else:
-        tried = _tried(files.space, observer, can_run=can_run)
-        if can_run and not tried.is_good:
-            made, tried = _tried_with_room(kernel, made, tried, files, observer)
-    notes = [Note(False, refusal) for refusal in made.source.refusals[:1] if entry is None]
-    if dialect == "cuda" and has_host_code(path):
-        text = "main() and other code for the host stays: it is left out where the kernels are compiled"
-        notes.append(Note(False, text))
-    if dialect == "cuda" and not draft.complaint and has_nvrtc():
-        notes.append(Note(True, f"the default compiles for {ARCHITECTURE}"))
-    return FirstSpace(made, files.space, files.reference, (*notes, tried), can_run)
+class _Written(ExitStack):
+    """Files that are removed again unless they are kept."""
 
+    def add(self, file: Path, text: str) -> None:
+        """Write a new file; raises WriteError."""
+        _write(file, text, "x")
+        self.callback(file.unlink, missing_ok=True)
 
-def _first_triton_space(path: Path, entry: str | None, observer: Observer) -> FirstSpace:
-    """The same for a kernel in Triton, whose file keeps its name."""
-    name = _name(path)
-    files = _Files(path.with_name(f"{name}.yaml"), path.with_name(f"{name}_reference.py"))
-    _require_absent(files.space, files.reference)
-    made = scaffold_triton(path, name, entry)
-    files.write(made)
-    can_run = _can_run(TRITON)
-    tried = _tried(files.space, observer, can_run=can_run)
-    return FirstSpace(made, files.space, files.reference, (tried,), can_run)
+    def keep(self) -> None:
+        """Remove nothing any more."""
+        self.pop_all()
 
 
 @dataclass(frozen=True)
-class _Files:
-    """The files that are written for a kernel."""
+class _Work:
+    """What it takes to get from a kernel to a space."""
 
-    space: Path
-    reference: Path
+    workshop: Workshop
+    written: _Written
+    limits: Limits
+    on_stage: OnStage
 
-    def write(self, made: Scaffold | TritonScaffold, mode: str = "x") -> None:
-        """Write both; raises WriteError."""
+    def done(self, kernel: KernelFile) -> FirstSpace:
+        """Write, load, compile and run."""
+        path, reading_s = kernel.path, self.limits.reading_s
+        self.on_stage(Stage(f"reading {path.name}"))
         try:
-            for file, text in ((self.space, made.space), (self.reference, made.reference)):
-                with file.open(mode) as out:
-                    out.write(text)
-        except OSError as error:
-            raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
+            is_triton = self.workshop.run("drafting.is_in_triton", path, limit_s=reading_s)
+            space = path.with_name(f"{kernel.name}.yaml")
+            reference = path.with_name(f"{kernel.name}{'_reference' if is_triton else ''}.py")
+            headers = path.with_name(f"{kernel.name}_headers")
+            _require_absent(space, reference, headers)
+            self.written.callback(shutil.rmtree, headers, ignore_errors=True)
+            if is_triton:
+                draft = self.workshop.run("drafting.draft_triton", kernel, limit_s=reading_s)
+            else:
+                draft = self.workshop.run("drafting.draft", kernel, headers, limit_s=reading_s)
+        except Stopped as why:
+            advice = "move the kernel and what it uses to a file of its own"
+            raise InputError(f"{path}: not read: {why}; {advice}") from None
+        if not is_triton:
+            draft = self._compiled(kernel, draft)
+            if not draft.stand_ins:
+                shutil.rmtree(headers, ignore_errors=True)
+        self.written.add(space, draft.space)
+        self.written.add(reference, draft.reference)
+        can_run = self._can_run(draft.dialect)
+        notes = [*(Note(False, text) for text in draft.notes), self._loaded(kernel, space, can_run=can_run)]
+        self.written.keep()
+        if draft.complaint:
+            notes.append(Note(False, f"not compiled: {draft.complaint}"))
+        elif can_run:
+            draft, said = self._run(kernel, draft, space, reference)
+            notes += said
+        else:
+            notes += self._compiled_only(draft, space)
+        return FirstSpace(path, draft, space, reference, tuple(notes), can_run)
+
+    def _compiled(self, kernel: KernelFile, draft: SpaceDraft) -> SpaceDraft:
+        """A draft whose default compiles, or the draft as it is with the reason why it does not."""
+        self.on_stage(Stage("compiling the default"))
+        try:
+            found: SpaceDraft = self.workshop.run(
+                "drafting.compiled", kernel, draft.stand_ins, limit_s=self._most_s
+            )
+        except Stopped as why:
+            return replace(draft, complaint=str(why))
+        return found
+
+    @property
+    def _most_s(self) -> float:
+        """The time limit of a step after which the space has to be loaded still."""
+        return self.workshop.left_s - _LEAST_S
+
+    def _can_run(self, dialect: str) -> bool:
+        """True if a device of this machine takes a dialect; one that stalls takes none."""
+        self.on_stage(Stage("finding devices"))
+        try:
+            return bool(self.workshop.run("drafting.can_run", dialect, limit_s=self._most_s))
+        except Stopped:
+            return False
+
+    def _loaded(self, kernel: KernelFile, space: Path, *, can_run: bool) -> Note:
+        """Load the space and count it; raises InputError if it does not load, and so is not kept."""
+        self.on_stage(Stage("loading the space"))
+        try:
+            count = self.workshop.run(
+                "trials.count", space, has_device=can_run, limit_s=self.limits.reading_s
+            )
+        except (InputError, SetupError, Stopped) as error:
+            why = str(error).removeprefix(f"{space}:").strip()
+            raise InputError(
+                f"{kernel.path}: no space was written, for the one that was guessed does not load: {why}; "
+                "name another kernel with --entry, or write the space by hand (docs/space-format.md)"
+            ) from None
+        return Note(True, f"the space has {count_text(count, 'valid configuration')}")
+
+    def _run(
+        self, kernel: KernelFile, draft: SpaceDraft, space: Path, reference: Path
+    ) -> tuple[SpaceDraft, list[Note]]:
+        """Run the default; if it fails, once more with room in its arrays, which is kept if that helps."""
+        said = self._tried("trials.run_default", space)
+        if said[-1].is_good or draft.dialect == TRITON or self.workshop.left_s < _LEAST_S:
+            return draft, said
+        try:
+            roomy = self.workshop.run(
+                "drafting.with_room", kernel, draft.stand_ins, limit_s=self.workshop.left_s
+            )
+        except (InputError, SetupError, Stopped):
+            return draft, said
+        _write(space, roomy.space, "w")
+        _write(reference, roomy.reference, "w")
+        again = self._tried("trials.run_default", space)
+        if again[-1].is_good:
+            return roomy, again
+        _write(space, draft.space, "w")
+        _write(reference, draft.reference, "w")
+        return draft, said
+
+    def _compiled_only(self, draft: SpaceDraft, space: Path) -> list[Note]:
+        """Compile the default without a device, if a compiler for it needs none."""
+        missing = Note(False, f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}")
+        if draft.dialect not in BACKENDS["cuda"].accepts:
+            return [replace(missing, text=missing.text.replace("not run", "not compiled, not run"))]
+        return [*self._tried("trials.compile_default", space), missing]
+
+    def _tried(self, step: str, space: Path) -> list[Note]:
+        """What a step says of the default."""
+        is_run = step == "trials.run_default"
+        self.on_stage(Stage(f"{'running' if is_run else 'compiling'} the default"))
+        try:
+            said: list[Note] = self.workshop.run(step, space, limit_s=self.workshop.left_s)
+        except (InputError, SetupError, Stopped) as error:
+            return [Note(False, f"not {'run' if is_run else 'compiled'}: {error}")]
+        return said
+
+
+def _write(file: Path, text: str, mode: str) -> None:
+    try:
+        with file.open(mode) as out:
+            out.write(text)
+    except OSError as error:
+        raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
 
 
 def _name(path: Path) -> str:
@@ -157,64 +245,3 @@ def _require_absent(*files: Path) -> None:
         is_own = any(file.suffix == ".yaml" and file.exists() for file in files)  # the others came with it
         mend = f"to start anew: rm {folders}{shlex.join(taken)}" if is_own else "move it away first"
         raise InputError(f"{' and '.join(taken)}: there already, and never overwritten; {mend}")
-
-
-def _is_triton(path: Path) -> bool:
-    try:
-        return is_triton(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}; expected a kernel source") from None
-
-
-def _draft(kernel: KernelFile, headers: Path) -> Draft:
-    """Write a space with empty headers in the folder `headers` in place of those that are not there.
-
-    If the kernel needs one of these headers, the folder goes again, and they are reported as missing.
-    """
-    include_dir = write_stand_ins(kernel.path, headers)
-    if not include_dir:
-        return compiled_scaffold(kernel)
-    draft = None
-    try:
-        draft = compiled_scaffold(replace(kernel, include_dirs=(include_dir,)))
-    finally:
-        if draft is None or draft.complaint:
-            shutil.rmtree(headers)
-    return compiled_scaffold(kernel) if draft.complaint else draft
-
-
-def _can_run(dialect: str) -> bool:
-    """True if a device of this machine takes a dialect."""
-    return bool(find_devices(name for name, entry in BACKENDS.items() if dialect in entry.accepts))
-
-
-def _tried_with_room(
-    kernel: KernelFile, made: Scaffold, tried: Note, files: _Files, observer: Observer
-) -> tuple[Scaffold, Note]:
-    """Try the default with more room in its arrays; give the former space back if that does not help."""
-    with_room = replace(kernel, include_dirs=made.include_dirs)
-    roomy = compiled_scaffold(with_room, Assumptions(is_roomy=True)).made
-    files.write(roomy, "w")
-    again = _tried(files.space, observer, can_run=True)
-    if again.is_good:
-        return roomy, again
-    files.write(made, "w")
-    return made, tried
-
-
-def _tried(space: Path, observer: Observer, *, can_run: bool) -> Note:
-    """Load and count the space that was written, and run its default if a device is there."""
-    try:
-        if not can_run:
-            valid = count_text(len(count_space(Target(space, ARCHITECTURE))[0]), "valid configuration")
-            return Note(True, f"the space has {valid}; nothing was run")
-        task = bind_target(Target(space))
-        with scratch_folder() as folder:
-            options = Options(budget=Budget(), timeout_s=_RUN_S, journal=Path(folder) / "run.jsonl")
-            trial = run_once(task, options, observer, task.spec.default)
-    except AutotuneError as error:
-        return Note(False, f"the default does not run yet: {error}")
-    if trial.failure:
-        return Note(False, f"the default does not run yet: {trial.failure}")
-    valid = count_text(len(task.space), "valid configuration")
-    return Note(True, f"the space has {valid}; the default took {trial.time_ms:.4g} ms on {task.device.name}")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.compilers.kernel_source import missing_headers
 from autotune.errors import WriteError
 
 
-def write_stand_ins(path: Path, folder: Path) -> str:
-    """Write an empty file into a folder for each header that a source misses.
+def write_stand_ins(path: Path, include_dirs: Sequence[Path], folder: Path) -> str:
+    """Write an empty file into a folder for each header that a source and its `include_dirs` lack.
 
     Nothing is written if one of them has an absolute path.
 
@@ -18,7 +19,7 @@ def write_stand_ins(path: Path, folder: Path) -> str:
         The folder to search for them, as the space file names it; empty if nothing was written. It lies so
         deep that `../own.h` stays inside.
     """
-    missing = [Path(os.path.normpath(header)) for header in missing_headers(path)]
+    missing = [Path(os.path.normpath(header)) for header in missing_headers(path, include_dirs)]
     if not missing or any(header.is_absolute() for header in missing):
         return ""
     depth = max(header.parts.count("..") for header in missing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.core.bare_code import bare_code
 from autotune.errors import InputError
@@ -62,7 +62,8 @@ def scaffold(
     Raises:
         InputError: The source has no such kernel, or none that can be tuned as it is.
     """
-    source = read_kernels(file, text, words, assumed, bare_code(host), bare_code(own or text))
+    defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)
+    source = read_kernels(file, defined + text, words, assumed, bare_code(host), bare_code(own or text))
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:
@@ -72,6 +73,7 @@ def scaffold(
         known = ", ".join(kernel.entry for kernel in source.kernels)
         raise InputError(f"{file}: no kernel is called {entry!r}; it has {known}")
     kernel = source.kernels[0] if entry is None else kernels[entry]
+    kernel = replace(kernel, types={**dict(assumed.defined), **kernel.types})
     found = guess(kernel, source, assumed)
     space = space_text(file, name, found, include_dirs)
     return Scaffold(found, space, reference_text(file, found), include_dirs)

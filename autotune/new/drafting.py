@@ -1,0 +1,155 @@
+"""Steps that read a source and draft a space for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.core.launch_plan import TRITON
+from autotune.core.text import count_text, first_error
+from autotune.core.triton_source import is_triton
+from autotune.devices import BACKENDS
+from autotune.devices.listing import find_devices
+from autotune.errors import InputError
+from autotune.new.compiled_draft import Draft, compiled_scaffold, has_host_code, plain_draft
+from autotune.new.missing_definitions import what_helps
+from autotune.new.space_draft import KernelFile, SpaceDraft
+from autotune.new.stand_in_headers import write_stand_ins
+from autotune.scaffold import Assumptions
+from autotune.scaffold.guessed_reference import variable_name
+from autotune.scaffold.roles import Role
+from autotune.scaffold.triton import TritonScaffold, scaffold_triton
+
+
+def is_in_triton(path: Path) -> bool:
+    """True for a file in Triton; raises InputError for another file in Python, or one that cannot be read."""
+    if path.suffix != ".py":
+        return False
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}; expected a kernel source") from None
+    if is_triton(text):
+        return True
+    raise InputError(f"{path}: expected a kernel source, such as {path.stem}.cu or {path.stem}.cl")
+
+
+def can_run(dialect: str) -> bool:
+    """True if a device of this machine takes a dialect."""
+    return bool(find_devices(name for name, entry in BACKENDS.items() if dialect in entry.accepts))
+
+
+def draft(kernel: KernelFile, headers: Path) -> SpaceDraft:
+    """Draft a space; empty headers are written to the folder `headers` in place of those that are not there.
+
+    Raises InputError if the file has no kernel that can be tuned as it is.
+    """
+    folders = [kernel.path.parent / folder for folder in kernel.include_dirs]
+    stand_ins = write_stand_ins(kernel.path, folders, headers)
+    assumed = Assumptions(defined=kernel.definitions)
+    drafted = plain_draft(_with_headers(kernel, stand_ins), assumed)
+    return _described(drafted, kernel, stand_ins)
+
+
+def compiled(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
+    """Draft a space whose default compiles, as far as that can be achieved.
+
+    Without the headers of `stand_ins`, if the kernel needs what these should have: they are reported then.
+    """
+    drafted = compiled_scaffold(_with_headers(kernel, stand_ins))
+    if stand_ins and drafted.complaint:
+        drafted, stand_ins = compiled_scaffold(kernel), ""
+    return _described(drafted, kernel, stand_ins)
+
+
+def with_room(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
+    """Draft a space whose arrays have more room than their indices show."""
+    drafted = compiled_scaffold(_with_headers(kernel, stand_ins), Assumptions(is_roomy=True))
+    return _described(drafted, kernel, stand_ins)
+
+
+def draft_triton(kernel: KernelFile) -> SpaceDraft:
+    """Draft a space for a kernel in Triton."""
+    made = scaffold_triton(kernel.path, kernel.name, kernel.entry)
+    if not {"out", "inout"} & {*made.kernel.roles.values()}:
+        raise InputError(
+            f"{kernel.path}: {made.kernel.entry} stores to none of its arguments, so it is a function for "
+            "the device and no kernel; name a file with the kernel that calls it"
+        )
+    parameters = ((name, ", ".join(map(str, values))) for name, values in made.guess.values.items())
+    return SpaceDraft(
+        dialect=TRITON,
+        entry=made.kernel.entry,
+        kernels=(made.kernel.entry,),
+        space=made.space,
+        reference=made.reference,
+        has_reference=False,
+        tables=(("array", (*made.kernel.roles.items(),)), ("parameter", (*parameters,))),
+        arrays=(),
+        notes=_about_configs(made),
+    )
+
+
+def _with_headers(kernel: KernelFile, stand_ins: str) -> KernelFile:
+    return replace(kernel, include_dirs=(*kernel.include_dirs, stand_ins)) if stand_ins else kernel
+
+
+def _described(drafted: Draft, kernel: KernelFile, stand_ins: str) -> SpaceDraft:
+    """What was found and written, without what only the reader of sources knows."""
+    made, path = drafted.made, kernel.path
+    launch, source = made.guess.launch, made.source
+    if not made.kernel.arguments:
+        raise InputError(
+            f"{path}: {made.kernel.entry} has no arguments, so no result can be checked: let it write its "
+            "result to an array"
+        )
+    arguments = (
+        (
+            item.argument.text,
+            f"= {item.value}" if item.role is None else f"{item.role.value} [{', '.join(item.shape)}]",
+        )
+        for item in made.guess.arguments
+    )
+    macros = [
+        (
+            parameter.name,
+            ", ".join(map(str, parameter.values)) + (f"  ({parameter.remark})" if parameter.remark else ""),
+        )
+        for parameter in launch.parameters
+    ]
+    macros += [(macro.name, f"left at {macro.default}") for macro in launch.fixed_macros]
+    arrays = [item for item in made.guess.arguments if item.role not in (None, Role.LOCAL)]
+    notes = list(source.refusals[:1]) if kernel.entry is None else []
+    if source.dialect == "cuda" and has_host_code(path):
+        notes.append(
+            "main() and other code for the host stays: it is left out where the kernels are compiled"
+        )
+    complaint = first_error(drafted.complaint)
+    if complaint:
+        open_types = [name for name, meaning in made.kernel.types.items() if meaning]
+        complaint += what_helps(drafted.complaint, path, source.dialect, open_types)
+    return SpaceDraft(
+        dialect=source.dialect,
+        entry=made.kernel.entry,
+        kernels=tuple(one.entry for one in source.kernels),
+        space=made.space,
+        reference=made.reference,
+        has_reference=bool(made.guess.reference),
+        tables=(("argument", tuple(arguments)), ("macro", tuple(macros))),
+        arrays=tuple(variable_name(item.argument.name) for item in arrays),
+        notes=tuple(notes),
+        stand_ins=stand_ins,
+        complaint=complaint,
+    )
+
+
+def _about_configs(made: TritonScaffold) -> tuple[str, ...]:
+    kernel = made.kernel
+    if kernel.unread:
+        return (
+            f"the list of @triton.autotune was not read, for nothing of the file is run: {kernel.unread}; "
+            "write its values into the space",
+        )
+    if not kernel.configs:
+        return ()
+    return (f"{count_text(len(kernel.configs), 'configuration')} of @triton.autotune became landmarks",)

@@ -1,0 +1,72 @@
+"""Steps that load a space, and compile or run its default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autotune.analysis.compile_survey import Checked, Settings, survey
+from autotune.compilers.binary_cache import default_folder
+from autotune.core.text import first_error
+from autotune.core.trials import Budget
+from autotune.errors import InputError
+from autotune.hardware.architectures import Architecture, architecture
+from autotune.new.space_draft import ARCHITECTURE, Note
+from autotune.processes.scratch_folder import scratch_folder
+from autotune.space import require_seen
+from autotune.tuning.observer import Unobserved
+from autotune.tuning.options import Options
+from autotune.tuning.single_runs import run_once
+from autotune.tuning.task import Target, bind_target, count_space
+
+_RUN_S = 10.0  # time limit of the default's run
+
+
+def count(space: Path, *, has_device: bool) -> int:
+    """Load a space and count its valid configurations; raises InputError if it does not load."""
+    bound, source = count_space(Target(space, None if has_device else ARCHITECTURE))
+    require_seen(bound, source.text)
+    if why := bound.why_invalid(bound.spec.default):
+        raise InputError(f"{space}: its default is not valid: {'; '.join(why)}")
+    return len(bound)
+
+
+def run_default(space: Path) -> list[Note]:
+    """Verify and time the default of a space on a device of this machine; the last note says how it did."""
+    task, observer = bind_target(Target(space)), _Warnings()
+    with scratch_folder() as folder:
+        options = Options(budget=Budget(), timeout_s=_RUN_S, journal=Path(folder) / "run.jsonl")
+        trial = run_once(task, options, observer, task.spec.default)
+    doubts = [Note(False, text) for text in observer.texts]
+    if trial.failure:
+        return [*doubts, Note(False, f"the default does not run yet: {trial.failure}")]
+    return [*doubts, Note(True, f"the default took {trial.time_ms:.4g} ms on {task.device.name}")]
+
+
+def compile_default(space: Path) -> list[Note]:
+    """Compile the default of a space for an architecture of NVIDIA."""
+    settings = Settings(count=1, workers=1, binaries=default_folder())
+    (found,) = survey(Target(space), [architecture(ARCHITECTURE)], settings, _Unwatched())
+    if why := found.failure or found.note:
+        return [Note(False, f"not compiled: {first_error(why)}")]
+    return [Note(True, f"the default compiles for {ARCHITECTURE}")]
+
+
+class _Warnings(Unobserved):
+    """Keeps the reasons to doubt a result."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def warn(self, text: str) -> None:
+        """Keep it."""
+        self.texts.append(text)
+
+
+class _Unwatched:
+    """An observer of a survey that ignores all events."""
+
+    def started(self, architecture: Architecture, total: int) -> None:
+        """Ignore it."""
+
+    def checked(self, result: Checked) -> None:
+        """Ignore it."""
