@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.cli.output import emit
+from autotune.core.stages import Stage
 
 if TYPE_CHECKING:
     from autotune.new.first_space import FirstSpace
@@ -17,7 +18,9 @@ EXAMPLE = "autotune new my_kernel.cu"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `autotune new`."""
     parser.add_argument(
-        "kernel", type=Path, help="a source in CUDA C++, OpenCL C, the portable dialect or Triton"
+        "kernel",
+        type=Path,
+        help="a source in CUDA C++, OpenCL C, the portable dialect or Triton, also one in a program's string",
     )
     parser.add_argument(
         "--entry", metavar="NAME", help="which kernel of the source to tune (default: the first)"
@@ -45,6 +48,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.cli.progress import StageProgress
 
     with StageProgress() as progress:
+        progress.stage(Stage(f"reading {parsed.kernel.name}"))
         from autotune.new.first_space import first_space  # progress shows before this is imported
 
         found = first_space(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from math import prod
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
@@ -27,11 +28,13 @@ from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cud
 from autotune.new.space_draft import ARCHITECTURE, KernelFile
 from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.assumptions import USUAL
+from autotune.scaffold.writing import space_text
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
 _TIMEOUT_S = 120.0
+_MOST_CONFIGURATIONS = 1_000_000  # before constraints
 _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
-_INTRODUCER = re.compile(
+INTRODUCER = re.compile(  # of a kernel
     r"\b(?:KERNEL|__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b|\bvoid\s+kernel\b"
 )
 
@@ -85,7 +88,24 @@ def plain_draft(kernel: KernelFile, assumed: Assumptions) -> Draft:
         host=host,
         include_dirs=kernel.include_dirs,
     )
-    return Draft(made, "")
+    return Draft(_narrowed(made, kernel), "")
+
+
+def _narrowed(made: Scaffold, kernel: KernelFile) -> Scaffold:
+    """A space that can be counted in a moment: the longest lists give up values far from their defaults."""
+    launch = made.guess.launch
+    lists = {item.name: list(item.values) for item in launch.parameters}
+    defaults = {item.name: item.default for item in launch.parameters}
+    while prod(map(len, lists.values())) > _MOST_CONFIGURATIONS:
+        name = max(lists, key=lambda name: len(lists[name]))
+        values = lists[name]
+        values.pop(0 if values[-1] == defaults[name] else -1)
+    parameters = tuple(replace(item, values=tuple(lists[item.name])) for item in launch.parameters)
+    if parameters == launch.parameters:
+        return made
+    guess = replace(made.guess, launch=replace(launch, parameters=parameters))
+    text = space_text(kernel.path.name, kernel.name, guess, kernel.include_dirs)
+    return replace(made, guess=guess, space=text)
 
 
 @lru_cache(maxsize=1)
@@ -101,7 +121,7 @@ def _texts(path: Path, whole: str) -> tuple[str, str, str]:
     own = path.read_text()
     host = own if "<<<" in own else ""
     own = device_part(own) if "__global__" in own else own
-    if not _INTRODUCER.search(own):
+    if not INTRODUCER.search(own):
         own = ""
     text = own if own and _PORTABLE.search(own) else whole
     return device_part(text) if "__global__" in text else text, own, host

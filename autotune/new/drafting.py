@@ -22,16 +22,13 @@ from autotune.scaffold.triton import TritonScaffold, scaffold_triton
 
 
 def is_in_triton(path: Path) -> bool:
-    """True for a file in Triton; raises InputError for another file in Python, or one that cannot be read."""
+    """True for a file with functions under `@triton.jit`; raises InputError if it cannot be read."""
     if path.suffix != ".py":
         return False
     try:
-        text = path.read_text(encoding="utf-8")
+        return is_triton(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}; expected a kernel source") from None
-    if is_triton(text):
-        return True
-    raise InputError(f"{path}: expected a kernel source, such as {path.stem}.cu or {path.stem}.cl")
 
 
 def can_run(dialect: str) -> bool:

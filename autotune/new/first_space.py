@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from autotune.core.launch_plan import TRITON
 from autotune.core.stages import OnStage, Stage
@@ -19,8 +20,11 @@ from autotune.errors import InputError, SetupError, WriteError
 from autotune.new.space_draft import KernelFile, Note, SpaceDraft
 from autotune.new.workshop import Stopped, Workshop
 
+if TYPE_CHECKING:  # only the child process needs what it loads
+    from autotune.new.extraction import Extracted
+
 _LANGUAGES = {"cuda": "CUDA", "opencl": "OpenCL", "portable": "the portable dialect", TRITON: "Triton"}
-_LEAST_S = 3.0  # is left for what follows
+_LEAST_S = 3.0  # for another run
 
 
 @dataclass(frozen=True)
@@ -112,39 +116,57 @@ class _Work:
 
     def done(self, kernel: KernelFile) -> FirstSpace:
         """Write, load, compile and run."""
-        path, reading_s = kernel.path, self.limits.reading_s
-        self.on_stage(Stage(f"reading {path.name}"))
-        try:
-            is_triton = self.workshop.run("drafting.is_in_triton", path, limit_s=reading_s)
-            space = path.with_name(f"{kernel.name}.yaml")
-            reference = path.with_name(f"{kernel.name}{'_reference' if is_triton else ''}.py")
-            headers = path.with_name(f"{kernel.name}_headers")
-            _require_absent(space, reference, headers)
+        self.on_stage(Stage(f"reading {kernel.path.name}"))
+        is_triton = self._read(kernel, "drafting.is_in_triton", kernel.path)
+        inside = None if is_triton else self._read(kernel, "extraction.extracted", kernel.path, kernel.entry)
+        notes = []
+        if inside is not None:
+            kernel, said = self._written(kernel, inside)
+            notes.append(Note(False, said))
+        path = kernel.path
+        space = path.with_name(f"{kernel.name}.yaml")
+        reference = path.with_name(f"{kernel.name}{'_reference' if is_triton else ''}.py")
+        headers = path.with_name(f"{kernel.name}_headers")
+        _require_absent(space, reference, headers)
+        if is_triton:
+            _require_no_options(kernel)
+            draft = self._read(kernel, "drafting.draft_triton", kernel)
+        else:
             self.written.callback(shutil.rmtree, headers, ignore_errors=True)
-            if is_triton:
-                draft = self.workshop.run("drafting.draft_triton", kernel, limit_s=reading_s)
-            else:
-                draft = self.workshop.run("drafting.draft", kernel, headers, limit_s=reading_s)
-        except Stopped as why:
-            advice = "move the kernel and what it uses to a file of its own"
-            raise InputError(f"{path}: not read: {why}; {advice}") from None
-        if not is_triton:
-            draft = self._compiled(kernel, draft)
+            draft = self._compiled(kernel, self._read(kernel, "drafting.draft", kernel, headers))
             if not draft.stand_ins:
                 shutil.rmtree(headers, ignore_errors=True)
         self.written.add(space, draft.space)
         self.written.add(reference, draft.reference)
         can_run = self._can_run(draft.dialect)
-        notes = [*(Note(False, text) for text in draft.notes), self._loaded(kernel, space, can_run=can_run)]
+        notes += [Note(False, text) for text in draft.notes]
+        notes.append(self._loaded(kernel, space, can_run=can_run))
         self.written.keep()
         if draft.complaint:
             notes.append(Note(False, f"not compiled: {draft.complaint}"))
         elif can_run:
-            draft, said = self._run(kernel, draft, space, reference)
-            notes += said
+            draft, said_of_run = self._run(kernel, draft, space, reference)
+            notes += said_of_run
         else:
             notes += self._compiled_only(draft, space)
         return FirstSpace(path, draft, space, reference, tuple(notes), can_run)
+
+    def _read(self, kernel: KernelFile, step: str, *arguments: object) -> Any:
+        """What a step finds in the source; raises InputError if it takes too long or its process ends."""
+        try:
+            return self.workshop.run(step, *arguments, limit_s=self.limits.reading_s)
+        except Stopped as why:
+            advice = "move the kernel and what it uses to a file of its own"
+            raise InputError(f"{kernel.path}: not read: {why}; {advice}") from None
+
+    def _written(self, kernel: KernelFile, inside: Extracted) -> tuple[KernelFile, str]:
+        """The kernel in a file of its own, to which its text is written, and a sentence about it."""
+        own = kernel.path.with_name(f"{kernel.name}_kernel{inside.suffix}")
+        _require_absent(own)
+        self.written.add(own, inside.text)
+        place = f"{kernel.path.name}:{inside.line}"
+        text = f"the kernel is in a string at {place}; {own} is a copy of it, which the space is for"
+        return replace(kernel, path=own, name=own.stem), text
 
     def _compiled(self, kernel: KernelFile, draft: SpaceDraft) -> SpaceDraft:
         """A draft whose default compiles, or the draft as it is with the reason why it does not."""
@@ -160,7 +182,7 @@ class _Work:
     @property
     def _most_s(self) -> float:
         """The time limit of a step after which the space has to be loaded still."""
-        return self.workshop.left_s - _LEAST_S
+        return self.workshop.left_s - self.limits.reading_s
 
     def _can_run(self, dialect: str) -> bool:
         """True if a device of this machine takes a dialect; one that stalls takes none."""
@@ -178,7 +200,7 @@ class _Work:
                 "trials.count", space, has_device=can_run, limit_s=self.limits.reading_s
             )
         except (InputError, SetupError, Stopped) as error:
-            why = str(error).removeprefix(f"{space}:").strip()
+            why = re.sub(rf"^{re.escape(str(space))}:(?:\d+:)?", "", str(error)).strip()
             raise InputError(
                 f"{kernel.path}: no space was written, for the one that was guessed does not load: {why}; "
                 "name another kernel with --entry, or write the space by hand (docs/space-format.md)"
@@ -231,6 +253,15 @@ def _write(file: Path, text: str, mode: str) -> None:
             out.write(text)
     except OSError as error:
         raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def _require_no_options(kernel: KernelFile) -> None:
+    """Raise InputError for what only sources in C have."""
+    for option, values in (("--define", kernel.definitions), ("--include", kernel.include_dirs)):
+        if values:
+            raise InputError(
+                f"{kernel.path}: {option} is for sources in C and C++, not for Triton; leave it out"
+            )
 
 
 def _name(path: Path) -> str:

@@ -1,0 +1,147 @@
+"""Find a kernel inside a string of another program: a raw string of C++, or a string of Python."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from autotune.core.bare_code import bare_code
+from autotune.core.syntax import parse_module
+from autotune.errors import InputError
+from autotune.new.compiled_draft import INTRODUCER
+
+_RAW = re.compile(r'\bu?8?R"([^ ()\\\t\n]{0,16})\(')  # where a raw string of C++ begins
+_BETWEEN = re.compile(r"(?:\s+|//[^\n]*\n|/\*.*?\*/)*+", re.DOTALL)  # two literals that are one
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_DEFINITION = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)|\btypedef\b[^;{}]*?(\w+)\s*;|\b(\w+)\s*\([^;{}()]*\)\s*\{", re.MULTILINE
+)
+_MAX_BYTES = 1_000_000  # of a file that is searched
+_WRITE_IT = "let the program write the text into a file, and give that to autotune new"
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """The text of a kernel that was in a string: its file's suffix, and the line where the string begins."""
+
+    text: str
+    suffix: str
+    line: int
+
+
+class _Literal(NamedTuple):
+    text: str
+    line: int
+    is_whole: bool = True  # False: the program changes it
+
+
+def extracted(path: Path, entry: str | None) -> Extracted | None:
+    """The first string with a kernel; None for a file whose kernels are in no string.
+
+    Args:
+        path: The file.
+        entry: The kernel that the string should have; None for any.
+
+    Raises:
+        InputError: It is a file in Python without a kernel in a string.
+    """
+    is_python = path.suffix == ".py"
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None  # whoever reads it as a kernel says so
+    literals = _python_strings(path, text) if is_python else _raw_strings(text)
+    with_kernel = [one for one in literals if INTRODUCER.search(one.text) and "{" in one.text]
+    if entry is not None:
+        named = re.compile(rf"\b{re.escape(entry)}\s*\(")
+        with_kernel = [one for one in with_kernel if named.search(one.text)] or with_kernel
+    chosen = next((one for one in with_kernel if one.is_whole), None)
+    if chosen is not None:
+        text = chosen.text if is_python else "\n".join((*_relatives(path, chosen.text), chosen.text))
+        return Extracted(text, ".cu" if "__global__" in text else ".cl", chosen.line)
+    if with_kernel:
+        place = f"{path}:{with_kernel[0].line}"
+        raise InputError(f"{place}: the program puts this kernel together when it runs: {_WRITE_IT}")
+    if is_python:
+        raise InputError(
+            f"{path}: no kernel found: no function under @triton.jit, and no string with a kernel in CUDA "
+            "C++ or OpenCL C; name the file that has it"
+        )
+    return None
+
+
+def _raw_strings(text: str) -> list[_Literal]:
+    """The raw strings of a program in C++, neighbours joined; none if it has kernels elsewhere."""
+    found: list[_Literal] = []
+    outside, place = [], 0
+    while (begin := _RAW.search(text, place)) is not None:
+        end = text.find(f'){begin[1]}"', begin.end())
+        if end < 0:
+            break
+        inside, between = text[begin.end() : end], text[place : begin.start()]
+        outside.append(between)
+        if found and _BETWEEN.fullmatch(between):
+            found[-1] = found[-1]._replace(text=found[-1].text + inside)
+        else:
+            found.append(_Literal(inside, text.count("\n", 0, begin.start()) + 1))
+        place = end + len(begin[1]) + 2
+    return [] if any(map(INTRODUCER.search, (*outside, text[place:]))) else found
+
+
+def _relatives(path: Path, text: str) -> list[str]:
+    """What else the program puts before a kernel: raw strings of its neighbours that define words of it.
+
+    A library keeps each part of its source in a file, as a raw string, and joins them when it compiles.
+    """
+    path = path.resolve()
+    folders = (path.parent.parent, path.parent)
+    parts = {}
+    for file in (one for folder in folders for one in sorted(folder.glob(f"*{path.suffix}"))):
+        if file != path and file.is_file() and file.stat().st_size <= _MAX_BYTES:
+            strings = _raw_strings(file.read_text(encoding="utf-8", errors="replace"))
+            if strings and not any(INTRODUCER.search(one.text) for one in strings):
+                parts[file] = "\n".join(one.text for one in strings)
+    needed: set[Path] = set()
+    while True:
+        whole = "\n".join((*(parts[one] for one in needed), text))
+        missing = {*_WORD.findall(whole)} - _defined(whole)
+        more = {file for file, part in parts.items() if file not in needed and _defined(part) & missing}
+        if not more:
+            return [part for file, part in parts.items() if file in needed]
+        needed |= more
+
+
+def _defined(text: str) -> set[str]:
+    """The macros, types and functions that a text defines."""
+    return {name for match in _DEFINITION.findall(bare_code(text)) for name in match if name}
+
+
+def _python_strings(path: Path, text: str) -> list[_Literal]:
+    """The strings of a program in Python."""
+    try:
+        tree = parse_module(text)
+    except SyntaxError as error:
+        raise InputError(f"{path}:{error.lineno}: not Python: {error.msg}") from None
+    changed = {id(part) for node in ast.walk(tree) for part in _changed(node)}
+    return [
+        _Literal(node.value, node.lineno, id(node) not in changed)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+
+
+def _changed(node: ast.AST) -> Iterator[ast.AST]:
+    """The strings that an expression makes another text of."""
+    match node:
+        case ast.JoinedStr(parts):
+            yield from parts
+        case ast.BinOp(left, ast.Mod() | ast.Add(), right):
+            yield from (left, right)
+        case ast.Call(ast.Attribute(text, "format" | "format_map" | "replace")):
+            yield text
+        case ast.Call(function, [text, *_]) if ast.unparse(function).rpartition(".")[2] == "Template":
+            yield text

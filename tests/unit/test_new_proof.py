@@ -1,0 +1,252 @@
+"""`autotune new` on sources that stall, crash or mislead: one line, in time, and nothing half done."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from autotune.core.stages import unobserved
+from autotune.errors import InputError, WriteError
+from autotune.new.compiled_draft import has_nvrtc
+from autotune.new.first_space import Limits, first_space
+from autotune.tuning.task import Target, count_space
+
+COPY = "{ int i = get_global_id(0); if (i < n) y[i] = x[i]; }\n"
+CALM = "__kernel void copy(__global const float *x, __global float *y, int n) " + COPY
+ENDLESS = """\
+template <int N, int M> struct Sum { static const int v = Sum<N - 1, 2 * M>::v + Sum<N - 1, 2 * M + 1>::v; };
+template <int M> struct Sum<0, M> { static const int v = M; };
+__global__ void endless(float *y, int n) { if (threadIdx.x < n) y[threadIdx.x] = Sum<28, 0>::v; }
+"""
+
+
+def test_a_source_that_stalls_the_reader_costs_one_line(folder):
+    os.mkfifo(folder.path / "stalls.cl")  # a read waits for a writer
+    before = folder.files()
+    with pytest.raises(InputError, match=r"stalls.cl: not read: took longer than 1 s; move the kernel"):
+        first_space(folder.path / "stalls.cl", None, unobserved, limits=Limits(reading_s=1))
+    assert folder.files() == before
+
+
+def test_a_source_that_crashes_the_reader_costs_one_line(folder):
+    source = folder.path / "crashes.cl"
+    os.mkfifo(source)
+    killer = Thread(target=kill_reader_of, args=(source,))
+    killer.start()
+    with pytest.raises(InputError, match=r"crashes.cl: not read: the process ended \(killed by SIGSEGV\)"):
+        first_space(source, None, unobserved)
+    killer.join()
+    assert not source.with_suffix(".yaml").exists()
+
+
+def kill_reader_of(fifo: Path) -> None:
+    """Wait until a process reads, and let it crash."""
+    while True:
+        try:
+            writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError as error:
+            assert error.errno == errno.ENXIO  # nobody reads yet
+            time.sleep(0.01)
+    readers = []
+    while not readers:
+        listed = (link for link in Path("/proc").glob("[0-9]*/fd/*") if link.parts[2] != str(os.getpid()))
+        readers = [int(link.parts[2]) for link in listed if points_to(link, fifo)]
+    os.kill(readers[0], signal.SIGSEGV)
+    os.close(writer)
+
+
+def points_to(link: Path, file: Path) -> bool:
+    try:
+        return os.readlink(link) == str(file)
+    except OSError:  # the process has ended
+        return False
+
+
+@pytest.mark.skipif(not has_nvrtc(), reason="NVRTC is not installed")
+def test_a_source_that_stalls_the_compiler_gets_its_space_and_one_line(folder, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    source = folder.path / "endless.cu"
+    source.write_text(ENDLESS)
+    found = first_space(source, None, unobserved, limits=Limits(reading_s=20, total_s=24))
+    assert str(found.notes[-1]).startswith("note  not compiled: took longer than ")
+    assert len(count_space(Target(found.space, "sm_90"))[0]) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "twice.cu",
+            "template <int n> __global__ void k(float *y, const float *x) { int i = blockIdx.x * "
+            "blockDim.x + threadIdx.x; if (i < n) y[i] = x[i]; }\n",
+        ),
+        ("a #1: [b].cl", CALM),
+        ("on.cl", CALM.replace("x[", "on[").replace("*x", "*on").replace("copy", "null")),
+    ],
+)
+def test_a_space_that_is_written_loads(folder, name, text):
+    (folder.path / name).write_text(text)
+    before = folder.files()
+    done = folder.run("new", name)
+    spaces = [file for file in folder.path.glob("*.yaml") if file.name not in before]
+    if done.returncode:
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert f"{name}: no space was written, for the one that was guessed does not load: " in done.stderr
+        assert folder.files() == before
+    else:
+        assert len(count_space(Target(spaces[0], "sm_90"))[0]) > 0
+
+
+def test_nothing_stays_when_one_of_the_files_cannot_be_written(folder):
+    (folder.path / "copy.cl").write_text(CALM)
+    (folder.path / "copy.py").symlink_to(folder.path / "nowhere" / "copy.py")
+    with pytest.raises(WriteError, match="copy.py: cannot be written"):
+        first_space(folder.path / "copy.cl", None, unobserved)
+    assert not (folder.path / "copy.yaml").exists()
+
+
+def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
+    names = [f"FACTOR_{number}" for number in range(20)]
+    macros = "".join(f"#ifndef {name}\n#define {name} 4\n#endif\n" for name in names)
+    text = CALM.replace("y[i] = x[i];", f"y[i] = x[i] * ({' + '.join(names)});")
+    (folder.path / "many.cl").write_text(macros + text)
+    done = folder.run("new", "many.cl")
+    assert done.returncode == 0 and "good  the space has " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "twice.py",
+            "import triton\n@triton.jit\ndef twice(x):\n    return 2 * x\n",
+            "twice.py: twice stores to none of its arguments, so it is a function for the device and no kernel; "
+            "name a file with the kernel that calls it",
+        ),
+        (
+            "hello.cu",
+            '__global__ void hello() { printf("block %d\\n", blockIdx.x); }\n',
+            "hello.cu: hello has no arguments, so no result can be checked: let it write its result to an array",
+        ),
+        (
+            "plain.py",
+            "import numpy as np\nprint(np.arange(3))\n",
+            "plain.py: no kernel found: no function under @triton.jit, and no string with a kernel in CUDA C++ or "
+            "OpenCL C; name the file that has it",
+        ),
+        (
+            "made.py",
+            'def kernel(width):\n    return f"__kernel void k(__global float{width} *x) {{ x[0] = 1; }}"\n',
+            "made.py:2: the program puts this kernel together when it runs: let the program write the text into "
+            "a file, and give that to autotune new",
+        ),
+    ],
+)
+def test_what_is_no_kernel_is_one_line(folder, name, text, message):
+    (folder.path / name).write_text(text)
+    before = folder.files()
+    done = folder.run("new", name)
+    assert (done.returncode, done.stderr) == (2, f"autotune: {message}\n")
+    assert folder.files() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("script.py", f"import pyopencl as cl\nprogram = cl.Program(context, '''\n{CALM}''').build()\n", 2),
+        ("host.cpp", f'#include <string>\nstatic const std::string source =\nR"CL({CALM})CL";\n', 3),
+        ("part.opencl", f'// a part\nR"(\n{CALM[:70]})" // continued\nR"({CALM[70:]})"\n', 2),
+    ],
+)
+def test_a_kernel_in_a_string_is_copied_to_a_file_of_its_own(folder, name, text, line):
+    (folder.path / name).write_text(text)
+    done = folder.run("new", name)
+    assert done.returncode == 0, done.stderr
+    own = Path(name).stem + "_kernel"
+    said = f"note  the kernel is in a string at {name}:{line}; {own}.cl is a copy of it, which the space is for\n"
+    assert said in done.stdout and "good  the default took " in done.stdout
+    assert (folder.path / f"{own}.cl").read_text().strip() == CALM.strip()
+    assert (folder.path / name).read_text() == text
+
+
+def test_the_parts_of_a_library_that_a_kernel_needs_are_put_before_it(folder):
+    (folder.path / "types.opencl").write_text('R"(\ntypedef float real;\n)"\n')
+    (folder.path / "unused.opencl").write_text('R"(\ntypedef int whole;\n)"\n')
+    (folder.path / "copy.opencl").write_text(f'R"(\n{CALM.replace("float", "real")})"\n')
+    done = folder.run("new", "copy.opencl")
+    assert done.returncode == 0 and "good  the default took " in done.stdout
+    copied = (folder.path / "copy_kernel.cl").read_text()
+    assert "typedef float real;" in copied and "whole" not in copied
+
+
+def test_definitions_and_folders_of_headers_go_into_the_space(folder):
+    (folder.path / "parts").mkdir()
+    (folder.path / "parts" / "scale.h").write_text("#define SCALED(a) (FACTOR * (a))\n")
+    text = CALM.replace("x[i]", "SCALED(x[i]) + WIDTH").replace("float", "real")
+    (folder.path / "copy.cl").write_text(f'#include "scale.h"\n{text}')
+    options = ("--include", "parts", "--define", "FACTOR=3", "--define", "real=float", "--define", "WIDTH")
+    done = folder.run("new", "copy.cl", *options)
+    assert done.returncode == 0 and "good  the default took " in done.stdout, done.stderr
+    space = (folder.path / "copy.yaml").read_text()
+    assert "include_dirs: [parts]\n" in space
+    assert "-DFACTOR: \"'3'\", -Dreal: \"'float'\", -DWIDTH: \"'1'\"" in space
+    assert "FACTOR: [" not in space
+
+
+@pytest.mark.parametrize("option", [("--define", "N=4"), ("--include", ".")])
+def test_options_for_c_are_refused_for_triton(folder, option):
+    text = "import triton\nimport triton.language as tl\n@triton.jit\ndef one(y):\n    tl.store(y, 1.0)\n"
+    (folder.path / "one.py").write_text(text)
+    done = folder.run("new", "one.py", *option)
+    assert done.returncode == 2 and f"one.py: {option[0]} is for sources in C, not for Triton" in done.stderr
+
+
+def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(folder, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    text = (
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef odd(x, y, n, BLOCK: tl.constexpr):\n"
+        "    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK + 1)\n"
+        "    tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)\n"
+    )
+    (folder.path / "odd.py").write_text(text)
+    done = folder.run("new", "odd.py")
+    assert done.returncode == 0 and "\nnote  not compiled: " in done.stdout
+    (folder.path / "odd.yaml").unlink()
+    (folder.path / "odd_reference.py").unlink()
+    (folder.path / "odd.py").write_text(text.replace("BLOCK + 1", "BLOCK"))
+    done = folder.run("new", "odd.py")
+    assert (
+        "\ngood  the default compiles for sm_90\nnote  not run: no device of this machine takes Triton\n"
+        in (done.stdout)
+    )
+
+
+def test_a_line_shows_before_anything_is_read(folder):
+    """In a process of its own, whose source waits: the line is there although nothing can be read."""
+    os.mkfifo(folder.path / "stalls.cl")
+    process = folder.start("new", "stalls.cl")
+    try:
+        assert process.stderr.readline() == "reading stalls.cl, 0:00\n"
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+def test_the_command_imports_neither_numpy_nor_yaml_for_itself(root):
+    program = (
+        "import sys, autotune.cli.progress, autotune.cli.new, autotune.new.first_space\n"
+        "print({'numpy', 'yaml', 'pyopencl', 'triton'} & {*sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
