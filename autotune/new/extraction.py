@@ -12,8 +12,8 @@ from typing import NamedTuple
 from autotune.core.bare_code import bare_code
 from autotune.core.syntax import parse_module
 from autotune.errors import InputError
-from autotune.new.compiled_draft import INTRODUCER
 
+_KERNEL = re.compile(r"\b(?:__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
 _RAW = re.compile(r'\bu?8?R"([^ ()\\\t\n]{0,16})\(')  # where a raw string of C++ begins
 _BETWEEN = re.compile(r"(?:\s+|//[^\n]*\n|/\*.*?\*/)*+", re.DOTALL)  # two literals that are one
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -55,7 +55,9 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
     except (OSError, UnicodeDecodeError):
         return None  # whoever reads it as a kernel says so
     literals = _python_strings(path, text) if is_python else _raw_strings(text)
-    with_kernel = [one for one in literals if INTRODUCER.search(one.text) and "{" in one.text]
+    with_kernel = [
+        one for one in literals if _KERNEL.search(one.text) and ("{" in one.text or not one.is_whole)
+    ]
     if entry is not None:
         named = re.compile(rf"\b{re.escape(entry)}\s*\(")
         with_kernel = [one for one in with_kernel if named.search(one.text)] or with_kernel
@@ -89,7 +91,7 @@ def _raw_strings(text: str) -> list[_Literal]:
         else:
             found.append(_Literal(inside, text.count("\n", 0, begin.start()) + 1))
         place = end + len(begin[1]) + 2
-    return [] if any(map(INTRODUCER.search, (*outside, text[place:]))) else found
+    return [] if any(map(_KERNEL.search, (*outside, text[place:]))) else found
 
 
 def _relatives(path: Path, text: str) -> list[str]:
@@ -103,7 +105,7 @@ def _relatives(path: Path, text: str) -> list[str]:
     for file in (one for folder in folders for one in sorted(folder.glob(f"*{path.suffix}"))):
         if file != path and file.is_file() and file.stat().st_size <= _MAX_BYTES:
             strings = _raw_strings(file.read_text(encoding="utf-8", errors="replace"))
-            if strings and not any(INTRODUCER.search(one.text) for one in strings):
+            if strings and not any(_KERNEL.search(one.text) for one in strings):
                 parts[file] = "\n".join(one.text for one in strings)
     needed: set[Path] = set()
     while True:

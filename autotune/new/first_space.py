@@ -259,9 +259,7 @@ def _require_no_options(kernel: KernelFile) -> None:
     """Raise InputError for what only sources in C have."""
     for option, values in (("--define", kernel.definitions), ("--include", kernel.include_dirs)):
         if values:
-            raise InputError(
-                f"{kernel.path}: {option} is for sources in C and C++, not for Triton; leave it out"
-            )
+            raise InputError(f"{kernel.path}: {option} is for sources in C, not for Triton; leave it out")
 
 
 def _name(path: Path) -> str:
