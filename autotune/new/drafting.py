@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
+from autotune.compilers.kernel_source import missing_headers
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.core.triton_source import is_triton
@@ -14,7 +16,7 @@ from autotune.errors import InputError
 from autotune.new.compiled_draft import Draft, compiled_scaffold, has_host_code, plain_draft
 from autotune.new.missing_definitions import what_helps
 from autotune.new.space_draft import KernelFile, SpaceDraft
-from autotune.new.stand_in_headers import write_stand_ins
+from autotune.new.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.scaffold import Assumptions
 from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.roles import Role
@@ -41,8 +43,7 @@ def draft(kernel: KernelFile, headers: Path) -> SpaceDraft:
 
     Raises InputError if the file has no kernel that can be tuned as it is.
     """
-    folders = [kernel.path.parent / folder for folder in kernel.include_dirs]
-    stand_ins = write_stand_ins(kernel.path, folders, headers)
+    stand_ins = write_stand_ins(kernel.path, _folders(kernel), headers)
     assumed = Assumptions(defined=kernel.definitions)
     drafted = plain_draft(_with_headers(kernel, stand_ins), assumed)
     return _described(drafted, kernel, stand_ins)
@@ -55,6 +56,12 @@ def compiled(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
     """
     drafted = compiled_scaffold(_with_headers(kernel, stand_ins))
     if stand_ins and drafted.complaint:
+        missing = missing_headers(kernel.path, _folders(kernel))
+        own = kernel.path.with_name(Path(stand_ins).parts[0])
+        if folders := folders_of_headers(kernel.path, missing, own):
+            options = " ".join(f"--include {shlex.quote(folder)}" for folder in folders)
+            what = "does not compile without its headers, which other folders have"
+            raise InputError(f"{kernel.path}: {what}: add {options}")
         drafted, stand_ins = compiled_scaffold(kernel), ""
     return _described(drafted, kernel, stand_ins)
 
@@ -70,8 +77,8 @@ def draft_triton(kernel: KernelFile) -> SpaceDraft:
     made = scaffold_triton(kernel.path, kernel.name, kernel.entry)
     if not {"out", "inout"} & {*made.kernel.roles.values()}:
         raise InputError(
-            f"{kernel.path}: {made.kernel.entry} stores to none of its arguments, so it is a function for "
-            "the device and no kernel; name a file with the kernel that calls it"
+            f"{kernel.path}: {made.kernel.entry} is not seen to store to any of its arguments, so there is "
+            "no result to check: name a kernel that stores with --entry, or the file that has it"
         )
     parameters = ((name, ", ".join(map(str, values))) for name, values in made.guess.values.items())
     return SpaceDraft(
@@ -85,6 +92,10 @@ def draft_triton(kernel: KernelFile) -> SpaceDraft:
         arrays=(),
         notes=_about_configs(made),
     )
+
+
+def _folders(kernel: KernelFile) -> list[Path]:
+    return [kernel.path.parent / folder for folder in kernel.include_dirs]
 
 
 def _with_headers(kernel: KernelFile, stand_ins: str) -> KernelFile:

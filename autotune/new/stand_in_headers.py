@@ -1,4 +1,4 @@
-"""Empty files in place of headers that are not there, for a kernel may need none of them."""
+"""Headers that are not there: empty files in their place, for a kernel may need none, or where they are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 
 from autotune.compilers.kernel_source import missing_headers
 from autotune.errors import WriteError
+
+_LEVELS = 5  # of folders above a source
+_MOST_FILES = 20_000  # that are looked through
 
 
 def write_stand_ins(path: Path, include_dirs: Sequence[Path], folder: Path) -> str:
@@ -34,3 +37,28 @@ def write_stand_ins(path: Path, include_dirs: Sequence[Path], folder: Path) -> s
     except OSError as error:
         raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
     return searched.relative_to(path.parent).as_posix()
+
+
+def folders_of_headers(path: Path, missing: Sequence[str], stand_ins: Path) -> list[str]:
+    """The folders around a source that have headers which it misses, relative to the current folder.
+
+    The search goes up to the folder of the repository, or a few levels, and ends where there are many files.
+    It passes over the folder `stand_ins`.
+    """
+    here = path.resolve().parent
+    roots = [here, *here.parents][:_LEVELS]
+    top = next((root for root in roots if (root / ".git").exists()), roots[-1])
+    files: list[Path] = []
+    for folder, inside, names in os.walk(top):
+        inside[:] = [one for one in inside if one[0] != "." and Path(folder, one) != stand_ins.resolve()]
+        files += (Path(folder, name) for name in names)
+        if len(files) > _MOST_FILES:
+            return []
+    found = {}
+    for header in missing:
+        wanted = Path(header).parts
+        folders = [file.parents[len(wanted) - 1] for file in files if file.parts[-len(wanted) :] == wanted]
+        if folders:
+            nearest = min(folders, key=lambda folder: len(Path(os.path.relpath(folder, here)).parts))
+            found[os.path.relpath(nearest)] = header
+    return [*found]

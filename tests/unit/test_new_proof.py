@@ -127,8 +127,8 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
         (
             "twice.py",
             "import triton\n@triton.jit\ndef twice(x):\n    return 2 * x\n",
-            "twice.py: twice stores to none of its arguments, so it is a function for the device and no "
-            "kernel; name a file with the kernel that calls it",
+            "twice.py: twice is not seen to store to any of its arguments, so there is no result to check: name "
+            "a kernel that stores with --entry, or the file that has it",
         ),
         (
             "hello.cu",
@@ -251,3 +251,27 @@ def test_the_command_imports_neither_numpy_nor_yaml_for_itself(root):
         [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
+
+
+def test_a_kernel_without_arguments_gives_way_to_one_that_has_some(folder):
+    text = "__kernel void nothing(void) { }\n" + CALM
+    (folder.path / "two.cl").write_text(text)
+    done = folder.run("new", "two.cl")
+    assert done.returncode == 0 and "the space is for copy" in done.stdout.splitlines()[0]
+
+
+def test_the_folder_of_a_header_that_is_needed_is_named(folder):
+    inside = folder.path / "src" / "kernels"
+    (folder.path / "include" / "own").mkdir(parents=True)
+    inside.mkdir(parents=True)
+    (folder.path / ".git").mkdir()
+    (folder.path / "include" / "own" / "scale.h").write_text("#define SCALED(a) (2 * (a))\n")
+    (inside / "copy.cl").write_text('#include "own/scale.h"\n' + CALM.replace("x[i]", "SCALED(x[i])"))
+    before = folder.files()
+    done = folder.run("new", "src/kernels/copy.cl")
+    message = "src/kernels/copy.cl: does not compile without its headers, which other folders have: "
+    message += "add --include include"
+    assert (done.returncode, done.stderr) == (2, f"autotune: {message}\n")
+    assert folder.files() == before
+    done = folder.run("new", "src/kernels/copy.cl", "--include", "include")
+    assert done.returncode == 0 and "good  the default took " in done.stdout
