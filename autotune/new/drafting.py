@@ -140,7 +140,7 @@ def _described(drafted: Draft, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         dialect=source.dialect,
         entry=made.kernel.entry,
         kernels=tuple(one.entry for one in source.kernels),
-        space=made.space,
+        space=made.space.replace(f"\nreference: {kernel.name}.py\n", f"\nreference: {kernel.reference}\n", 1),
         reference=made.reference,
         has_reference=bool(made.guess.reference),
         tables=(("argument", tuple(arguments)), ("macro", tuple(macros))),

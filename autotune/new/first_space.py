@@ -87,7 +87,8 @@ def first_space(
     if path.suffix in (".yaml", ".yml"):
         raise InputError(f"{path}: this is a space already; search it with: autotune search {path}")
     folders = tuple(Path(os.path.relpath(folder, path.parent)).as_posix() for folder in include_dirs)
-    kernel = KernelFile(path, _name(path), entry, folders, tuple(definitions))
+    name = _name(path)
+    kernel = KernelFile(path, name, _reference_name(path, name), entry, folders, tuple(definitions))
     with Workshop(limits.total_s) as workshop, _Written() as written:
         return _Work(workshop, written, limits, on_stage).done(kernel)
 
@@ -125,7 +126,7 @@ class _Work:
             notes.append(Note(False, said))
         path = kernel.path
         space = path.with_name(f"{kernel.name}.yaml")
-        reference = path.with_name(f"{kernel.name}{'_reference' if is_triton else ''}.py")
+        reference = path.with_name(kernel.reference)
         headers = path.with_name(f"{kernel.name}_headers")
         _require_absent(space, reference, headers)
         if is_triton:
@@ -166,7 +167,7 @@ class _Work:
         self.written.add(own, inside.text)
         place = f"{kernel.path.name}:{inside.line}"
         text = f"the kernel is in a string at {place}; {own} is a copy of it, which the space is for"
-        return replace(kernel, path=own, name=own.stem), text
+        return replace(kernel, path=own, name=own.stem, reference=_reference_name(own, own.stem)), text
 
     def _compiled(self, kernel: KernelFile, draft: SpaceDraft) -> SpaceDraft:
         """A draft whose default compiles, or the draft as it is with the reason why it does not."""
@@ -265,6 +266,14 @@ def _require_no_options(kernel: KernelFile) -> None:
 def _name(path: Path) -> str:
     name = re.sub(r"\W", "_", path.stem)
     return f"kernel_{name}" if name[0].isdigit() or name == "device" else name
+
+
+def _reference_name(path: Path, name: str) -> str:
+    """A name that is free: a program of the same name may be the kernel's host, or the kernel itself."""
+    usual, other = f"{name}.py", f"{name}_reference.py"
+    is_ours = path.with_name(f"{name}.yaml").exists() and not path.with_name(other).exists()
+    is_taken = path.suffix == ".py" or (path.with_name(usual).exists() and not is_ours)
+    return other if is_taken else usual
 
 
 def _require_absent(*files: Path) -> None:

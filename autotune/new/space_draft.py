@@ -15,6 +15,7 @@ class KernelFile:
     Attributes:
         path: The source.
         name: That the space gets.
+        reference: The name of the file for its reference.
         entry: The kernel's name in the source; None takes the first.
         include_dirs: Folders of headers, as the space names them: relative to the source.
         definitions: Macros that the user defines, with their values.
@@ -22,6 +23,7 @@ class KernelFile:
 
     path: Path
     name: str
+    reference: str
     entry: str | None = None
     include_dirs: tuple[str, ...] = ()
     definitions: tuple[tuple[str, str], ...] = ()

@@ -47,8 +47,14 @@ def compile_default(space: Path) -> list[Note]:
     settings = Settings(count=1, workers=1, binaries=default_folder())
     (found,) = survey(Target(space), [architecture(ARCHITECTURE)], settings, _Unwatched())
     if why := found.failure or found.note:
-        return [Note(False, f"not compiled: {first_error(why)}")]
+        return [Note(False, f"not compiled: {_in_a_line(why)}")]
     return [Note(True, f"the default compiles for {ARCHITECTURE}")]
+
+
+def _in_a_line(log: str) -> str:
+    """What a compiler's log says; Triton's names a place, shows the lines around it, and then the reason."""
+    first, last = first_error(log), log.strip().splitlines()[-1].strip()
+    return f"{first} {last}" if first.endswith(":") and last != first else first
 
 
 class _Warnings(Unobserved):

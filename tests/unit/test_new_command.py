@@ -133,10 +133,21 @@ def test_a_wrong_reference_of_a_new_space_is_noticed(folder):
     assert done.returncode == 1 and "wrong_result: blended[0]" in done.stderr
 
 
+def test_a_program_of_the_kernel_s_name_stays_and_the_reference_gets_another_name(folder):
+    (folder.path / "blend.cu").write_text(PORTABLE)
+    (folder.path / "blend.py").write_text("print('the host')\n")
+    done = folder.run("new", "blend.cu")
+    assert done.returncode == 0 and "wrote blend_reference.py: guessed from its formula\n" in done.stdout
+    assert "\nreference: blend_reference.py\n" in (folder.path / "blend.yaml").read_text()
+    assert (folder.path / "blend.py").read_text() == "print('the host')\n"
+    done = folder.run("new", "blend.cu")
+    assert "to start anew: rm blend.yaml blend_reference.py\n" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("taken", "mend"),
-    [("blend.yaml", "to start anew: rm blend.yaml"), ("blend.py", "move it away first")],
-    ids=["a space", "a program of the user's"],
+    [("blend.yaml", "to start anew: rm blend.yaml"), ("blend_headers", "move it away first")],
+    ids=["a space", "a file of the user's"],
 )
 def test_nothing_is_ever_overwritten(folder, taken, mend):
     (folder.path / "blend.cu").write_text(PORTABLE)

@@ -101,7 +101,7 @@ def test_a_template_that_no_floating_point_type_fits_gets_whole_numbers_where_th
 ):
     pytest.importorskip("cuda.bindings.nvrtc")
     (tmp_path / "mask.cu").write_text(f"template <class T> __global__ void mask(T *y) {{ {body} }}")
-    draft = compiled_scaffold(KernelFile(tmp_path / "mask.cu", "mask"))
+    draft = compiled_scaffold(KernelFile(tmp_path / "mask.cu", "mask", "mask.py"))
     assert draft.made.kernel.entry == entry
     assert complaint in draft.complaint and bool(draft.complaint) is bool(complaint)
 
@@ -304,7 +304,7 @@ def test_types_and_macros_are_also_read_from_the_headers_of_a_source(tmp_path):
     (tmp_path / "fill.cl").write_text(
         '#include "own.h"\n__kernel void fill(__global Vec3 *y) { y[get_global_id(0)].x = EDGE * ROWS; }\n'
     )
-    draft = compiled_scaffold(KernelFile(tmp_path / "fill.cl", "fill"))
+    draft = compiled_scaffold(KernelFile(tmp_path / "fill.cl", "fill", "fill.py"))
     assert (draft.made.kernel.name, draft.complaint) == ("fill", "")
     assert draft.made.kernel.arguments[0].width == 3
     assert {item.name for item in draft.made.guess.launch.parameters} == {"ROWS", "BLOCK_SIZE"}
@@ -411,7 +411,7 @@ def test_pairs_of_halves_need_the_header_of_the_toolkit_whatever_the_source_incl
     pytest.importorskip("cuda.bindings.nvrtc")
     body = "y[threadIdx.x] = __hadd2(y[threadIdx.x], y[threadIdx.x]);"
     (tmp_path / "twice.cu").write_text(f"__global__ void twice(half2 *y) {{ {body} }}")
-    draft = compiled_scaffold(KernelFile(tmp_path / "twice.cu", "twice"))
+    draft = compiled_scaffold(KernelFile(tmp_path / "twice.cu", "twice", "twice.py"))
     assert (draft.complaint, draft.made.kernel.types) == ("", {})
 
 
@@ -422,7 +422,7 @@ def test_a_half2_of_the_source_is_its_own(tmp_path, kind):
     pytest.importorskip("cuda.bindings.nvrtc")
     body = "half2 one = y[0]; y[threadIdx.x] = one;"
     (tmp_path / "copy.cu").write_text(f"{kind}\n__global__ void copy(half2 *y) {{ {body} }}")
-    assert compiled_scaffold(KernelFile(tmp_path / "copy.cu", "copy")).complaint == ""
+    assert compiled_scaffold(KernelFile(tmp_path / "copy.cu", "copy", "copy.py")).complaint == ""
 
 
 def test_pairs_of_halves_need_no_header_in_opencl(tmp_path):
@@ -431,7 +431,9 @@ def test_pairs_of_halves_need_no_header_in_opencl(tmp_path):
     )
     text = render(read_source(tmp_path / "copy.cl"), {})
     assert text.index("#ifndef __OPENCL_VERSION__") < text.index("cuda_fp16.h") < text.index("#endif")
-    assert "cuda_fp16.h" not in compiled_scaffold(KernelFile(tmp_path / "copy.cl", "copy")).complaint
+    assert (
+        "cuda_fp16.h" not in compiled_scaffold(KernelFile(tmp_path / "copy.cl", "copy", "copy.py")).complaint
+    )
 
 
 def test_a_comment_on_pairs_of_halves_needs_no_header_of_the_toolkit(tmp_path):
