@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autotune.core.launch_plan import TRITON
 from autotune.core.stages import OnStage, Stage
@@ -19,9 +19,6 @@ from autotune.devices import BACKENDS
 from autotune.errors import InputError, SetupError, WriteError
 from autotune.new.space_draft import KernelFile, Note, SpaceDraft
 from autotune.new.workshop import Stopped, Workshop
-
-if TYPE_CHECKING:  # only the child process needs what it loads
-    from autotune.new.extraction import Extracted
 
 _LANGUAGES = {"cuda": "CUDA", "opencl": "OpenCL", "portable": "the portable dialect", TRITON: "Triton"}
 _LEAST_S = 3.0  # for another run
@@ -116,18 +113,31 @@ class _Work:
     on_stage: OnStage
 
     def done(self, kernel: KernelFile) -> FirstSpace:
-        """Write, load, compile and run."""
-        self.on_stage(Stage(f"reading {kernel.path.name}"))
-        is_triton = self._read(kernel, "drafting.is_in_triton", kernel.path)
-        inside = None if is_triton else self._read(kernel, "extraction.extracted", kernel.path, kernel.entry)
-        notes = []
-        if inside is not None:
-            kernel, said = self._written(kernel, inside)
-            notes.append(Note(False, said))
+        """Find the kernel, and write, load, compile and run its space."""
         path = kernel.path
-        space = path.with_name(f"{kernel.name}.yaml")
-        reference = path.with_name(kernel.reference)
-        headers = path.with_name(f"{kernel.name}_headers")
+        self.on_stage(Stage(f"reading {path.name}"))
+        if self._read(kernel, "drafting.is_in_triton", path):
+            return self._proven(kernel, is_triton=True)
+        inside = self._read(kernel, "extraction.extracted", path, kernel.entry)
+        if inside is None:
+            return self._proven(kernel)
+        own = path.with_name(f"{kernel.name}_kernel{inside.suffix}")
+        copied = replace(kernel, path=own, name=own.stem, reference=_reference_name(own, own.stem))
+        _require_absent(own, *_files(copied))
+        self.written.add(own, inside.text)
+        place = f"{path.name}:{inside.line}"
+        text = f"the kernel is in a string at {place}; {own} is a copy of it, which the space is for"
+        try:
+            found = self._proven(copied)
+        except InputError as error:
+            what = str(error).removeprefix(f"{own}: ").removeprefix(f"{own.name}: ")
+            raise InputError(f"{path}:{inside.line}: the kernel in this string: {what}") from None
+        return replace(found, notes=(Note(False, text), *found.notes))
+
+    def _proven(self, kernel: KernelFile, *, is_triton: bool = False) -> FirstSpace:
+        """Write, load, compile and run the space of a kernel that is in a file of its own."""
+        path = kernel.path
+        space, reference, headers = _files(kernel)
         _require_absent(space, reference, headers)
         if is_triton:
             _require_no_options(kernel)
@@ -140,14 +150,13 @@ class _Work:
         self.written.add(space, draft.space)
         self.written.add(reference, draft.reference)
         can_run = self._can_run(draft.dialect)
-        notes += [Note(False, text) for text in draft.notes]
-        notes.append(self._loaded(kernel, space, can_run=can_run))
+        notes = [*(Note(False, text) for text in draft.notes), self._loaded(kernel, space, can_run=can_run)]
         self.written.keep()
         if draft.complaint:
             notes.append(Note(False, f"not compiled: {draft.complaint}"))
         elif can_run:
-            draft, said_of_run = self._run(kernel, draft, space, reference)
-            notes += said_of_run
+            draft, said = self._run(kernel, draft, space, reference)
+            notes += said
         else:
             notes += self._compiled_only(draft, space)
         return FirstSpace(path, draft, space, reference, tuple(notes), can_run)
@@ -159,15 +168,6 @@ class _Work:
         except Stopped as why:
             advice = "move the kernel and what it uses to a file of its own"
             raise InputError(f"{kernel.path}: not read: {why}; {advice}") from None
-
-    def _written(self, kernel: KernelFile, inside: Extracted) -> tuple[KernelFile, str]:
-        """The kernel in a file of its own, to which its text is written, and a sentence about it."""
-        own = kernel.path.with_name(f"{kernel.name}_kernel{inside.suffix}")
-        _require_absent(own)
-        self.written.add(own, inside.text)
-        place = f"{kernel.path.name}:{inside.line}"
-        text = f"the kernel is in a string at {place}; {own} is a copy of it, which the space is for"
-        return replace(kernel, path=own, name=own.stem, reference=_reference_name(own, own.stem)), text
 
     def _compiled(self, kernel: KernelFile, draft: SpaceDraft) -> SpaceDraft:
         """A draft whose default compiles, or the draft as it is with the reason why it does not."""
@@ -274,6 +274,13 @@ def _reference_name(path: Path, name: str) -> str:
     is_ours = path.with_name(f"{name}.yaml").exists() and not path.with_name(other).exists()
     is_taken = path.suffix == ".py" or (path.with_name(usual).exists() and not is_ours)
     return other if is_taken else usual
+
+
+def _files(kernel: KernelFile) -> tuple[Path, Path, Path]:
+    """The space, the reference and the folder of headers that are written for a kernel."""
+    names = (f"{kernel.name}.yaml", kernel.reference, f"{kernel.name}_headers")
+    space, reference, headers = map(kernel.path.with_name, names)
+    return space, reference, headers
 
 
 def _require_absent(*files: Path) -> None:

@@ -143,6 +143,12 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
             "C++ or OpenCL C; name the file that has it",
         ),
         (
+            "mako.py",
+            'text = """__kernel void k(__global ${kind} *x) { x[0] = 1; }"""\n',
+            "mako.py:1: the kernel in this string: ${kind} is of a template language, which autotune does "
+            "not know; write a macro in its place, which becomes a parameter",
+        ),
+        (
             "made.py",
             'def kernel(width):\n    return f"__kernel void k(__global float{width} *x) {{ x[0] = 1; }}"\n',
             "made.py:2: the program puts this kernel together when it runs: let the program write the text "
@@ -175,6 +181,8 @@ def test_a_kernel_in_a_string_is_copied_to_a_file_of_its_own(folder, name, text,
     assert said in done.stdout and "good  the default took " in done.stdout
     assert (folder.path / f"{own}.cl").read_text().strip() == CALM.strip()
     assert (folder.path / name).read_text() == text
+    again = folder.run("new", name).stderr
+    assert f"to start anew: rm {own}.cl {own}.yaml {own}.py\n" in again
 
 
 def test_the_parts_of_a_library_that_a_kernel_needs_are_put_before_it(folder):
