@@ -137,6 +137,12 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
             "an array",
         ),
         (
+            "tiles.cu",
+            "__global__ void tiles(const __grid_constant__ CUtensorMap map, float *y) { y[0] = 1; }\n",
+            "tiles.cu: tiles: map is a tensor map, which a program makes of an array; take a pointer to its "
+            "elements instead, for autotune passes arrays and numbers only",
+        ),
+        (
             "plain.py",
             "import numpy as np\nprint(np.arange(3))\n",
             "plain.py: no kernel found: no function under @triton.jit, and no string with a kernel in CUDA "
