@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.core.records import NOISY, Config
-from autotune.core.trials import WRONG, Failure, Measurement, Objective, Trial
+from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes
@@ -146,38 +146,47 @@ def _journaled(
     needed: Sequence[Trial],
     chosen: Sequence[Trial],
 ) -> Decision | None:
-    """The last round of an earlier search with the same finalists, or with others that are allowed.
+    """The decision of a journaled last round that can stand for one of these finalists; None without one.
 
-    All that it would store must have passed every check then: some checks may have been left out, also for
-    lack of time.
+    Args:
+        context: The open run.
+        checks: The checks before storing.
+        allowed: A last round of any of these, and of all needed ones, counts as well.
+        needed: Finalists that take part in any case.
+        chosen: The finalists.
     """
-    by_key = {trial.key: trial for trial in (*allowed, *needed, *chosen)}
-    exact, most, least = ({trial.key for trial in group} for group in (chosen, (*allowed, *needed), needed))
-    for keys, found in reversed(context.journal.finals.items()):
-        is_same = set(keys) == exact or (bool(allowed) and least <= set(keys) <= most)
-        valued = _valued(context, by_key, found.measurements) if is_same else {}
-        if valued and all(_is_reusable(measured, context.objective) for measured in valued.values()):
-            stored = winner_and_ties([by_key[key] for key in valued], valued, context.objective)
-            is_checked = found.has_sanitizers or context.skips_sanitizer
-            if is_checked and found.checked.issuperset(trial.key for trial in stored):
-                skipped = tuple(checks.passed.get(trial.config, SkippedChecks()) for trial in stored)
-                return Decision(valued, stored, skipped if stored[0].config in checks.passed else None)
+    known = {trial.key: trial for trial in (*allowed, *needed, *chosen)}
+    exact, least = ({trial.key for trial in group} for group in (chosen, needed))
+    for found in reversed(context.journal.finals.values()):
+        keys = found.measurements.keys()
+        if keys != exact and not (allowed and least <= keys <= known.keys()):
+            continue
+        measurements = _reusable(context, known, found.measurements)
+        if not measurements:
+            continue
+        stored = winner_and_ties([known[key] for key in measurements], measurements, context.objective)
+        if _passed_all(context, found, stored):
+            skipped = tuple(checks.passed.get(trial.config, SkippedChecks()) for trial in stored)
+            return Decision(measurements, stored, skipped if stored[0].config in checks.passed else None)
     return None
 
 
-def _is_reusable(measurement: Measurement, objective: Objective) -> bool:
-    """True if a journaled last round can be reused: it has the objective's score and was not noisy."""
-    return bool(measurement.score(objective)) and (measurement.noise or 0.0) <= NOISY
+def _passed_all(context: TuningContext, found: LastRound, stored: Sequence[Trial]) -> bool:
+    """True if these passed every check that this search asks for, of which a search may leave out some."""
+    has_sanitizers = found.has_sanitizers or context.skips_sanitizer
+    return has_sanitizers and found.checked.issuperset(trial.key for trial in stored)
 
 
-def _valued(
-    context: TuningContext, by_key: Mapping[str, Trial], found: Mapping[str, Measurement]
+def _reusable(
+    context: TuningContext, known: Mapping[str, Trial], found: Mapping[str, Measurement]
 ) -> dict[str, Measurement]:
-    """Journaled measurements with the value of the user's objective; none if it needs more than they hold."""
+    """Journaled measurements with the objective's values; none if one was noisy or lacks what these need."""
     try:
-        return {key: context.scoring.valued(by_key[key], measured) for key, measured in found.items()}
+        valued = {key: context.scoring.valued(known[key], measured) for key, measured in found.items()}
     except ExpressionError:
         return {}
+    is_good = all(one.score(context.objective) and (one.noise or 0.0) <= NOISY for one in valued.values())
+    return valued if is_good else {}
 
 
 def mark_failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
