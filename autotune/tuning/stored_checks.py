@@ -14,14 +14,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
-from autotune.core.trials import WRONG, Failure, Status
+from autotune.core.trials import WRONG, Binary, Failure, Status
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
@@ -30,7 +30,7 @@ from autotune.evaluation.host_sanitizer import (
     find_host_sanitizer,
 )
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.sanitizer import TOOLS, Run
+from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.problem.data_sets import DATA_SETS, other_data
 from autotune.problem.problem_instance import ProblemInstance, in_order
@@ -82,9 +82,14 @@ class Deadline:
         self.broken[tool] = None
 
 
-_Check = Callable[
-    [TuningContext, Mapping[Config, KernelInstance], Deadline], Mapping[Config, Failure | Unchecked]
-]
+class Built(NamedTuple):
+    """A configuration that is to be stored, and its binary."""
+
+    instance: KernelInstance
+    binary: Binary
+
+
+_Check = Callable[[TuningContext, Mapping[Config, Built], Deadline], Mapping[Config, Failure | Unchecked]]
 
 
 @dataclass
@@ -109,16 +114,9 @@ class StoredChecks:
         Returns:
             Why some failed.
         """
-        instances = {config: context.maker.make(config) for config in configs if config not in self.passed}
-        # they have been compiled before: one that cannot be any more is not stored unchecked
-        compilations = {config: context.pool.compile(instance) for config, instance in instances.items()}
-        failures = {
-            config: compiled
-            for config, compilation in compilations.items()
-            if isinstance(compiled := compilation.result(), Failure)
-        }
-        instances = {config: one for config, one in instances.items() if config not in failures}
-        passed = dict.fromkeys(instances, SkippedChecks())
+        new = [config for config in configs if config not in self.passed]
+        built, failures = _build(context, new)
+        passed = dict.fromkeys(built, SkippedChecks())
         missed: dict[str, None] = {}
         of_sanitizers = Deadline(until_s, missed)
 
@@ -134,11 +132,11 @@ class StoredChecks:
 
         checks: list[_Check] = [often, with_other_schedules, on_other_data]
         with ThreadPoolExecutor(1) as thread:
-            by_sanitizers = thread.submit(under_sanitizers, context, instances, of_sanitizers)
+            by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers)
             for number, check in enumerate(checks):
                 now_s = time.perf_counter()
                 deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
-                take(check(context, {one: instances[one] for one in passed}, deadline))
+                take(check(context, {one: built[one] for one in passed}, deadline))
             context.observer.stage(Stage("last round: under sanitizers"))
             take(by_sanitizers.result())
         late, broken = tuple(missed), tuple(of_sanitizers.broken)
@@ -154,15 +152,29 @@ class StoredChecks:
             del self.passed[config]
 
 
-def often(
-    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
-) -> dict[Config, Failure]:
+def _build(
+    context: TuningContext, configs: Iterable[Config]
+) -> tuple[dict[Config, Built], dict[Config, Failure]]:
+    """Compile configurations; one that compiled before and cannot any more is not stored unchecked."""
+    instances = {config: context.maker.make(config) for config in configs}
+    compilations = {config: context.pool.compile(instance) for config, instance in instances.items()}
+    built: dict[Config, Built] = {}
+    failures: dict[Config, Failure] = {}
+    for config, compilation in compilations.items():
+        binary = compilation.result()
+        if isinstance(binary, Failure):
+            failures[config] = binary
+        else:
+            built[config] = Built(instances[config], binary)
+    return built, failures
+
+
+def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> dict[Config, Failure]:
     """The first failure of each configuration in many runs at one of the verified sizes."""
     context.observer.stage(Stage(f"last round: {MANY_RUNS}"))
     failures: dict[Config, Failure] = {}
-    for config, instance in instances.items():
-        binary = context.pool.compile(instance).result()
-        if isinstance(binary, Failure) or not instance.checks or not deadline.allows(MANY_RUNS):
+    for config, (instance, binary) in built.items():
+        if not instance.checks or not deadline.allows(MANY_RUNS):
             continue
         problem = instance.checks[len(instance.checks) // 2]
         found = context.check(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
@@ -172,7 +184,7 @@ def often(
 
 
 def with_other_schedules(
-    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
 ) -> dict[Config, Failure]:
     """The first failure of each configuration with another schedule.
 
@@ -181,8 +193,9 @@ def with_other_schedules(
     """
     if not _shows_schedules(context):
         return {}
-    builds = [(config, seed) for seed in SCHEDULES for config in instances]
-    compilations = [context.pool.compile(_perturbed(instances[config], seed)) for config, seed in builds]
+    builds = [(config, seed) for seed in SCHEDULES for config in built]
+    perturbed_ones = [_perturbed(built[config].instance, seed) for config, seed in builds]
+    compilations = [context.pool.compile(instance) for instance in perturbed_ones]
     failures: dict[Config, Failure] = {}
     for done, ((config, seed), compilation) in enumerate(zip(builds, compilations, strict=True), 1):
         context.observer.stage(Stage(f"last round: {OTHER_SCHEDULES}", done, len(builds)))
@@ -191,7 +204,7 @@ def with_other_schedules(
         binary = compilation.result()
         if config in failures or isinstance(binary, Failure):
             continue
-        for problem in in_order(_problems(instances[config]), context.task.device.kind):
+        for problem in in_order(_problems(built[config].instance), context.task.device.kind):
             if not deadline.allows(OTHER_SCHEDULES):
                 break
             found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
@@ -219,7 +232,7 @@ def _shows_schedules(context: TuningContext) -> bool:
 
 
 def on_other_data(
-    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
 ) -> dict[Config, Failure]:
     """The first failure of each configuration on another data set.
 
@@ -227,24 +240,22 @@ def on_other_data(
     Special values are always used, because the space asks for them.
     """
     special, sets = context.task.spec.special, _data_sets(context)
-    if not sets or not instances:
+    if not sets or not built:
         return {}
-    default = context.maker.make(context.task.spec.default)
-    named = {default.config: default, **instances}
-    compilations = {config: context.pool.compile(instance) for config, instance in named.items()}
+    default = context.task.spec.default
+    judged = _build(context, [default])[0] | built
     failures: dict[Config, Failure] = {}
     for name in sets:
         context.observer.stage(Stage(f"last round: {_data(name)}"))
         unfit: set[str] = set()
-        for problem, config in _by_size(instances if name in special else named, name):
+        for problem, config in _by_size(built if name in special else judged, name):
             sizes = size_text(problem.definition.sizes)
-            binary = compilations[config].result()
-            if sizes in unfit or config in failures or isinstance(binary, Failure):
+            if sizes in unfit or config in failures:
                 continue
             if not deadline.allows(_data(name)):
                 break
-            found = context.verify(binary, problem)
-            is_judge = config == default.config and name not in special
+            found = context.verify(judged[config].binary, problem)
+            is_judge = config == default and name not in special
             if is_judge and (isinstance(found, Failure) or not is_fit(context.worker, problem)):
                 unfit.add(sizes)
             elif _is_finding(found):
@@ -259,14 +270,12 @@ def _data_sets(context: TuningContext) -> list[str]:
     return [name for name in names if any(other_data(check, name) for check in checks)]
 
 
-def _by_size(
-    instances: Mapping[Config, KernelInstance], name: str
-) -> Iterator[tuple[ProblemInstance, Config]]:
+def _by_size(built: Mapping[Config, Built], name: str) -> Iterator[tuple[ProblemInstance, Config]]:
     """The problems with other data, grouped by size: memory holds one size at a time."""
     problems = [
         (problem, config)
-        for config, instance in instances.items()
-        for check in instance.checks
+        for config, one in built.items()
+        for check in one.instance.checks
         if (problem := other_data(check, name))
     ]
     sizes = list(dict.fromkeys(size_text(problem.definition.sizes) for problem, _ in problems))
@@ -288,12 +297,13 @@ def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
 
 
 def under_sanitizers(
-    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
 ) -> dict[Config, Failure | Unchecked]:
     """Findings of the sanitizers, which run on the CPU and on the device at the same time."""
+    instances = {config: one.instance for config, one in built.items()}
     with ThreadPoolExecutor(1) as thread:
         found_on_host = thread.submit(on_host, context, instances, deadline)
-        found = sanitized(context, instances, deadline)
+        found = sanitized(context, built, deadline)
         return found_on_host.result() | found
 
 
@@ -316,24 +326,18 @@ def on_host(
 
 
 def sanitized(
-    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
 ) -> dict[Config, Failure]:
     """Findings of the sanitizer; none without one, or at sizes too large for it."""
-    configs = [config for config, instance in instances.items() if instance.checks]
-    if context.sanitizer is None or not configs:
+    checked = {config: one for config, one in built.items() if one.instance.checks}
+    if context.sanitizer is None or not checked:
         return {}
-    compilations = [context.pool.compile(instances[config]) for config in configs]
-    runs: list[Run] = []
-    compiled = []
-    for config, compilation in zip(configs, compilations, strict=True):
-        binary = compilation.result()
-        if not isinstance(binary, Failure):
-            compiled.append(config)
-            runs.append((binary, instances[config].checks))
+    runs = [(one.binary, one.instance.checks) for one in checked.values()]
     found = context.sanitizer.check(
         runs, until_s=deadline.until_s, on_late=deadline.note, on_broken=deadline.note_broken
     )
-    return {compiled[place]: failure for place, failure in found.items()}
+    places = list(checked)
+    return {places[place]: failure for place, failure in found.items()}
 
 
 def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:

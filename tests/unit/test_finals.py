@@ -26,6 +26,7 @@ from autotune.tuning.finals import ROUNDS, remeasure
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
     OTHER_SCHEDULES,
+    Built,
     Deadline,
     SkippedChecks,
     checks_text,
@@ -312,12 +313,13 @@ def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_co
         observer=SimpleNamespace(stage=lambda stage: None),
     )
     instance = make_dataclass("Instance", ["source"])('extern "C" __global__ void one(int *x) { *x = 1; }')
+    built = {Config({}): Built(instance, None)}
     deadline = Deadline(until_s=0.0)
-    assert with_other_schedules(context, {Config({}): instance}, deadline) == {}
+    assert with_other_schedules(context, built, deadline) == {}
     assert builds and all(build.cancelled() for build in builds) and list(deadline.late) == [OTHER_SCHEDULES]
     builds.clear()
     context.worker.compared = frozenset()  # then another schedule shows in no result
-    assert with_other_schedules(context, {Config({}): instance}, Deadline()) == {} and not builds
+    assert with_other_schedules(context, built, Deadline()) == {} and not builds
 
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
