@@ -41,6 +41,7 @@ from autotune.core.trials import Failure
 from autotune.devices import BACKENDS
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
+from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import Unchecked
 from autotune.evaluation.instance import KernelInstance
 from autotune.problem.problem_instance import in_order
@@ -50,7 +51,6 @@ from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import open_processes
-from autotune.tuning.stored_checks import Deadline
 from autotune.tuning.task import Target, TuningTask, bind_target
 
 AT_ONCE = 8  # as many as a search stores at most

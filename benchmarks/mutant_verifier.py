@@ -24,6 +24,7 @@ from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address, cold_environment
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
+from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, verify_often, verify_once
 from autotune.evaluation.host_sanitizer import HostSanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
@@ -189,7 +190,8 @@ class Verifier:
         if self._host is not None:
             part = some(tried, MAX_ON_HOST)
             with ThreadPoolExecutor(self._pool.workers) as threads:
-                checks = [threads.submit(self._host.check, one.source, problems) for one, problems in part]
+                check, deadline = self._host.check, Deadline()
+                checks = [threads.submit(check, one.source, problems, deadline) for one, problems in part]
                 for check in as_completed(checks):
                     found = check.result()
                     if isinstance(found, Failure):
@@ -200,7 +202,7 @@ class Verifier:
             compiled = [self._compiled(one) for one, _ in part]
             built = [(one.result(), problems) for one, (_, problems) in zip(compiled, part, strict=True)]
             sound = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
-            for failure in self._sanitizer.check(sound).values():
+            for failure in self._sanitizer.check(sound, Deadline()).values():
                 return "sanitizer", failure.detail
         return "", f"{len(tried)} configurations tried"
 

@@ -9,18 +9,17 @@ memory that the kernel has not written.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from autotune.compilers.kernel_source import packaged
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.trials import Failure, Status
 from autotune.devices.element_types import numpy_dtype
+from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.wrong_result import place
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.problem_instance import Array, ProblemInstance
@@ -108,14 +108,14 @@ class HostSanitizer:
     compiler: str
 
     def check(
-        self, source: str, problems: Sequence[ProblemInstance], until_s: float = math.inf
+        self, source: str, problems: Sequence[ProblemInstance], deadline: Deadline
     ) -> Failure | Unchecked | None:
         """Run a rendered source on the smallest problems; return the first finding, None without one.
 
         Args:
             source: The source.
             problems: The problems to run it on.
-            until_s: When to end, on the clock of `time.perf_counter`.
+            deadline: When to end.
         """
         small = [one for one in problems if sum(array.size_bytes for array in one.arrays) <= MAX_BYTES]
         by_size = sorted(small, key=_threads)
@@ -129,15 +129,15 @@ class HostSanitizer:
             folder = Path(name)
             (folder / "kernel.cpp").write_text(_program(source, chosen, folder))
             try:
-                found = self._check(folder, chosen, until_s)
+                found = self._check(folder, chosen, deadline)
             except subprocess.TimeoutExpired:
-                return Unchecked(f"ran out of {TIMEOUT_S:g} s", is_late=time.perf_counter() >= until_s)
+                return Unchecked(f"ran out of {TIMEOUT_S:g} s", is_late=deadline.is_over)
         if found is None and left:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return found
 
     def _check(
-        self, folder: Path, problems: Sequence[ProblemInstance], until_s: float
+        self, folder: Path, problems: Sequence[ProblemInstance], deadline: Deadline
     ) -> Failure | Unchecked | None:
         """The first finding in any build; raises TimeoutExpired."""
         for build in _BUILDS:
@@ -145,13 +145,13 @@ class HostSanitizer:
             program.parent.mkdir()
             words: list[str | Path] = [*_OPTIONS, f"-I{packaged('kernels')}", *_BUILDS[build]]
             command = [self.compiler, *words, folder / "kernel.cpp", *_LIBRARIES, "-o", program]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_left_s(until_s))
+            done = _done(command, deadline)
             if done.returncode:
                 error = _ERROR.search(done.stderr)
                 return Unchecked(f"g++ refuses the source{f': {error[1]}' if error else ''}")
             variables = {"AUTOTUNE_SHARED": _shared_variables(program)}
             for number in range(len(problems)):
-                found = _run(program, number, until_s, variables)
+                found = _run(program, number, deadline, variables)
                 if found is not None:
                     return found
         differing = (_unwritten(folder, number, problem) for number, problem in enumerate(problems))
@@ -196,8 +196,23 @@ def _with_own_words(source: str, dynamic_bytes: int) -> str:
     return "\n".join([f"#define DYNAMIC_BYTES {dynamic_bytes}", *includes, *head, "namespace {", source, "}"])
 
 
-def _left_s(until_s: float) -> float:
-    return min(TIMEOUT_S, max(0.0, until_s - time.perf_counter()))
+def _done(
+    command: Sequence[str | Path], deadline: Deadline, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; raises TimeoutExpired."""
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, text=True, errors="replace", **options
+        ) as process,
+        deadline.processes.holding(process.kill),
+    ):
+        try:
+            out, err = process.communicate(timeout=deadline.left_s(TIMEOUT_S))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def _shared_variables(program: Path) -> str:
@@ -207,17 +222,12 @@ def _shared_variables(program: Path) -> str:
     return " ".join(found[1] for line in lines if (found := _SHARED.match(line)))
 
 
-def _run(program: Path, number: int, until_s: float, variables: dict[str, str]) -> Failure | Unchecked | None:
+def _run(
+    program: Path, number: int, deadline: Deadline, variables: dict[str, str]
+) -> Failure | Unchecked | None:
     """Run a program on the problem of a number; raises TimeoutExpired."""
-    done = subprocess.run(
-        [program, str(number)],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=_left_s(until_s),
-        cwd=program.parent,
-        env=os.environ | _SETTINGS | variables,
-    )
+    settings = os.environ | _SETTINGS | variables
+    done = _done([program, str(number)], deadline, cwd=program.parent, env=settings)
     if done.returncode == 0:
         return None
     if done.returncode == -signal.SIGXCPU:

@@ -12,17 +12,18 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, Address
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
+from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
@@ -47,13 +48,6 @@ _FIRST_ERROR = re.compile(
 Run = tuple[Binary, tuple[ProblemInstance, ...]]  # a configuration, and the problems to run it on
 
 
-class _Told(NamedTuple):
-    """Whom to tell of a tool that did not end in time, or does not work here."""
-
-    late: Callable[[str], None]
-    broken: Callable[[str], None]
-
-
 @dataclass(frozen=True)
 class Sanitizer:
     """The sanitizer for the device of one search."""
@@ -66,10 +60,8 @@ class Sanitizer:
     def check(
         self,
         runs: Sequence[Run],
+        deadline: Deadline,
         tools: Sequence[str] = TOOLS,
-        until_s: float = math.inf,
-        on_late: Callable[[str], None] = lambda tool: None,
-        on_broken: Callable[[str], None] = lambda tool: None,
     ) -> dict[int, Failure]:
         """Run configurations under each tool, and return the findings by their place in `runs`.
 
@@ -78,17 +70,14 @@ class Sanitizer:
 
         Args:
             runs: The runs.
+            deadline: When they should end; tools that did not, or do not work here, are noted in it.
             tools: The tools; as many processes run at the same time as there are cores, or tools.
-            until_s: When they should end, on the clock of `time.perf_counter`.
-            on_late: Called with the tools that did not end in time.
-            on_broken: Called with the tools that do not work here.
         """
-        told = _Told(on_late, on_broken)
         parts = list(product(tools, range(0, len(runs), RUNS_OF_PROCESS)))
 
         def check(part: tuple[str, int]) -> dict[int, Failure]:
             tool, start = part
-            found = self._check(tool, runs[start : start + RUNS_OF_PROCESS], until_s, told)
+            found = self._check(tool, runs[start : start + RUNS_OF_PROCESS], deadline)
             return {start + place: failure for place, failure in found.items()}
 
         at_once = max(len(TOOLS), len(os.sched_getaffinity(0)))  # each has a context on the GPU
@@ -99,59 +88,58 @@ class Sanitizer:
             failures |= failures_of_part
         return failures
 
-    def _check(self, tool: str, runs: Sequence[Run], until_s: float, told: _Told) -> dict[int, Failure]:
+    def _check(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> dict[int, Failure]:
         """Findings of one tool: in one process for all runs, then, if it finds something, in one for each.
 
         If a run breaks the process without a finding, later runs get another process.
         """
         try:
-            code, output, begun = self._run(tool, runs, until_s)
+            code, output, begun = self._run(tool, runs, deadline)
             if was_killed(code):
-                code, output, begun = self._run(tool, runs, until_s)
+                code, output, begun = self._run(tool, runs, deadline)
         except ChildTimeout:
-            told.late(tool)
+            deadline.note_late(tool)
             return {}
         if code != _FOUND:
             if not begun:
-                told.broken(tool)
-            rest = self._check(tool, runs[begun:], until_s, told) if 0 < begun < len(runs) else {}
+                deadline.note_broken(tool)
+            rest = self._check(tool, runs[begun:], deadline) if 0 < begun < len(runs) else {}
             return {begun + place: failure for place, failure in rest.items()}
         if len(runs) > 1:  # one of them is wrong: to find out which may take longer
-            each = (self._check(tool, [run], math.inf, told) for run in runs)
+            unlimited = replace(deadline, at_s=math.inf)
+            each = (self._check(tool, [run], unlimited) for run in runs)
             return {place: found[0] for place, found in enumerate(each) if found}
         first = _FIRST_ERROR.search(output)
         if first is None:  # the tool itself failed: some do not know launches by kernels
-            told.broken(tool)
+            deadline.note_broken(tool)
             return {}
         what = first[1].strip(" :")
         status = Status.OUT_OF_BOUNDS if tool == "memcheck" else Status.WRONG_RESULT
         return {0: Failure(status, f"compute-sanitizer found: {what}")}
 
-    def _run(self, tool: str, runs: Sequence[Run], until_s: float) -> tuple[int, str, int]:
+    def _run(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> tuple[int, str, int]:
         """Return the sanitizer's exit code and output, and how many runs began; raises ChildTimeout.
 
         No run begins if the tool does not work, or the device cannot be opened under it.
         """
-        deadline_s = min(time.perf_counter() + TIMEOUT_S, until_s)
+        own = replace(deadline, at_s=min(deadline.at_s, time.perf_counter() + TIMEOUT_S))
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
         wrapper = (self.program, *options)
         setting = DeviceSetting(self.address, self.reference, problems=runs[0][1])
         child = Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)
-
-        def left_s() -> float:
-            return max(0.0, deadline_s - time.perf_counter())
-
         begun = 0
         try:
-            with suppress(ChildDied, ChildRaised):
-                child.call(compared_outputs, timeout_s=left_s())  # opens the device
-                for binary, problems in runs:
-                    begun += 1
-                    for problem in problems:
-                        child.call(run_and_restore, run_bare, binary, problem, timeout_s=left_s())
-            return *child.finish(left_s()), begun
+            with deadline.processes.holding(partial(child.kill, waits=False)):
+                with suppress(ChildDied, ChildRaised):
+                    child.call(compared_outputs, timeout_s=own.left_s(TIMEOUT_S))  # opens the device
+                    for binary, problems in runs:
+                        begun += 1
+                        for problem in problems:
+                            limit_s = own.left_s(TIMEOUT_S)
+                            child.call(run_and_restore, run_bare, binary, problem, timeout_s=limit_s)
+                return *child.finish(own.left_s(TIMEOUT_S)), begun
         finally:
             child.kill()
 

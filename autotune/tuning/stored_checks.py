@@ -22,6 +22,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Binary, Failure, Status
+from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
@@ -56,30 +57,6 @@ class SkippedChecks:
         on_cpu = f"not checked on the CPU: {self.on_cpu}" if self.on_cpu else ""
         broken = f"does not work here: {', '.join(self.broken)}" if self.broken else ""
         return "; ".join(filter(None, (on_cpu, late_text(self.late), broken)))
-
-
-@dataclass
-class Deadline:
-    """When a check should end, on the clock of `time.perf_counter`, and the parts that got no time."""
-
-    until_s: float = math.inf
-    late: dict[str, None] = field(default_factory=dict)
-    broken: dict[str, None] = field(default_factory=dict)  # tools that do not work here
-
-    def allows(self, *what: str) -> bool:
-        """True if there is time for parts of a check; else the parts are noted as late."""
-        is_over = time.perf_counter() >= self.until_s
-        if is_over:
-            self.note(*what)
-        return not is_over
-
-    def note(self, *what: str) -> None:
-        """Note a part that got no time."""
-        self.late.update(dict.fromkeys(what))
-
-    def note_broken(self, tool: str) -> None:
-        """Note a tool that does not work here."""
-        self.broken[tool] = None
 
 
 class Built(NamedTuple):
@@ -133,12 +110,15 @@ class StoredChecks:
         checks: list[_Check] = [often, with_other_schedules, on_other_data]
         with ThreadPoolExecutor(1) as thread:
             by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers)
-            for number, check in enumerate(checks):
-                now_s = time.perf_counter()
-                deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
-                take(check(context, {one: built[one] for one in passed}, deadline))
-            context.observer.stage(Stage("last round: under sanitizers"))
-            take(by_sanitizers.result())
+            try:
+                for number, check in enumerate(checks):
+                    now_s = time.perf_counter()
+                    deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
+                    take(check(context, {one: built[one] for one in passed}, deadline))
+                context.observer.stage(Stage("last round: under sanitizers"))
+                take(by_sanitizers.result())
+            finally:  # after an interrupt, a sanitizer would go on for a minute
+                of_sanitizers.processes.kill()
         late, broken = tuple(missed), tuple(of_sanitizers.broken)
         passed = {config: replace(one, late=late, broken=broken) for config, one in passed.items()}
         for one, count in Counter(filter(None, map(str, passed.values()))).items():
@@ -315,13 +295,11 @@ def on_host(
     if host is None or not instances or not deadline.allows(*HOST_TOOLS):
         return {}
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        found = threads.map(
-            lambda one: host.check(one.source, _problems(one), deadline.until_s), instances.values()
-        )
+        found = threads.map(lambda one: host.check(one.source, _problems(one), deadline), instances.values())
         by_config = dict(zip(instances, found, strict=True))
     late = {config for config, one in by_config.items() if isinstance(one, Unchecked) and one.is_late}
     if late:
-        deadline.note(*HOST_TOOLS)
+        deadline.note_late(*HOST_TOOLS)
     return {config: one for config, one in by_config.items() if one is not None and config not in late}
 
 
@@ -333,9 +311,7 @@ def sanitized(
     if context.sanitizer is None or not checked:
         return {}
     runs = [(one.binary, one.instance.checks) for one in checked.values()]
-    found = context.sanitizer.check(
-        runs, until_s=deadline.until_s, on_late=deadline.note, on_broken=deadline.note_broken
-    )
+    found = context.sanitizer.check(runs, deadline)
     places = list(checked)
     return {places[place]: failure for place, failure in found.items()}
 

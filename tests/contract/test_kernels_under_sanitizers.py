@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.compilers.kernel_source import read_source
+from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import find_host_sanitizer
 from autotune.evaluation.instance import InstanceMaker
 from tests.kernel_space import GPU, bound, spec_of
@@ -31,4 +32,4 @@ def test_a_landmark_has_no_race_and_stays_inside(kernel, landmark):
     spec = spec_of(kernel)
     (config,) = (mark.config for mark in spec.landmarks if mark.name == landmark)
     instance = InstanceMaker(bound(spec, CUDA), read_source(spec.source), "cuda", "").make(config)
-    assert host.check(instance.source, instance.checks) is None
+    assert host.check(instance.source, instance.checks, Deadline()) is None

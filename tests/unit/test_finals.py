@@ -13,6 +13,7 @@ import pytest
 from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Problem, Rule, Status, Trial
+from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_samples import energy
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
@@ -27,7 +28,6 @@ from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
     OTHER_SCHEDULES,
     Built,
-    Deadline,
     SkippedChecks,
     checks_text,
     with_other_schedules,
@@ -314,7 +314,7 @@ def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_co
     )
     instance = make_dataclass("Instance", ["source"])('extern "C" __global__ void one(int *x) { *x = 1; }')
     built = {Config({}): Built(instance, None)}
-    deadline = Deadline(until_s=0.0)
+    deadline = Deadline(0.0)
     assert with_other_schedules(context, built, deadline) == {}
     assert builds and all(build.cancelled() for build in builds) and list(deadline.late) == [OTHER_SCHEDULES]
     builds.clear()

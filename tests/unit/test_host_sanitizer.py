@@ -11,11 +11,12 @@ from autotune.compilers.kernel_source import render, source_of_text
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.evaluation import host_sanitizer
+from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, Unchecked, find_host_sanitizer
 from autotune.problem.problem_instance import Array, ArrayView, LocalArray, ProblemInstance, Scalar
 from autotune.tuning import stored_checks
 from autotune.tuning.observer import Unobserved
-from autotune.tuning.stored_checks import Deadline, on_host, under_sanitizers
+from autotune.tuning.stored_checks import on_host, under_sanitizers
 
 N = 96
 KERNEL = """\
@@ -130,7 +131,9 @@ def test_a_finding_is_named_with_its_place(old, new, status, words, tmp_path, mo
     if host is None:
         pytest.skip("needs g++")
     failure = host.check(
-        render(source_of_text(KERNEL.replace(old, new) if old else KERNEL, "last.cu"), {}), [PROBLEM]
+        render(source_of_text(KERNEL.replace(old, new) if old else KERNEL, "last.cu"), {}),
+        [PROBLEM],
+        Deadline(),
     )
     assert failure is None if status is None else failure is not None
     if failure:
@@ -158,7 +161,7 @@ def test_an_atomic_hands_over_what_a_fence_ordered_before_it(release, races):
     if host is None:
         pytest.skip("needs g++")
     failure = host.check(
-        render(source_of_text(HANDOVER.replace("RELEASE", release), "last.cu"), {}), [PROBLEM]
+        render(source_of_text(HANDOVER.replace("RELEASE", release), "last.cu"), {}), [PROBLEM], Deadline()
     )
     assert (failure is not None) == races, failure
     if failure:
@@ -179,7 +182,7 @@ def test_what_cannot_be_checked_is_said(limit, value, source, reason, monkeypatc
     host = find_host_sanitizer()
     if host is None:
         pytest.skip("needs g++")
-    found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM])
+    found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM], Deadline())
     assert isinstance(found, Unchecked) and re.fullmatch(reason, found.reason), found
 
 
@@ -190,7 +193,7 @@ def test_an_entry_that_only_large_sizes_launch_is_not_checked():
     (step,) = PROBLEM.launches
     large = replace(PROBLEM, launches=(step, replace(step, entry="add", grid=(200_000, 1, 1))))
     source = KERNEL + KERNEL.partition("\n")[2].replace("last_sum", "add")
-    found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM, large])
+    found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM, large], Deadline())
     assert isinstance(found, Unchecked) and found.reason == (
         "all sizes that launch add need more than 200,000 threads or 64 MiB"
     )
@@ -265,7 +268,7 @@ def test_plain_opencl_runs_too(old, new, status, words):
     )
     assert old in OPENCL or status is None
     source = render(source_of_text(OPENCL.replace(old, new), "sums.cl"), {})
-    found = host.check(source, [problem])
+    found = host.check(source, [problem], Deadline())
     assert (found and found.status) == status, found
     assert status is None or re.match(f"run on the CPU: {words}", found.detail), found
 
@@ -317,7 +320,7 @@ def test_templates_and_shared_memory_of_a_launch_are_watched(old, new, shared_by
     )
     launch = Launch("turn<float, 32>", (3, 1, 1), (32, 1, 1), shared_bytes, ("x", "y"))
     problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
-    found = host.check(render(source_of_text(CUDA.replace(old, new), "turn.cu"), {}), [problem])
+    found = host.check(render(source_of_text(CUDA.replace(old, new), "turn.cu"), {}), [problem], Deadline())
     assert (found and found.status) == status, found
     assert status is None or re.match(f"run on the CPU: {words}", found.detail), found
 

@@ -1,16 +1,24 @@
 """The sanitizer's verdict on a winner, from a stand-in for the program that needs a GPU."""
 
+from dataclasses import replace
+
 import pytest
 
 from autotune.core.records import Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
 from autotune.errors import ChildTimeout
+from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.evaluation.sanitizer import RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
 from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
-from tests.conftest import LIMIT_S
+from autotune.tuning.context import open_context
+from autotune.tuning.observer import Unobserved
+from autotune.tuning.options import Options
+from autotune.tuning.stored_checks import MANY_RUNS, StoredChecks
+from autotune.tuning.task import Target, bind_target
+from tests.conftest import LIMIT_S, wait_until
 
 FAKE = Address("fake", 0)
 KERNEL = 'def double(grid, block, x, n):\n    x.view("float32")[:n] *= 2\n'
@@ -60,7 +68,7 @@ def stand_in(tmp_path, reference):
     ],
 )
 def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, tool, words, status):
-    (failure,) = stand_in(f"========= {words}", 86).check([(binary, (PROBLEM,))], [tool]).values()
+    (failure,) = stand_in(f"========= {words}", 86).check([(binary, (PROBLEM,))], Deadline(), [tool]).values()
     assert failure.status is status
     assert failure.detail == f"compute-sanitizer found: {words.removeprefix('Error: ')}"
 
@@ -88,7 +96,7 @@ BROKEN = 'print("BROKEN", flush=True)'
 @pytest.mark.parametrize(("place", "count"), [(1, 3), (RUNS_OF_PROCESS + 1, RUNS_OF_PROCESS + 2)])
 def test_a_finding_is_of_the_configuration_that_shows_it(finds_broken, binary, place, count):
     runs = [(kernel_that(BROKEN) if number == place else binary, (PROBLEM,)) for number in range(count)]
-    failures = finds_broken.check(runs, ["memcheck"])
+    failures = finds_broken.check(runs, Deadline(), ["memcheck"])
     assert {number: failure.status for number, failure in failures.items()} == {place: Status.OUT_OF_BOUNDS}
 
 
@@ -96,7 +104,7 @@ def test_a_finding_is_of_the_configuration_that_shows_it(finds_broken, binary, p
 def test_configurations_after_one_that_breaks_the_process_are_checked_in_another(finds_broken, binary, end):
     ends, broken = kernel_that(end), kernel_that(BROKEN)
     runs = [(one, (PROBLEM, PROBLEM)) for one in (binary, ends, ends, broken, ends, binary)]
-    assert finds_broken.check(runs, ["racecheck"]).keys() == {3}
+    assert finds_broken.check(runs, Deadline(), ["racecheck"]).keys() == {3}
 
 
 def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, binary, monkeypatch):
@@ -110,7 +118,7 @@ def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, 
     )
     program.chmod(0o755)
     runs = [(binary, (PROBLEM,))] * (RUNS_OF_PROCESS + 1)
-    assert Sanitizer(str(program), FAKE, reference, {}).check(runs) == {}
+    assert Sanitizer(str(program), FAKE, reference, {}).check(runs, Deadline()) == {}
     found = [int(count) for count in counts.read_text().split()]
     assert len(found) == 2 * len(TOOLS) and max(found) <= len(TOOLS)
 
@@ -119,37 +127,48 @@ def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, 
 def test_what_it_finds_counts_when_the_error_breaks_the_child(stand_in, end):
     broken = kernel_that(end)
     words = "========= Invalid __global__ read of size 4 bytes"
-    (failure,) = stand_in(words, 86).check([(broken, (PROBLEM, PROBLEM))], ["memcheck"]).values()
+    (failure,) = stand_in(words, 86).check([(broken, (PROBLEM, PROBLEM))], Deadline(), ["memcheck"]).values()
     assert failure.status is Status.OUT_OF_BOUNDS
     assert failure.detail == "compute-sanitizer found: Invalid __global__ read of size 4 bytes"
-    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check([(broken, (PROBLEM,))], ["memcheck"]) == {}
+    assert (
+        stand_in("========= ERROR SUMMARY: 0 errors", 0).check(
+            [(broken, (PROBLEM,))], Deadline(), ["memcheck"]
+        )
+        == {}
+    )
 
 
 def test_a_clean_run_is_no_failure(stand_in, binary):
-    assert stand_in("========= ERROR SUMMARY: 0 errors", 0).check([(binary, (PROBLEM,))], ["memcheck"]) == {}
+    assert (
+        stand_in("========= ERROR SUMMARY: 0 errors", 0).check(
+            [(binary, (PROBLEM,))], Deadline(), ["memcheck"]
+        )
+        == {}
+    )
 
 
 def test_a_sanitizer_that_does_not_work_finds_nothing(stand_in, binary, tmp_path, reference):
     for code in (1, 86):
         unsupported = stand_in("========= Error: the device is not supported", code)
-        assert unsupported.check([(binary, (PROBLEM,))], ["memcheck"]) == {}
+        assert unsupported.check([(binary, (PROBLEM,))], Deadline(), ["memcheck"]) == {}
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    assert Sanitizer(str(broken), FAKE, reference, {}).check([(binary, (PROBLEM,))], ["memcheck"]) == {}
+    assert (
+        Sanitizer(str(broken), FAKE, reference, {}).check([(binary, (PROBLEM,))], Deadline(), ["memcheck"])
+        == {}
+    )
 
 
 def test_a_tool_that_does_not_work_is_named(stand_in, binary, tmp_path, reference):
-    told, broken = [], tmp_path / "broken"
+    broken, deadlines = tmp_path / "broken", [Deadline() for _ in range(3)]
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    Sanitizer(str(broken), FAKE, reference, {}).check(
-        [(binary, (PROBLEM,))], ["memcheck"], on_broken=told.append
-    )
-    for words, code in (("Error: the device is not supported", 86), ("ERROR SUMMARY: 0 errors", 0)):
-        tool = stand_in(f"========= {words}", code)
-        tool.check([(binary, (PROBLEM,))], ["memcheck"], on_broken=told.append)
-    assert told == ["memcheck"] * 2
+    Sanitizer(str(broken), FAKE, reference, {}).check([(binary, (PROBLEM,))], deadlines[0], ["memcheck"])
+    outputs = (("Error: the device is not supported", 86), ("ERROR SUMMARY: 0 errors", 0))
+    for (words, code), deadline in zip(outputs, deadlines[1:], strict=True):
+        stand_in(f"========= {words}", code).check([(binary, (PROBLEM,))], deadline, ["memcheck"])
+    assert [list(one.broken) for one in deadlines] == [["memcheck"], ["memcheck"], []]
 
 
 def test_only_nvidia_gpus_have_one():
@@ -163,3 +182,27 @@ def test_a_child_that_does_not_end_is_killed(binary, reference):
     assert not isinstance(child.call(verify_once, binary, PROBLEM, timeout_s=LIMIT_S), Failure)
     with pytest.raises(ChildTimeout):
         child.finish(0.5)
+
+
+class Interrupts(Unobserved):
+    """Raises an interrupt at the first check, once a sanitizer is under way."""
+
+    def __init__(self, begun):
+        self.begun = begun
+
+    def stage(self, stage):
+        if stage.name == f"last round: {MANY_RUNS}":
+            wait_until(self.begun.exists)
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path):
+    program, begun, ended = (tmp_path / name for name in ("compute-sanitizer", "begun", "ended"))
+    program.write_text(f'#!/bin/sh\ntouch "{begun}"\nsleep 5\ntouch "{ended}"\n')
+    program.chmod(0o755)
+    task = bind_target(Target(folder.space, "fake"))
+    with open_context(task, Options(journal=tmp_path / "j.jsonl"), Interrupts(begun)) as context:
+        sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py", {})
+        with pytest.raises(KeyboardInterrupt):
+            StoredChecks().check(replace(context, sanitizer=sanitizer), [task.spec.default])
+    assert not ended.exists()
