@@ -51,6 +51,7 @@ from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import open_processes
+from autotune.tuning.study import study_of
 from autotune.tuning.task import Target, TuningTask, bind_target
 
 AT_ONCE = 8  # as many as a search stores at most
@@ -191,7 +192,7 @@ def try_part(part: Part, asked: argparse.Namespace, results: Results, end: float
         observer = Unobserved()
         with (
             open_processes(part.task, options, observer) as processes,
-            open_context(part.task, options, observer, processes=processes) as context,
+            open_context(study_of(part.task, options), options, observer, processes=processes) as context,
         ):
             for start in range(0, len(part.configs), AT_ONCE):
                 if time.monotonic() < end:

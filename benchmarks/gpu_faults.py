@@ -31,6 +31,7 @@ from autotune.processes.child import Child
 from autotune.tuning.context import FULL_POLICY, open_context
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
+from autotune.tuning.study import study_of
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import search
 
@@ -71,7 +72,10 @@ def space_file(folder: Path, device: str) -> Path:
 def check_health(task: TuningTask, folder: Path) -> float:
     """Verify and time the default in this process's own worker; its time in ms."""
     options = Options(journal=folder / "health.jsonl", binary_cache=False, workers=1)
-    with SearchProgress() as progress, open_context(task, options, progress, FULL_POLICY) as context:
+    with (
+        SearchProgress() as progress,
+        open_context(study_of(task, options), options, progress, FULL_POLICY) as context,
+    ):
         trial = context.evaluator.admit(task.spec.default, charged=True)
     if trial.time_ms is None:
         sys.exit(f"the default configuration fails: {trial.status.value}: {trial.detail}")

@@ -251,7 +251,7 @@ class Verifier:
         source = read_source(path)
         changed.write_text(before)
         for space, known, pairwise in self._samples:
-            maker = InstanceMaker(space, source, self._dialect, "", self._stored)
+            maker = InstanceMaker(space, source, self._dialect, {}, self._stored)
             for number, config in enumerate((*known, *pairwise)):
                 instance = maker.make(config)
                 problems = instance.checks or (instance.problem,)

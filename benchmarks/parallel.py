@@ -114,6 +114,7 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
     from autotune.tuning.context import FULL_POLICY, open_context
     from autotune.tuning.observer import Unobserved
     from autotune.tuning.options import Options
+    from autotune.tuning.study import study_of
     from autotune.tuning.task import Target, bind_target
 
     class Quarters(Unobserved):
@@ -135,7 +136,8 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
         print(f"{parsed.devices} Dask workers after {time.perf_counter() - began:.0f} s", flush=True)
         task = bind_target(Target(Path("wait.yaml")), found=(cluster.address, cluster.info))
         options = Options(budget=Budget(trials=warm + parsed.trials), binary_cache=False)
-        with open_context(task, options, quarters, FULL_POLICY, cluster=cluster) as context:
+        study = study_of(task, options)
+        with open_context(study, options, quarters, FULL_POLICY, cluster=cluster) as context:
             evaluate(context.evaluator, list(task.space)[:warm])  # every device process has started
             began, theirs_s = time.perf_counter(), _cpu_s(others)
             with suppress(BudgetSpent):

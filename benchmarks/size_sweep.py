@@ -51,6 +51,7 @@ from autotune.tuning.limits import unlimited
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.stored_checks import SkippedChecks, StoredChecks
+from autotune.tuning.study import study_of
 from autotune.tuning.sweep import bind_sweep
 from autotune.tuning.task import Target, TuningTask
 from autotune.tuning.tuner import explore
@@ -169,7 +170,7 @@ def search_own(
     problem = task.space.problem
     served: Callable[..., Best] = partial(best_config, dtype=problem.dtype, cache=folder / "cache")
     best = served(task.spec.kernel, task.device, **problem.sizes)
-    with open_context(task, options, progress, POLICY, processes) as context:
+    with open_context(study_of(task, options), options, progress, POLICY, processes) as context:
         explore(context, SurrogateSearch(), options, "", None)
         best_few = [trial.config for trial in finalists(context.ledger.trials.values())]
         context.evaluator.admit(best.config, charged=False)

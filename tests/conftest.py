@@ -20,6 +20,10 @@ from hypothesis import HealthCheck, settings
 from autotune.cli import main, progress
 from autotune.devices import listing
 from autotune.tuning import finals, tuner
+from autotune.tuning.context import open_context
+from autotune.tuning.observer import Unobserved
+from autotune.tuning.options import Options
+from autotune.tuning.study import study_of
 
 ROOT = Path(__file__).parents[1]
 settings.register_profile(  # the same examples in every run, however long the machine takes for one
@@ -222,6 +226,12 @@ def wait_until(holds):
     while not holds():
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
+
+
+def opened(task, options=None, observer=None, *arguments):
+    """What is open during a run of a task."""
+    options = options or Options()
+    return open_context(study_of(task, options), options, observer or Unobserved(), *arguments)
 
 
 @pytest.fixture

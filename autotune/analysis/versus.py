@@ -20,10 +20,10 @@ from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child
 from autotune.searchers.base import evaluate
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
-from autotune.tuning.journal_file import default_journal, journal_file
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.served import served_best
+from autotune.tuning.study import study_of
 from autotune.tuning.task import Target, TuningTask, bind_target
 
 TUNED, DEFAULT, NAIVE, CPU = "tuned", "default", "naive", "CPU, all cores"
@@ -142,8 +142,8 @@ def _baseline(found: BaselineTime) -> Contender:
 
 
 def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:
-    journal = journal_file(task, options, "versus.jsonl")
-    return open_context(task, replace(options, journal=journal, fresh=True), observer, FULL_POLICY)
+    study = study_of(task, options, "versus.jsonl")
+    return open_context(study, replace(options, fresh=True), observer, FULL_POLICY)
 
 
 def _ways_on_device(task: TuningTask, options: Options, naive: str | None) -> Iterator[_Way]:
@@ -200,7 +200,7 @@ def _fastest_on_host(target: Target, options: Options, observer: Observer) -> li
     Times of earlier sizes and runs are read from the journal, unless the kernel has been edited since.
     """
     task = bind_target(replace(target, sizes={}), observer.stage)
-    own = replace(options, journal=default_journal(task, "versus.jsonl"))
+    own = replace(options, journal=None)
     try:
         trials = _landmarks_on_host(task, own, observer)
     except JournalError:
@@ -212,7 +212,7 @@ def _fastest_on_host(target: Target, options: Options, observer: Observer) -> li
 def _landmarks_on_host(task: TuningTask, options: Options, observer: Observer) -> list[Trial]:
     """Time the default and the landmarks."""
     known = dict.fromkeys([task.spec.default, *(one.config for one in task.spec.landmarks)])
-    with open_context(task, options, observer) as context:
+    with open_context(study_of(task, options, "versus.jsonl"), options, observer) as context:
         configs = [config for config in known if config in task.space]
         observer.started(task, len(configs), context.journal)
         return _timed(context, configs)

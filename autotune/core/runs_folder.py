@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from errno import ELOOP
 from pathlib import Path
 
 RUNS = Path("runs")  # of the current folder
-
-
-def require_unlinked(path: Path) -> None:
-    """Raise OSError for a file in this folder if it is a link: its maker would choose what is overwritten."""
-    if RUNS in path.parents and RUNS.is_symlink():
-        raise OSError(ELOOP, f"{RUNS} is a link, and nothing is written through it: move it away", str(path))
 
 
 def problem_in_name(sizes: Mapping[str, int], dtype: str, data: str) -> str:

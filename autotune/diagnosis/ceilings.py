@@ -46,6 +46,7 @@ from autotune.space import bind, load_space, problem_of
 from autotune.tuning.context import open_context
 from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
+from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
@@ -194,7 +195,7 @@ def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) ->
     task = _task(address, device, "launch", {"steps": 1})
     with (
         tempfile.TemporaryDirectory() as folder,
-        open_context(task, _options(folder), Unobserved()) as context,
+        open_context(study_of(task, options := _options(folder)), options, Unobserved()) as context,
     ):
         instance = context.maker.make(task.spec.default)
         binary = context.pool.compile(instance).result()

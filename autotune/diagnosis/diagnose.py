@@ -40,9 +40,9 @@ from autotune.serving.cache import read_roots
 from autotune.serving.ceilings import known_ceilings
 from autotune.space.lint import VARIANTS
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
-from autotune.tuning.journal_file import default_journal, journal_file
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.study import default_journal, study_of
 from autotune.tuning.task import TuningTask
 
 _T = TypeVar("_T")
@@ -96,8 +96,8 @@ def open_diagnosis(task: TuningTask, options: Options, observer: Observer) -> It
 
     Raises WriteError if the journal cannot be written.
     """
-    own = replace(options, journal=journal_file(task, options, "diagnose.jsonl"), fresh=True)
-    with open_context(task, own, observer, FULL_POLICY) as context:
+    own, study = replace(options, fresh=True), study_of(task, options, "diagnose.jsonl")
+    with open_context(study, own, observer, FULL_POLICY) as context:
         observer.started(task, None, context.journal)
         yield context
 

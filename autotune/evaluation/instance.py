@@ -33,7 +33,7 @@ from autotune.problem.problem_instance import (
     identity_of,
 )
 from autotune.problem.stored_inputs import StoredInputs
-from autotune.space import Fill, Space, SpaceSpec
+from autotune.space import Fill, Space
 from autotune.space.arguments import INPUTS
 from autotune.space.spec import TRUSTED
 from autotune.space.yaml_document import located
@@ -81,7 +81,7 @@ class InstanceMaker:
         space: Space,
         source: SourceText,
         dialect: str,
-        compiler: str,
+        environment: Mapping[str, str],
         stored: StoredInputs | None = None,
     ) -> None:
         """Prepare to make instances.
@@ -90,16 +90,15 @@ class InstanceMaker:
             space: The bound space.
             source: The kernel's source.
             dialect: The dialect of the device's compiler.
-            compiler: The compiler's name and version.
+            environment: As `environment` returns it.
             stored: Inputs and results from files and functions; None if nothing will run.
         """
         self.space = space
         self._stored = stored
         self._source = source
         self._dialect = dialect
-        self._environment = environment(space.device, compiler, space.spec.measure)
+        self._environment = environment
         self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
-        self._data_names = sorted(_data_names(space.spec))
         # by what they depend on; configurations share them, and with them their identity and their encoding
         self._data: dict[tuple[Any, ...], ProblemInstance] = {}
         self._launched: dict[tuple[Any, ...], ProblemInstance] = {}
@@ -179,7 +178,7 @@ class InstanceMaker:
             raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
     def _evaluated(self, values: Mapping[str, Any], problem: Problem, is_check: bool) -> ProblemInstance:
-        read = tuple(repr(values[name]) for name in self._data_names if name in values)
+        read = tuple(repr(values[name]) for name in self.space.spec.problem_names if name in values)
         key = (is_check, problem.seed, repr(problem.sizes), read)
         data = _remembered(self._data, key, lambda: self._unlaunched(values, problem, is_check))
         launched = launches(self.space.spec.launch, values, self.space.spec.arguments)
@@ -285,16 +284,6 @@ def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
 
 def _work(space: Space, values: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(number(parse(text), values)) for name, text in space.spec.work.items()}
-
-
-def _data_names(spec: SpaceSpec) -> set[str]:
-    """The names that a problem's arguments and tolerances read."""
-    texts = [spec.rtol, spec.atol]
-    for item in spec.arguments:
-        texts += [*item.shape, *filter(None, (item.value, item.offset))]
-    for error in spec.errors.values():
-        texts += [error.operations, *([] if error.magnitude == DATA else [error.magnitude])]
-    return {name for text in texts for name in parse(text).names}
 
 
 def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[ArrayView, ...]:

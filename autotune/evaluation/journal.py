@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autotune.core import json_values as values
-from autotune.core.runs_folder import require_unlinked
 from autotune.core.text import count_text, shortened
 from autotune.core.trials import DeviceScale, Measurement, Status, Trial
 from autotune.errors import AutotuneError, InputError, JournalError, WriteError
@@ -31,7 +30,15 @@ from autotune.evaluation.journal_rows import (
     read_finals,
     read_keys,
 )
-from autotune.processes.files import hold, is_at, locked, open_to_append, replacement, why_unwritable
+from autotune.processes.files import (
+    hold,
+    is_at,
+    locked,
+    open_to_append,
+    replacement,
+    require_unlinked,
+    why_unwritable,
+)
 
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.core.runs_folder import RUNS, require_unlinked
+from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, run_and_restore, run_bare
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child
+from autotune.processes.files import require_unlinked
 
 TIMEOUT_S = 300.0  # a profiler replays each kernel many times
 _PRODUCTS = {"ncu": "Nsight Compute", "nsys": "Nsight Systems"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotune.compilers.kernel_source import SourceText
 from autotune.errors import BrokenReference, ChildFailed, ChildRaised, ExpressionError
-from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.hardware.architectures import NOT_HERE
 from autotune.problem.inputs import prepare
 from autotune.problem.problem_instance import ProblemInstance
@@ -64,7 +64,7 @@ def _smallest(space: Space, source: SourceText) -> ProblemInstance | None:
     if not found:
         return None
     problem = replace(space.problem, sizes={**space.problem.sizes, **found[0]})
-    maker = InstanceMaker(space, source, space.spec.dialect, compiler="")
+    maker = InstanceMaker(space, source, space.spec.dialect, environment(space.device, ""))
     try:
         return maker.problem_instance(space.spec.default, problem)
     except ExpressionError:

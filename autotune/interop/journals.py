@@ -13,7 +13,7 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.json_values import is_name
-from autotune.core.runs_folder import RUNS, problem_in_name, require_unlinked
+from autotune.core.runs_folder import RUNS, problem_in_name
 from autotune.core.trials import Rule, Trial
 from autotune.errors import InputError, WriteError
 from autotune.evaluation.identity import header_sizes, sizes_text
@@ -22,7 +22,7 @@ from autotune.evaluation.journal_rows import encode_trial
 from autotune.hardware.names import slug
 from autotune.interop.files import encoded, read_text
 from autotune.interop.recording import Costs, RecordedResult, Recording, domains, trial_of
-from autotune.processes.files import replace_file
+from autotune.processes.files import replace_file, require_unlinked
 
 NAME = "journal"
 IMPORTED = "imported"  # prefix of the keys of imported rows

@@ -33,6 +33,7 @@ from autotune.tuning.observer import Observer, Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import open_processes
+from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
@@ -171,7 +172,7 @@ def run_kernel(
     task = request.space.bind(request.device)
     with tempfile.TemporaryDirectory() as folder, _progress(quiet=True) as progress:
         options = Options(journal=Path(folder) / "run.jsonl", workers=1, timeout_s=TIMEOUT_S)
-        with open_context(task, options, progress) as context:
+        with open_context(study_of(task, options), options, progress) as context:
             instance = context.maker.make(task.spec.default)
             compiled = context.pool.compile(instance).result()
             if isinstance(compiled, Failure):

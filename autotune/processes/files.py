@@ -10,8 +10,11 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import ELOOP
 from io import FileIO
 from pathlib import Path
+
+from autotune.core.runs_folder import RUNS
 
 _OPENED = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _KEPT_SHARE = 0.9  # of a folder's limit, after removing files
@@ -25,6 +28,12 @@ def why_unwritable(folder: Path, error: OSError) -> str:
             if place.is_file():
                 return f"{place} is a file, not a folder: move it away"
     return str(error.strerror)
+
+
+def require_unlinked(path: Path) -> None:
+    """Raise OSError for a file in `runs/` if that is a link: its maker would choose what is overwritten."""
+    if RUNS in path.parents and RUNS.is_symlink():
+        raise OSError(ELOOP, f"{RUNS} is a link, and nothing is written through it: move it away", str(path))
 
 
 def replace_file(path: Path, content: str | bytes) -> None:

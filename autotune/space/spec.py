@@ -11,10 +11,13 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from autotune.core.c_types import C_TYPES
+from autotune.core.error_bounds import DATA as FROM_DATA
 from autotune.core.error_bounds import UNIT_ROUNDOFF, ErrorSpec
+from autotune.core.expressions import parse
 from autotune.core.fills import RANDOM_FILLS, SPECIAL_VALUES
 from autotune.core.launch_plan import (
     CUDA_COMPILERS,
@@ -124,6 +127,16 @@ class SpaceSpec:
     functions: Functions = field(default_factory=Functions)
     call: CallSpec | None = None  # what a caller gives and gets
     device: Mapping[str, str] = field(default_factory=dict)  # what is set of the device while it is timed
+
+    @cached_property
+    def problem_names(self) -> tuple[str, ...]:
+        """The names that a problem's arguments and tolerances read."""
+        texts = [self.rtol, self.atol]
+        for item in self.arguments:
+            texts += [*item.shape, *filter(None, (item.value, item.offset))]
+        for error in self.errors.values():
+            texts += [error.operations, *([] if error.magnitude == FROM_DATA else [error.magnitude])]
+        return tuple(sorted({name for text in texts for name in parse(text).names}))
 
 
 def load_space(path: str | Path) -> SpaceSpec:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Container, Iterable, Mapping
 from datetime import UTC, datetime
 from operator import itemgetter
-from pathlib import Path
 
 from autotune.core.launch_plan import CUDA_COMPILERS
-from autotune.core.packaged import packaged_folder
 from autotune.core.records import ArgumentSpec, Config, Entry, KernelRecord, Measured, Provenance
 from autotune.core.trials import Measurement, Objective, Trial
 from autotune.core.version import __version__
@@ -19,7 +16,7 @@ from autotune.evaluation.instance import work
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.space import SpaceSpec
 from autotune.tuning.result import SearchResult
-from autotune.tuning.task import TuningTask
+from autotune.tuning.result_folder import source_path
 
 MAX_MEASURED = 32  # how many of the fastest configurations a result keeps besides the best
 
@@ -101,20 +98,6 @@ def record_of(spec: SpaceSpec, source: str, entry: Entry) -> KernelRecord:
         compiler="" if spec.compiler == CUDA_COMPILERS[0] else spec.compiler,
         source=source,
     )
-
-
-def source_path(task: TuningTask, root: Path) -> str:
-    """The path of the kernel's source from a cache's folder.
-
-    Empty for a kernel that comes with autotune, and for source text that a program passed, even if a file has
-    its name.
-    """
-    source = task.spec.source.resolve()
-    if not source.is_file() or source.parent == Path(packaged_folder("kernels")).resolve():
-        return ""
-    if task.spec.functions.source and source.read_text(errors="replace") not in task.source.text:
-        return ""
-    return Path(os.path.relpath(source, root.resolve())).as_posix()
 
 
 def _provenance(result: SearchResult, seed: int, policy: MeasurementPolicy) -> Provenance:

@@ -1,35 +1,32 @@
-"""What is open during a run: the journal, the compilers, the worker and the evaluator that uses them.
-
-This module decides what a journal's header says, and it closes everything.
-"""
+"""What is open during a run: the journal, the compilers, the worker and the evaluator that uses them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from autotune.core.trials import Binary, Failure, Objective
 from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import verify_once
 from autotune.evaluation.evaluator import Evaluator
-from autotune.evaluation.identity import journal_header, journal_notes
-from autotune.evaluation.instance import InstanceMaker, environment
+from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.memory_check import enough_memory, memory_warning
 from autotune.evaluation.one_device import Devices, OneDevice
-from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
+from autotune.evaluation.sanitizer import Sanitizer
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DeviceWorker
 from autotune.problem.problem_instance import ProblemInstance
-from autotune.tuning.journal_file import journal_file
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import Processes, open_processes
+from autotune.tuning.study import Study
 from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # these need the extra `cluster`
@@ -41,7 +38,6 @@ POLICY = MeasurementPolicy()
 FULL_POLICY = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
 # none is given up early here either, because a slower configuration may use less energy
 ENERGY_POLICY = replace(FULL_POLICY, energy_s=1.0)
-VERIFICATION = 5  # raised whenever verification gets stricter: journals of older versions are refused
 
 
 @dataclass(frozen=True)
@@ -100,28 +96,9 @@ class TuningContext:
         return repeatable
 
 
-def scoring_of(task: TuningTask, options: Options) -> Scoring:
-    """The objective of a search: from the options, else from the space, else the time."""
-    if options.objective is not None:
-        return Scoring(task.space, options.objective, options.own)
-    own = task.spec.objective
-    return Scoring(task.space, Objective.OWN if own else Objective.TIME, own or None)
-
-
-def start_over(tasks: Iterable[TuningTask], options: Options) -> None:
-    """Empty the journals that these tasks have.
-
-    Raises JournalError when one is in use, and WriteError when it cannot be written.
-    """
-    for task in tasks:
-        path = journal_file(task, options)
-        if path.exists():
-            Journal(path, _header(task), notes=journal_notes(task.spec), fresh=True).close()
-
-
 @contextmanager
 def open_context(
-    task: TuningTask,
+    study: Study,
     options: Options,
     observer: Observer,
     policy: MeasurementPolicy = POLICY,
@@ -131,25 +108,26 @@ def open_context(
     """Open the journal, the compilers and the worker, and close them at the end whatever happens.
 
     Args:
-        task: What is tuned.
+        study: What is tuned.
         options: How to search.
         observer: Receives the events of the run.
         policy: How configurations are timed.
         processes: Compilers and device process, shared by several contexts; None opens some for this one.
         cluster: The cluster that has the devices; None uses the task's device.
     """
+    task = study.task
+    policy = replace(policy, conditions=task.spec.measure)
     with ExitStack() as opened:
-        policy = replace(policy, conditions=task.spec.measure)
         processes = processes or opened.enter_context(open_processes(task, options, observer))
-        maker = processes.maker(task)
+        maker = processes.maker(study)
         default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
         if warning := memory_warning(maker, default.problem):
             observer.warn(warning)
         journal = Journal(
-            journal_file(task, options),
-            _header(task),
-            notes=journal_notes(task.spec),
+            study.journal,
+            study.header,
+            notes=study.notes,
             fresh=options.fresh,
             keep=options.keep,
             key_of=maker.key_now,
@@ -161,31 +139,20 @@ def open_context(
                 "binary of an earlier run is used; name folders of headers in include_dirs"
             )
         pool = processes.pool  # compiles while the device is opened
-        scoring = scoring_of(task, options)
         worker: DeviceWorker
         devices: Devices
         fleet = None
-        if cluster is None:
-            worker = own = processes.worker(task, default)
-            devices = OneDevice(own)
-        else:
-
-            def tell(device: str, reason: str) -> None:
-                observer.warn(f"{device} is left out: {reason}")
-                journal.append_lost(device, reason)
-
-            devices = fleet = opened.enter_context(processes.fleet(task, default, cluster, tell))
+        if cluster is not None:
+            on_lost = partial(_lost, observer, journal)
+            devices = fleet = opened.enter_context(processes.fleet(task.spec, default, cluster, on_lost))
             worker = fleet.worker(next(iter(fleet.devices)))
-        ledger = Ledger(journal, options.budget, scoring, observer.tried)
+        else:
+            worker = own = processes.worker(study, default)
+            devices = OneDevice(own)
+        ledger = Ledger(journal, options.budget, study.scoring, observer.tried)
+        limit_s = options.timeout_s
         evaluator = Evaluator(
-            maker,
-            pool,
-            devices,
-            worker,
-            ledger,
-            policy=policy,
-            timeout_s=options.timeout_s,
-            on_stage=observer.stage,
+            maker, pool, devices, worker, ledger, policy=policy, timeout_s=limit_s, on_stage=observer.stage
         )
         yield TuningContext(
             task=task,
@@ -195,22 +162,17 @@ def open_context(
             journal=journal,
             ledger=ledger,
             evaluator=evaluator,
-            timeout_s=options.timeout_s,
+            timeout_s=limit_s,
             policy=policy,
-            scoring=scoring,
-            sanitizer=_sanitizer(task, processes.variables) if options.sanitizer else None,
+            scoring=study.scoring,
+            sanitizer=processes.sanitizer,
             skips_sanitizer=not options.sanitizer,
             observer=observer,
             fleet=fleet,
         )
 
 
-def _sanitizer(task: TuningTask, variables: dict[str, str]) -> Sanitizer | None:
-    program = find_sanitizer(task.address)
-    return Sanitizer(program, task.address, task.spec.reference, variables) if program else None
-
-
-def _header(task: TuningTask) -> dict[str, str]:
-    compiled = environment(task.device, task.compiler, task.spec.measure)
-    conditions = compiled | {"verification": str(VERIFICATION)}
-    return conditions | journal_header(task.spec, task.space.problem, task.source.sha256, task.source.hidden)
+def _lost(observer: Observer, journal: Journal, device: str, reason: str) -> None:
+    """Tell that a device has failed."""
+    observer.warn(f"{device} is left out: {reason}")
+    journal.append_lost(device, reason)

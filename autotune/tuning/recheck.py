@@ -15,13 +15,14 @@ from autotune.core.version import __version__
 from autotune.evaluation.identity import workload_sha256
 from autotune.searchers.base import evaluate
 from autotune.serving.cache import read_record, record_path, store
-from autotune.tuning.cache_entry import record_of, source_path
+from autotune.tuning.cache_entry import record_of
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
-from autotune.tuning.journal_file import journal_file
 from autotune.tuning.last_round import Decision, decide
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.result_folder import source_path
 from autotune.tuning.stored_checks import StoredChecks, checks_text
+from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 
 MAX_RUNNERS_UP = 3
@@ -103,9 +104,8 @@ def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
 
 @contextmanager
 def _opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
-    journal = journal_file(task, options, "check.jsonl")
-    own = replace(options, journal=journal, fresh=True, budget=Budget(), objective=Objective.TIME)
-    with open_context(task, own, observer, FULL_POLICY) as context:
+    own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME)
+    with open_context(study_of(task, own, "check.jsonl"), own, observer, FULL_POLICY) as context:
         observer.started(task, count, context.journal)
         yield context
 

@@ -18,6 +18,7 @@ from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.memory_check import enough_memory
+from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays
@@ -25,9 +26,11 @@ from autotune.problem.kept_results import KeptResults
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.processes.files import user_folder
 from autotune.processes.scratch_folder import scratch_folder
+from autotune.space import SpaceSpec
 from autotune.space.spec import TRUSTED
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.study import Study
 from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # these need the extra `cluster`
@@ -51,7 +54,7 @@ class Processes:
         self._kept = KeptResults(references, run) if references else None
         self._worker: Worker | None = None
         self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
-        self._makers: dict[int, tuple[TuningTask, InstanceMaker]] = {}  # by identity of the task
+        self._makers: dict[Study, InstanceMaker] = {}
 
     @cached_property
     def pool(self) -> CompilerPool:
@@ -68,34 +71,39 @@ class Processes:
         self._opened.callback(pool.close)
         return pool
 
-    def stored(self, task: TuningTask) -> StoredInputs:
-        """Return the stored inputs of a problem: the previous context's if they are the same."""
-        problem = task.space.problem
-        if self._stored is None or self._stored[0] != problem:
-            self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
-        return self._stored[1]
+    @cached_property
+    def sanitizer(self) -> Sanitizer | None:
+        """The device's sanitizer, if the options want one and it is installed."""
+        task = self._task
+        program = find_sanitizer(task.address) if self._options.sanitizer else None
+        return Sanitizer(program, task.address, task.spec.reference, self.variables) if program else None
 
-    def maker(self, task: TuningTask) -> InstanceMaker:
-        """Return the instance maker of a task, which caches much of what it evaluates."""
-        if id(task) not in self._makers:
-            maker = InstanceMaker(task.space, task.source, task.dialect, task.compiler, self.stored(task))
-            self._makers[id(task)] = task, maker
-        return self._makers[id(task)][1]
+    def maker(self, study: Study) -> InstanceMaker:
+        """Return the instance maker of a study, which caches much of what it evaluates."""
+        if study not in self._makers:
+            task, problem = study.task, study.task.space.problem
+            if self._stored is None or self._stored[0] != problem:  # a new try of a problem has the same
+                self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
+            stored = self._stored[1]
+            maker = InstanceMaker(task.space, task.source, task.dialect, task.environment, stored)
+            self._makers[study] = maker
+        return self._makers[study]
 
-    def begin(self, task: TuningTask) -> None:
-        """Start the compilers, and begin to open the device for a task.
+    def begin(self, study: Study) -> None:
+        """Start the compilers, and begin to open the device for a study.
 
         Raises NoMemory if the arrays of its default take more memory than the device has.
         """
-        maker = self.maker(task)
-        default = maker.make(task.spec.default)
+        maker, spec = self.maker(study), study.task.spec
+        default = maker.make(spec.default)
         with enough_memory(maker, default.problem):
             _ = self.pool
-            if task.spec.full != TRUSTED:  # these need a new process for each problem
-                self.worker(task, default)
+            if spec.full != TRUSTED:  # these need a new process for each problem
+                self.worker(study, default)
 
-    def worker(self, task: TuningTask, default: KernelInstance) -> Worker:
+    def worker(self, study: Study, default: KernelInstance) -> Worker:
         """Return the device process, shared with earlier problems, except for trusted kernels."""
+        task = study.task
         trusts = task.spec.full == TRUSTED
         problems = default.checks if trusts else (*default.checks, default.problem)
         if self._worker is not None and not trusts:
@@ -103,8 +111,8 @@ class Processes:
             return self._worker
         if self._worker is not None:
             self._worker.end()  # else each problem's process would hold device memory to the end
-        maker = self.maker(task)
-        make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=self._options.timeout_s)
+        limit_s = self._options.timeout_s
+        make = partial(TrustingWorker, maker=self.maker(study), pool=self.pool, timeout_s=limit_s)
         setting = DeviceSetting(task.address, task.spec.reference, problems, self._wrong, self._kept)
         worker = self._worker = (make if trusts else Worker)(setting, self.variables, self._on_stage)
         self._ended.callback(worker.end)
@@ -114,21 +122,21 @@ class Processes:
 
     def fleet(
         self,
-        task: TuningTask,
+        spec: SpaceSpec,
         default: KernelInstance,
         cluster: Cluster,
         on_lost: Callable[[str, str], None],
     ) -> AbstractContextManager[Fleet]:
         """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`.
 
-        Raises InputError for a task that needs one device.
+        Raises InputError for a space that needs one device.
         """
         from autotune.cluster.device_host import HostSetting
         from autotune.cluster.fleet import open_fleet
         from autotune.cluster.travelling_files import paths_of
 
-        _require_parallel(task)
-        problems, reference = (*default.checks, default.problem), task.spec.reference.absolute()
+        _require_parallel(spec)
+        problems, reference = (*default.checks, default.problem), spec.reference.absolute()
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
             run=cluster.run,
@@ -142,14 +150,12 @@ class Processes:
         return open_fleet(cluster.client, setting, on_lost)
 
 
-def _require_parallel(task: TuningTask) -> None:
+def _require_parallel(spec: SpaceSpec) -> None:
     """Raise InputError for features that need one device process for all configurations."""
-    if task.spec.full == TRUSTED:
-        raise InputError(
-            f"{task.spec.path}: verify.full: {TRUSTED} needs one device; or write `full: reference`"
-        )
-    if task.spec.functions.verify is not None:
-        raise InputError(f"{task.spec.path}: results that a Python function verifies need one device")
+    if spec.full == TRUSTED:
+        raise InputError(f"{spec.path}: verify.full: {TRUSTED} needs one device; or write `full: reference`")
+    if spec.functions.verify is not None:
+        raise InputError(f"{spec.path}: results that a Python function verifies need one device")
 
 
 @contextmanager

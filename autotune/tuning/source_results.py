@@ -20,8 +20,8 @@ from autotune.searchers.base import SourceResults
 from autotune.serving.cache import read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import first_of_each, walk
-from autotune.tuning.journal_file import journal_file
 from autotune.tuning.options import Options
+from autotune.tuning.study import default_journal
 from autotune.tuning.task import TuningTask
 
 MAX_SOURCES = 8  # each source costs the search a model of its own
@@ -46,7 +46,7 @@ def gather(
     devices: dict[str, Traits] = {}
     for source, traits, times in (
         *_cached(task, options.cache),
-        *_journaled(task, journal_file(task, options)),
+        *_journaled(task, options.journal or default_journal(task)),
     ):
         if source not in left_out:
             valid = {config: time_ms for config, time_ms in times.items() if config in task.space}

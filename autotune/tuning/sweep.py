@@ -14,27 +14,29 @@ from autotune.core.records import Config, KernelRecord, Sizes, VariantTable
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Objective, problem_distance
 from autotune.errors import InputError
+from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import check_searcher, make_searcher
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
-from autotune.serving.cache import check_writable, read_record, record_path, store, writable_root
+from autotune.serving.cache import read_record, record_path, store
 from autotune.serving.interpolation import SizeRow
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
-from autotune.tuning.context import POLICY, open_context, scoring_of, start_over
+from autotune.tuning.context import POLICY, open_context
 from autotune.tuning.fewer_launches import FewerLaunchesFirst
 from autotune.tuning.finalists import finalists
 from autotune.tuning.halfway import halfway
 from autotune.tuning.limits import checks_time_s
-from autotune.tuning.name_clash import name_clash
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.result import SearchResult
+from autotune.tuning.result_folder import result_folder
 from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.source_results import gather, source_name
+from autotune.tuning.study import study_of
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_valid_default
@@ -118,10 +120,8 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
         CacheError: The cache cannot be written.
     """
     began_s, first = time.perf_counter(), tasks[0]
-    root = _checked_root(tasks, options)
-    if warning := name_clash(first, root):
-        observer.warn(warning)
-    problems = [SweepProblem(task) for task in tasks]
+    problems = [SweepProblem(study_of(task, options)) for task in tasks]
+    root = _checked_root(problems, options, observer)
     of_type: dict[str, list[SweepProblem]] = {}
     for problem in problems:
         of_type.setdefault(problem.task.space.problem.dtype, []).append(problem)
@@ -134,14 +134,21 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     rows: list[SizeRow] = []
     tables = []
     with open_processes(first, options, observer) as processes:
-        processes.begin(_in_order(of_type[first.space.problem.dtype])[0].task)
+        processes.begin(_in_order(of_type[first.space.problem.dtype])[0].study)
         from autotune.searchers.surrogate import Pool  # takes long to import: the device is opened meanwhile
 
         pool = Pool([task.space for task in tasks])
-        halfway_tasks = {dtype: halfway([problem.task for problem in own]) for dtype, own in of_type.items()}
-        all_tasks = (*tasks, *chain.from_iterable(halfway_tasks.values()))
+        between = {
+            dtype: [SweepProblem(study_of(task, options)) for task in halfway([one.task for one in own])]
+            for dtype, own in of_type.items()
+        }
+        all_problems = (*problems, *chain.from_iterable(between.values()))
+        all_tasks = [problem.task for problem in all_problems]
         if options.fresh:  # before the first search, so an interrupted sweep resumes with new trials only
-            start_over(all_tasks, options)
+            for problem in all_problems:
+                study = problem.study
+                if study.journal.exists():
+                    Journal(study.journal, study.header, notes=study.notes, fresh=True).close()
             options = replace(options, fresh=False)
         for dtype, own in of_type.items():
             order = _in_order(own)
@@ -153,15 +160,14 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 if known and not isinstance(searcher, ExhaustiveSearch):  # it tries them anyway
                     searcher = FewerLaunchesFirst(known, make)
                 note = f"sweep: {problem.label}, {len(done) + 1} of {len(tasks)}"
-                with open_context(task, share, observer, POLICY, processes) as context:
+                with open_context(problem.study, share, observer, POLICY, processes) as context:
                     explore(context, searcher, share, note, cpu_times() if problem is order[0] else None)
                     problem.searched = problem.tried = tuple(context.ledger.trials.values())
                     problem.resumed = context.ledger.resumed
                 pool.learn(task.space, problem.tried)
                 done.append(problem)
-            between = map(SweepProblem, halfway_tasks[dtype])
             part = _part(options, 1 / len(own))
-            candidates = Candidates(own, between, part, observer, processes, root)
+            candidates = Candidates(own, between[dtype], part, observer, processes, root)
             candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
             candidates.spread()
             for problem in own:  # for later element types
@@ -181,20 +187,18 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
 
 
-def _checked_root(tasks: Sequence[TuningTask], options: Options) -> Path:
+def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: Observer) -> Path:
     """Check all input, then return the cache folder; raises InputError or WriteError."""
-    if scoring_of(tasks[0], options).objective is not Objective.TIME:
+    if problems[0].study.scoring.objective is not Objective.TIME:
         raise InputError("a sweep minimizes the time; leave out --objective, or give --objective time")
     if options.journal is not None:
         raise InputError("a sweep has a journal for each size, in runs/; leave out --journal")
     if options.engine is not None or options.strategy is not None:
-        engine, strategy = choose_engine(options, len(tasks[0].space))
+        engine, strategy = choose_engine(options, len(problems[0].task.space))
         check_searcher(engine, strategy, stop_when_unlikely=options.stop_when_unlikely)
-    for task in tasks:
-        require_valid_default(task)
-    root = writable_root(options.cache)
-    check_writable(root, tasks[0].device, tasks[0].spec.kernel)
-    return root
+    for problem in problems:
+        require_valid_default(problem.task)
+    return result_folder(problems[0].study, options, observer)
 
 
 def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantTable]:

@@ -28,6 +28,7 @@ from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import Processes
 from autotune.tuning.stored_checks import FINDINGS, StoredChecks
+from autotune.tuning.study import Study
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
 
@@ -42,10 +43,15 @@ LABEL = "sweep"  # the engine's name in the cache
 class SweepProblem:
     """One problem of a sweep with its trials: the search's, and all others at it so far."""
 
-    task: TuningTask
+    study: Study
     searched: tuple[Trial, ...] = ()
     tried: tuple[Trial, ...] = ()  # the search's and the candidates'
     resumed: int = 0  # the search's
+
+    @property
+    def task(self) -> TuningTask:
+        """Its task."""
+        return self.study.task
 
     @property
     def label(self) -> str:
@@ -123,7 +129,7 @@ class Candidates:
         for problem in self._problems:
             here = [config for config in left if config in problem.task.space]
             if here:
-                with self._context(problem.task) as context:
+                with self._context(problem) as context:
                     self._failures |= self._checks.check(context, here, until_s)
                 left = [config for config in left if config not in here]
         self.configs = [config for config in self.configs if config in self._checks.passed]
@@ -152,7 +158,7 @@ class Candidates:
             return
         is_halfway = problem in self._halfway
         try:
-            with self._context(problem.task) as context:
+            with self._context(problem) as context:
                 where = f"{problem.label}, half-way" if is_halfway else problem.label
                 note = f"sweep: the best of nearby sizes at {where}"
                 best = [trial.config for trial in finalists(problem.tried, 1)]  # timed with the others
@@ -173,7 +179,7 @@ class Candidates:
         tried = [trial.config for trial in problem.tried]
         needed = tuple(config for config in self.configs if config in tried)
         self._checks.forget_late()  # there may be time now for checks that had none at an earlier size
-        with self._context(task) as context:
+        with self._context(problem) as context:
             note = f"sweep: last round at {problem.label}, {number}"
             self._observer.started(task, len(tried), context.journal, note)
             context.ledger.recall(problem.tried)
@@ -191,8 +197,7 @@ class Candidates:
 
     def _is_large(self, problem: SweepProblem) -> bool:
         """True if a problem's inputs take long to draw."""
-        task = problem.task
-        default = self._processes.maker(task).make(task.spec.default)
+        default = self._processes.maker(problem.study).make(problem.task.spec.default)
         return device_bytes(default.problem) > LARGE_BYTES
 
     def _is_small(self, problem: SweepProblem) -> bool:
@@ -208,8 +213,8 @@ class Candidates:
         self._left_out.add(problem)
         self._observer.warn(f"half-way between two sizes, at {problem.label}, nothing is timed: {error}")
 
-    def _context(self, task: TuningTask) -> AbstractContextManager[TuningContext]:
-        return open_context(task, self._options, self._observer, POLICY, self._processes)
+    def _context(self, problem: SweepProblem) -> AbstractContextManager[TuningContext]:
+        return open_context(problem.study, self._options, self._observer, POLICY, self._processes)
 
 
 def _rows(

@@ -21,6 +21,7 @@ from autotune.devices.listing import Listing, find_device, listing_for
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.evaluation.get_ready import get_ready
+from autotune.evaluation.instance import environment
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.cache import read_entry
@@ -61,6 +62,11 @@ class TuningTask:
     def compiler(self) -> str:
         """The compiler's name and version; looked up on first use, because the compiler may be missing."""
         return compiler_name(self.address, self.device, self.spec.compiler)
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """All that a time depends on except for the kernel: device, driver, runtime, compiler, conditions."""
+        return environment(self.device, self.compiler, self.spec.measure)
 
     def cached_entry(self, root: str | Path) -> Entry | None:
         """The result in a cache folder for the task's device and problem, or None."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.core.records import Config
@@ -23,7 +22,6 @@ from autotune.searchers import (
 )
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.searchers.exhaustive import ExhaustiveSearch
-from autotune.serving.cache import check_writable, objective_root, writable_root
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import (
@@ -32,18 +30,18 @@ from autotune.tuning.context import (
     POLICY,
     TuningContext,
     open_context,
-    scoring_of,
 )
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.machine_load import load_warnings
-from autotune.tuning.name_clash import name_clash
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
+from autotune.tuning.result_folder import result_folder
 from autotune.tuning.shared_processes import Processes
 from autotune.tuning.source_results import gather, summary
+from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # needs the extra `cluster`
@@ -83,18 +81,15 @@ def search(
         sources = sources_of(task, options, engine)
     stops = options.stop_when_unlikely
     check_searcher(engine, strategy, stop_when_unlikely=stops)
-    scoring = scoring_of(task, options)
-    root = Path(objective_root(str(writable_root(options.cache)), scoring.folder))
     require_valid_default(task)
-    check_writable(root, task.device, task.spec.kernel)
-    if scoring.needs_energy or options.energy:
+    study = study_of(task, options)
+    root = result_folder(study, options, observer)
+    if study.scoring.needs_energy or options.energy:
         policy = ENERGY_POLICY
     else:
-        policy = POLICY if scoring.objective is Objective.TIME else FULL_POLICY
+        policy = POLICY if study.scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
-    if warning := name_clash(task, root):
-        observer.warn(warning)
-    with open_context(task, search_options(options), observer, policy, processes, cluster) as context:
+    with open_context(study, search_options(options), observer, policy, processes, cluster) as context:
         context.evaluator.submit([task.spec.default])  # compiled while libraries are imported
         searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
         first = tuple(sources)  # more may come

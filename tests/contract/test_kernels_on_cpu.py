@@ -34,7 +34,7 @@ def instances(spec, device, folder):
     """What to compile, each with the problems to run it on."""
     stored = StoredInputs(spec, folder)
     for space, known, pairwise in sampled(spec, device, MAX_PAIRWISE):
-        maker = InstanceMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect, "", stored)
+        maker = InstanceMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect, {}, stored)
         used = Counter()
         for number, config in enumerate((*known, *pairwise)):
             instance = maker.make(config)

@@ -31,5 +31,5 @@ def test_a_landmark_has_no_race_and_stays_inside(kernel, landmark):
         pytest.skip("needs g++")
     spec = spec_of(kernel)
     (config,) = (mark.config for mark in spec.landmarks if mark.name == landmark)
-    instance = InstanceMaker(bound(spec, CUDA), read_source(spec.source), "cuda", "").make(config)
+    instance = InstanceMaker(bound(spec, CUDA), read_source(spec.source), "cuda", {}).make(config)
     assert host.check(instance.source, instance.checks, Deadline()) is None

@@ -9,7 +9,7 @@ from autotune.cli.progress import SearchProgress
 from autotune.compilers.kernel_source import read_source
 from autotune.errors import NoMemory
 from autotune.evaluation.buffers import device_bytes
-from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.memory_check import enough_memory, memory_warning
 from autotune.processes.host_memory import host_memory
 from autotune.space import bind, problem_of
@@ -65,7 +65,7 @@ def double(grid, block, x, y, n, t):
 def test_a_small_gpu_is_offered_sizes_of_the_shipped_spaces_that_fit(kernel):
     spec = spec_of(kernel)
     space = bound(spec, replace(GPU, memory_bytes=2**32))
-    maker = InstanceMaker(space, read_source(spec.source), "cuda", "NVRTC 13")
+    maker = InstanceMaker(space, read_source(spec.source), "cuda", environment(space.device, "NVRTC 13"))
     with (
         pytest.raises(NoMemory) as refused,
         enough_memory(maker, maker.problem_instance(spec.default, space.problem)),
@@ -82,7 +82,9 @@ def sized(kernel: str, device, elements: int):
     spec = spec_of(kernel)
     side = int(elements**0.5) // 1024 * 1024
     problem = problem_of(spec, device, {"rows": side, "columns": side})
-    maker = InstanceMaker(bind(spec, device, problem), read_source(spec.source), "cuda", "NVRTC 13")
+    maker = InstanceMaker(
+        bind(spec, device, problem), read_source(spec.source), "cuda", environment(device, "NVRTC 13")
+    )
     return maker, maker.problem_instance(spec.default, problem)
 
 

@@ -140,7 +140,7 @@ def keys(folder: Path) -> tuple[str, str, bool]:
     device = replace(list_devices()[0], backend="opencl")
     problem = problem_of(spec, device)
     space = bind(spec, device, problem)
-    made = InstanceMaker(space, source, "opencl", "a compiler").make(spec.default)
+    made = InstanceMaker(space, source, "opencl", environment(device, "a compiler")).make(spec.default)
     header = journal_header(spec, problem, source.sha256, source.hidden) | environment(device, "a compiler")
     row = json.dumps([header, journal_notes(spec), made.key])
     binary = content_key(f"device {variables_text('opencl')}", made.source, made.options)

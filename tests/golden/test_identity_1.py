@@ -45,7 +45,12 @@ def test_every_row_has_the_key_and_the_text_that_its_configuration_has_today(nam
     path = FOLDER / f"{name}.jsonl"
     found, trials, _ = read_journal(path)
     known = bound(found)
-    maker = InstanceMaker(known.space, known.source, known.dialect, found["compiler"])
+    maker = InstanceMaker(
+        known.space,
+        known.source,
+        known.dialect,
+        environment(known.device, found["compiler"], known.spec.measure),
+    )
     rows = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     finals = {key: value for row in rows for key, value in row.get("finals", {}).items()}
     assert len(trials) == ROWS[name] and finals

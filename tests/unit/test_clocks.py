@@ -106,7 +106,7 @@ def test_a_search_sets_the_clock_of_each_trial_and_restores_it(clocked, state):
 def instance(folder, **config):
     spec = load_space(folder.space)
     space = bind(spec, FAKE, problem_of(spec, FAKE))
-    return InstanceMaker(space, read_source(spec.source), "python", "1").make(
+    return InstanceMaker(space, read_source(spec.source), "python", {}).make(
         Config({**spec.default, **config})
     )
 

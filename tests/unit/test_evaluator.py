@@ -17,10 +17,9 @@ from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import Evaluated, Outcome
 from autotune.searchers.base import collect_next, evaluate
 from autotune.searchers.random_search import RandomSearch
-from autotune.tuning.context import open_context
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
-from tests.conftest import KERNEL, wait_until
+from tests.conftest import KERNEL, opened, wait_until
 
 WAITING_SPACE = """
 schema: 1
@@ -69,7 +68,7 @@ def journaled(context):
 
 
 def test_only_what_the_budget_covers_is_tried_and_what_is_known_costs_nothing(task, configs):
-    with open_context(task, Options(budget=Budget(trials=4)), SearchProgress()) as context:
+    with opened(task, Options(budget=Budget(trials=4)), SearchProgress()) as context:
         (tried,) = evaluate(context.evaluator, configs[:1])
         outside = Config({**configs[0], "A": 12345})
         found = evaluate(context.evaluator, [configs[0], outside, *configs[1:4], configs[1]])
@@ -82,7 +81,7 @@ def test_only_what_the_budget_covers_is_tried_and_what_is_known_costs_nothing(ta
 
 
 def test_one_device_gives_trials_one_by_one_in_the_order_of_submission(task, configs):
-    with open_context(task, Options(), SearchProgress()) as context:
+    with opened(task, Options(), SearchProgress()) as context:
         context.evaluator.submit(configs[:3])
         first = context.evaluator.collect()
         context.evaluator.submit([configs[4], configs[3]])  # while the others are under way
@@ -99,7 +98,7 @@ def test_one_device_gives_trials_one_by_one_in_the_order_of_submission(task, con
 
 
 def test_what_was_submitted_before_the_search_is_charged_once(task, configs):
-    with open_context(task, Options(budget=Budget(trials=2)), SearchProgress()) as context:
+    with opened(task, Options(budget=Budget(trials=2)), SearchProgress()) as context:
         context.evaluator.submit([task.spec.default])  # compiled, while libraries are imported
         assert context.evaluator.admit(task.spec.default, charged=True).status is Status.OK
         other = next(config for config in configs if config != task.spec.default)
@@ -109,7 +108,7 @@ def test_what_was_submitted_before_the_search_is_charged_once(task, configs):
 
 
 def test_the_device_runs_what_is_compiled_while_the_searcher_chooses(task, configs):
-    with open_context(task, Options(), SearchProgress()) as context:
+    with opened(task, Options(), SearchProgress()) as context:
         runs = []
         begin = context.worker.begin_item
         context.worker.begin_item = lambda item, timeout_s: runs.append(item) or begin(item, timeout_s)
@@ -128,14 +127,14 @@ def test_what_ends_without_a_run_is_told_and_journaled(folder, monkeypatch):
             told.append((trial.config, trial.status))
 
     first, other = Config({"A": 1, "B": 0}), Config({"A": 2, "B": 0})
-    with open_context(bind_target(Target(folder.space, "fake")), Options(), Told()) as context:
+    with opened(bind_target(Target(folder.space, "fake")), Options(), Told()) as context:
         evaluate(context.evaluator, [first, other])
         assert told == [(first, Status.OK), (other, Status.COMPILE_ERROR)]
         assert journaled(context) == [first, other]
 
 
 def test_nothing_runs_when_the_time_is_over(task, configs):
-    with open_context(task, Options(budget=Budget(seconds=1e-3)), SearchProgress()) as context:
+    with opened(task, Options(budget=Budget(seconds=1e-3)), SearchProgress()) as context:
         context.evaluator.submit(configs[:2])
         time.sleep(0.01)
         with pytest.raises(BudgetSpent):
@@ -198,7 +197,7 @@ class LossyDevices:
 
 def test_items_of_a_lost_task_are_sent_again_one_at_a_time_and_only_the_one_to_blame_is_lost(task):
     configs = [task.space.config(row) for row in range(len(task.space))]
-    with open_context(task, Options(), SearchProgress()) as context:
+    with opened(task, Options(), SearchProgress()) as context:
         deadly = context.pool.compile(context.maker.make(configs[-2])).result().sha256
         devices = LossyDevices(context.worker, deadly)
         scoring, budget = Scoring(task.space, Objective.TIME), Budget(trials=len(configs))
@@ -220,7 +219,7 @@ def test_items_of_a_lost_task_are_sent_again_one_at_a_time_and_only_the_one_to_b
 
 def test_a_lost_task_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_for(task):
     configs = [task.space.config(row) for row in range(len(task.space))]
-    with open_context(task, Options(), SearchProgress()) as context:
+    with opened(task, Options(), SearchProgress()) as context:
         deadly = context.pool.compile(context.maker.make(configs[0])).result().sha256
 
         class LostLate(LossyDevices):

@@ -21,7 +21,6 @@ from autotune.problem.data_sets import DATA_SETS
 from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.serving.cache import read_record
 from autotune.tuning import limits
-from autotune.tuning.context import open_context
 from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady, nearly_as_fast
 from autotune.tuning.finals import ROUNDS, remeasure
 from autotune.tuning.options import Options
@@ -45,6 +44,7 @@ from autotune.tuning.turns import (
     is_precise,
     remove_shifts,
 )
+from tests.conftest import opened
 
 
 def entry(*samples_ms, noise=None, chosen_from=9):
@@ -206,7 +206,7 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
     folder.write(kernel.replace("2 * x", "(2 + (A == 2)) * x"))
     monkeypatch.chdir(folder.path)
     asked = []
-    with open_context(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as context:
+    with opened(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as context:
         run = context.worker.run
 
         def noted(function, *arguments, **options):

@@ -13,12 +13,11 @@ from autotune.evaluation.device_process import DeviceSetting, DeviceState, verif
 from autotune.evaluation.sanitizer import RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
 from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
-from autotune.tuning.context import open_context
 from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import MANY_RUNS, StoredChecks
 from autotune.tuning.task import Target, bind_target
-from tests.conftest import LIMIT_S, wait_until
+from tests.conftest import LIMIT_S, opened, wait_until
 
 FAKE = Address("fake", 0)
 KERNEL = 'def double(grid, block, x, n):\n    x.view("float32")[:n] *= 2\n'
@@ -201,7 +200,7 @@ def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path):
     program.write_text(f'#!/bin/sh\ntouch "{begun}"\nsleep 5\ntouch "{ended}"\n')
     program.chmod(0o755)
     task = bind_target(Target(folder.space, "fake"))
-    with open_context(task, Options(journal=tmp_path / "j.jsonl"), Interrupts(begun)) as context:
+    with opened(task, Options(journal=tmp_path / "j.jsonl"), Interrupts(begun)) as context:
         sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py", {})
         with pytest.raises(KeyboardInterrupt):
             StoredChecks().check(replace(context, sanitizer=sanitizer), [task.spec.default])

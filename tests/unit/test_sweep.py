@@ -16,6 +16,8 @@ from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep, sweep_candidates
 from autotune.tuning.halfway import halfway
 from autotune.tuning.observer import Unobserved
+from autotune.tuning.options import Options
+from autotune.tuning.study import study_of
 from autotune.tuning.sweep import _in_order, _share, bind_sweep
 from autotune.tuning.sweep_candidates import SweepProblem
 from autotune.tuning.task import Target
@@ -228,7 +230,7 @@ def problems_of(folder, count):
     folder.write(MODEL)
     sizes = [1024 * 4**place for place in range(count)]
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Unobserved())
-    return [SweepProblem(task) for task in tasks]
+    return [SweepProblem(study_of(task, Options())) for task in tasks]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
 import pytest
 
-from autotune.tuning.context import POLICY, open_context
+from autotune.tuning.context import POLICY
 from autotune.tuning.observer import Unobserved
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import Target, bind_target
+from tests.conftest import opened
 from tests.unit.test_child import _alive
 from tests.unit.test_worker import pid
 
@@ -93,6 +94,6 @@ def test_the_device_process_of_one_problem_ends_before_that_of_the_next(trusting
     options, observer, pids = Options(journal=trusting.path / "j.jsonl"), Unobserved(), []
     with open_processes(task, options, observer) as processes:
         for _ in range(2):
-            with open_context(task, options, observer, POLICY, processes) as context:
+            with opened(task, options, observer, POLICY, processes) as context:
                 pids.append(context.worker.run(pid, timeout_s=60))
         assert [_alive(one) for one in pids] == [False, True]

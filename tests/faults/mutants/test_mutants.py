@@ -14,7 +14,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import Address, backend, cold_environment
 from autotune.evaluation.device_process import DeviceSetting, run_work_item, verify_once
-from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import Worker
 from autotune.space import bind, problem_of
@@ -49,7 +49,7 @@ def mutated(mutant):
     source = read_source(spec.source)
     assert source.text.count(mutant["old"]) == 1, "the kernel has changed: change the mutant with it"
     text = source.text.replace(mutant["old"], mutant["new"])
-    maker = InstanceMaker(space, replace(source, text=text), "opencl", "")
+    maker = InstanceMaker(space, replace(source, text=text), "opencl", environment(space.device, ""))
     config = Config({**spec.default, **mutant.get("config", {})})
     assert config in space
     candidate = maker.make(config)

@@ -1,0 +1,70 @@
+"""The cache folder of a search: whether it can take the result, and the source's path as seen from it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from autotune.core.packaged import packaged_folder
+from autotune.serving.cache import (
+    check_writable,
+    objective_root,
+    read_record,
+    record_path,
+    writable_root,
+)
+from autotune.tuning.observer import Observer
+from autotune.tuning.options import Options
+from autotune.tuning.study import Study
+from autotune.tuning.task import TuningTask
+
+
+def result_folder(study: Study, options: Options, observer: Observer) -> Path:
+    """The folder for the study's results; warns if another kernel has results under the same name there.
+
+    A source that was edited in place, moved or copied is still the same kernel. Sources that come with
+    autotune, and source text that a program passed, have no path: these kernels differ if their parameters
+    do.
+
+    Raises:
+        InputError: It belongs to the installed package.
+        WriteError: It cannot be written.
+        CacheError: It has results of another device in the same place, or a file that cannot be read.
+    """
+    task, kernel = study.task, study.task.spec.kernel
+    root = Path(objective_root(str(writable_root(options.cache)), study.scoring.folder))
+    now = source_path(task, root)
+    check_writable(root, task.device, kernel)
+    path = record_path(str(root), task.device.slug, kernel)
+    if not Path(path).exists():
+        return root
+    record = read_record(path)
+    newest = max((entry.provenance for entry in record.entries), key=lambda one: one.tuned_at, default=None)
+    if record.source == now or (newest and newest.source_sha256 == task.source.sha256):
+        return root
+    if record.source and now:
+        is_other = (root / record.source).is_file()
+    else:
+        is_other = record.parameter_names != {parameter.name for parameter in task.spec.parameters}
+    if is_other:
+        other, this = (f" ({os.path.relpath(root / one)})" if one else "" for one in (record.source, now))
+        observer.warn(
+            f"{path} has results of another kernel named {kernel}{other}; results of this one{this} go to "
+            "the same file and replace those of the same sizes: rename one of the kernels, or choose another "
+            "folder with --cache (cache= in Python)"
+        )
+    return root
+
+
+def source_path(task: TuningTask, root: Path) -> str:
+    """The path of the kernel's source from a cache's folder.
+
+    Empty for a kernel that comes with autotune, and for source text that a program passed, even if a file has
+    its name.
+    """
+    source = task.spec.source.resolve()
+    if not source.is_file() or source.parent == Path(packaged_folder("kernels")).resolve():
+        return ""
+    if task.spec.functions.source and source.read_text(errors="replace") not in task.source.text:
+        return ""
+    return Path(os.path.relpath(source, root.resolve())).as_posix()

@@ -1,0 +1,58 @@
+"""A task with its objective and its journal: what a run asks of its task, once and before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from autotune.core.runs_folder import RUNS, problem_in_name
+from autotune.core.trials import Objective
+from autotune.evaluation.identity import journal_header, journal_notes
+from autotune.evaluation.scoring import Scoring
+from autotune.tuning.options import Options
+from autotune.tuning.task import TuningTask
+
+VERIFICATION = 5  # raised whenever verification gets stricter: journals of older versions are refused
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A task, what its run minimizes, and where and under which facts its trials are journaled.
+
+    Attributes:
+        task: What is tuned.
+        scoring: The objective.
+        journal: The file of the trials.
+        header: The facts that all of them depend on.
+        notes: What a hash of the header covers, in words.
+    """
+
+    task: TuningTask
+    scoring: Scoring
+    journal: Path
+    header: Mapping[str, str]
+    notes: Mapping[str, str]
+
+
+def study_of(task: TuningTask, options: Options, suffix: str = "jsonl") -> Study:
+    """The study of a task; the journal's name ends with the suffix unless the options name one.
+
+    Raises InputError for an objective that cannot be read.
+    """
+    spec, source = task.spec, task.source
+    journal = options.journal or default_journal(task, suffix)
+    facts = journal_header(spec, task.space.problem, source.sha256, source.hidden)
+    header = {**task.environment, "verification": str(VERIFICATION), **facts}
+    notes = journal_notes(spec)
+    own = options.own if options.objective else spec.objective or None
+    objective = options.objective or (Objective.OWN if own else Objective.TIME)
+    return Study(task, Scoring(task.space, objective, own), journal, header, notes)
+
+
+def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
+    """The journal of a run whose options name none: one file per kernel, device and problem."""
+    problem = task.space.problem
+    content = problem_in_name(problem.sizes, problem.dtype, problem.data)
+    measured = "".join(f".{word}" for word in astuple(task.spec.measure) if word)
+    return RUNS / f"{task.spec.kernel}.{task.device.slug}.{content}{measured}.{suffix}"
