@@ -182,18 +182,18 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
 
 def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with opt.opened_task(parsed) as (task, progress):
-        from autotune.tuning.tuner import search
+        from autotune.tuning.tuner import search, sources_of
 
-        return search(task, options, progress)
+        return search(task, options, progress, sources_of(task, options))
 
 
 def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with opt.progress(parsed) as progress, _opened_cluster(parsed, progress) as cluster:
         from autotune.tuning.task import bind_target
-        from autotune.tuning.tuner import search
+        from autotune.tuning.tuner import search, sources_of
 
         task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
-        return search(task, options, progress, cluster=cluster)
+        return search(task, options, progress, sources_of(task, options), cluster)
 
 
 def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from threading import Lock
 
@@ -19,12 +18,12 @@ from autotune.searchers import learns_from_sources
 from autotune.searchers.base import SourceResults
 from autotune.tuning.observer import Observer, Unobserved
 from autotune.tuning.options import Options
-from autotune.tuning.plan import PlanResult
+from autotune.tuning.plan import Plan, PlanResult, carry_out_together, planned_search
 from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import compiler_processes
 from autotune.tuning.source_results import source_name
 from autotune.tuning.task import Target, TuningTask, bind_target
-from autotune.tuning.tuner import choose_engine, search, sources_of
+from autotune.tuning.tuner import choose_engine, sources_of
 
 
 def search_each_model(
@@ -32,9 +31,9 @@ def search_each_model(
     options: Options,
     observer: Observer,
     clusters: Sequence[Cluster],
-    on_result: Callable[[SearchResult], None],
+    on_result: Callable[[SearchResult], object] = lambda _: None,
 ) -> PlanResult:
-    """Search on all models at once.
+    """Search on all models at once: a plan of one search for each, all carried out together.
 
     Args:
         target: What to tune.
@@ -44,34 +43,20 @@ def search_each_model(
         on_result: Called when a search has ended.
     """
     failures: list[str] = []
-    runs: list[_Run] = []
+    models: list[_Model] = []
     shared = _SharedObserver(observer)
     for cluster in clusters:
         try:
             task = bind_target(target, observer.stage, (cluster.address, cluster.info))
-            runs.append(_Run(task, cluster, shared, runs))
+            models.append(_Model(task, cluster, shared, models))
         except AutotuneError as error:
             failures.append(f"{cluster.info.name}: {error}")
-    found: dict[Future[SearchResult], SearchResult] = {}
-    unexpected: Exception | None = None
-    threads = ThreadPoolExecutor(max(1, len(runs)), thread_name_prefix="search")
     try:
-        searches = {threads.submit(run.search, _share(options, run.task, len(runs))): run for run in runs}
-        for ended in as_completed(searches):
-            try:
-                found[ended] = ended.result()
-            except AutotuneError as error:
-                failures.append(f"{searches[ended].task.device.name}: {error}")
-            except Exception as error:  # noqa: BLE001 - the other searches go on to their results
-                unexpected = unexpected or error
-            else:
-                on_result(found[ended])
+        plans = [(model.plan(_share(options, model.task, len(models))), model) for model in models]
+        found = carry_out_together(plans, on_result)
     finally:
         shared.close()
-        threads.shutdown(wait=False)  # after an interrupt, they end once the cluster is closed
-    if unexpected is not None:
-        raise unexpected
-    return PlanResult(tuple(found[ended] for ended in searches if ended in found), tuple(failures))
+    return replace(found, failures=(*failures, *found.failures))
 
 
 def _share(options: Options, task: TuningTask, searches: int) -> Options:
@@ -98,29 +83,35 @@ class _SharedObserver:
             self._observer = Unobserved()
 
 
-class _Run:
+class _Model:
     """The search on one model; as its observer, it passes on what the user should see."""
 
     def __init__(
-        self, task: TuningTask, cluster: Cluster, observer: _SharedObserver, runs: Sequence[_Run]
+        self, task: TuningTask, cluster: Cluster, observer: _SharedObserver, models: Sequence[_Model]
     ) -> None:
         self.task = task
         self._stage = Stage("starting")
         self._cluster = cluster
         self._observer = observer
         self._lock = Lock()  # of the times
-        self._runs = runs
+        self._models = models
         self._times: dict[Config, float | None] = {}
         self._best_ms = math.inf
 
-    def search(self, options: Options) -> SearchResult:
-        """Run the search; raises as `search` does."""
-        engine, _ = choose_engine(options, len(self.task.space))
+    def plan(self, options: Options) -> Plan:
+        """The one search on the model."""
+        name = self.task.device.name
+        yield planned_search(0, name, lambda: self.task, options, self._sources, self._cluster)
+        return ()
+
+    def _sources(self, task: TuningTask, options: Options) -> Iterable[SourceResults]:
+        """Earlier results, and those that the other models find meanwhile."""
+        engine, _ = choose_engine(options, len(task.space))
         learns = options.transfer and learns_from_sources(engine)
-        others = [run for run in self._runs if run is not self and learns]
-        names = {source_name(run.task) for run in others}
-        known = [one for one in sources_of(self.task, options, engine) if one.source not in names]
-        return search(self.task, options, self, _GrowingSources(known, others), self._cluster)
+        others = [model for model in self._models if model is not self and learns]
+        names = {source_name(model.task) for model in others}
+        known = [one for one in sources_of(task, options) if one.source not in names]
+        return _GrowingSources(known, others)
 
     def so_far(self) -> SourceResults:
         """The results so far."""
@@ -145,7 +136,7 @@ class _Run:
         self._show()
 
     def _show(self) -> None:
-        shown = Stage("; ".join(map(str, self._runs)))
+        shown = Stage("; ".join(map(str, self._models)))
         self._observer.call(lambda observer: observer.stage(shown))
 
     def __str__(self) -> str:
@@ -164,9 +155,9 @@ class _Run:
 class _GrowingSources(Iterable[SourceResults]):
     """Results of earlier searches, and those that the other searches have found so far."""
 
-    def __init__(self, known: Sequence[SourceResults], others: Sequence[_Run]) -> None:
+    def __init__(self, known: Sequence[SourceResults], others: Sequence[_Model]) -> None:
         self._known, self._others = known, others
 
     def __iter__(self) -> Iterator[SourceResults]:
-        found = [run.so_far() for run in self._others]
+        found = [model.so_far() for model in self._others]
         return iter([*self._known, *(one for one in found if one.results)])

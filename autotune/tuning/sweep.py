@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotune.core.records import Config, KernelRecord, Sizes, VariantTable
+from autotune.core.records import Config, Sizes, VariantTable
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Objective, problem_distance
-from autotune.errors import InputError
+from autotune.errors import AutotuneError, InputError
 from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
@@ -32,11 +32,12 @@ from autotune.tuning.halfway import halfway
 from autotune.tuning.limits import checks_time_s
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
+from autotune.tuning.plan import Plan, Step, carry_out
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
-from autotune.tuning.shared_processes import open_processes
+from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.source_results import gather, source_name
-from autotune.tuning.study import study_of
+from autotune.tuning.study import Study, study_of
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_valid_default
@@ -129,62 +130,116 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
         for wider in _wider_tables(own, root):
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
-    done: list[SweepProblem] = []
-    results: list[SearchResult] = []
-    rows: list[SizeRow] = []
-    tables = []
     with open_processes(first, options, observer) as processes:
         processes.begin(_in_order(of_type[first.space.problem.dtype])[0].study)
         from autotune.searchers.surrogate import Pool  # takes long to import: the device is opened meanwhile
 
-        pool = Pool([task.space for task in tasks])
         between = {
             dtype: [SweepProblem(study_of(task, options)) for task in halfway([one.task for one in own])]
             for dtype, own in of_type.items()
         }
-        all_problems = (*problems, *chain.from_iterable(between.values()))
-        all_tasks = [problem.task for problem in all_problems]
         if options.fresh:  # before the first search, so an interrupted sweep resumes with new trials only
-            for problem in all_problems:
-                study = problem.study
-                if study.journal.exists():
-                    Journal(study.journal, study.header, notes=study.notes, fresh=True).close()
+            for problem in (*problems, *chain.from_iterable(between.values())):
+                _start_over(problem.study)
             options = replace(options, fresh=False)
-        for dtype, own in of_type.items():
-            order = _in_order(own)
+        pool = Pool([task.space for task in tasks])
+        swept = _SweepPlan(problems, between, pool, options, observer, processes, root, max_variants)
+        found = carry_out(swept.plan(of_type), observer)
+    return Sweep(found.results, tuple(swept.rows), tuple(swept.tables), time.perf_counter() - began_s)
+
+
+def _start_over(study: Study) -> None:
+    """Empty a journal, if there is one; raises JournalError if it is in use, and WriteError."""
+    if study.journal.exists():
+        Journal(study.journal, study.header, notes=study.notes, fresh=True).close()
+
+
+@dataclass
+class _SweepPlan:
+    """The steps of a sweep, and what it learns and stores on the way."""
+
+    problems: Sequence[SweepProblem]
+    between: Mapping[str, Sequence[SweepProblem]]  # half-way between those of an element type
+    pool: Pool  # learns from the trials of all problems
+    options: Options
+    observer: Observer
+    processes: Processes
+    root: Path  # the cache folder
+    max_variants: int
+    done: list[SweepProblem] = field(default_factory=list)
+    rows: list[SizeRow] = field(default_factory=list)
+    tables: list[VariantTable] = field(default_factory=list)
+
+    def plan(self, of_type: Mapping[str, Sequence[SweepProblem]]) -> Plan:
+        """One element type after the other: search each size, then choose, then conclude each size.
+
+        The first failure ends the sweep.
+        """
+        total, concluded = len(self.problems), 0
+        for dtype, problems in of_type.items():
+            order = _in_order(problems)
             for problem in order:
-                task = problem.task
-                share = _part(options, _share(problem, done, len(own)))
-                make = partial(_searcher, problem, all_tasks, done, share, pool)
-                searcher, known = make(), _known(problem, done)
-                if known and not isinstance(searcher, ExhaustiveSearch):  # it tries them anyway
-                    searcher = FewerLaunchesFirst(known, make)
-                note = f"sweep: {problem.label}, {len(done) + 1} of {len(tasks)}"
-                with open_context(problem.study, share, observer, POLICY, processes) as context:
-                    explore(context, searcher, share, note, cpu_times() if problem is order[0] else None)
-                    problem.searched = problem.tried = tuple(context.ledger.trials.values())
-                    problem.resumed = context.ledger.resumed
-                pool.learn(task.space, problem.tried)
-                done.append(problem)
-            part = _part(options, 1 / len(own))
-            candidates = Candidates(own, between[dtype], part, observer, processes, root)
-            candidates.choose(TRIED_PER_VARIANT * max_variants, TRIED_OF_EACH)
-            candidates.spread()
-            for problem in own:  # for later element types
-                pool.learn(problem.task.space, problem.tried)
-            candidates.choose(max_variants, STORED_OF_EACH)
-            candidates.check(checks_time_s(options.budget.seconds))
-            for problem in own:
-                results.append(candidates.conclude(problem, f"{len(results) + 1} of {len(tasks)}"))
-            measured = [_measured_row(one.task, candidates.configs, root) for one in own]
-            rows += measured
-            if len(own) > 1:
-                record = _record(results, options)
-                kernel = KernelOnDevice(record, first.device, dtype)
-                table = _table(problems, measured, candidates.halfway_rows(), max_variants, kernel)
-                store(root, first.device, replace(record, entries=(), variants=(table,)))
-                tables.append(table)
-    return Sweep(tuple(results), tuple(rows), tuple(tables), time.perf_counter() - began_s)
+                note = f"sweep: {problem.label}, {len(self.done) + 1} of {total}"
+                share = _share(problem, self.done, len(problems))
+                warns = problem is order[0]  # of the source and of other programs
+                explored = partial(self._explore, problem, note, _part(self.options, share), warns=warns)
+                _raise((yield Step(len(self.done), note, explored)))
+                self.done.append(problem)
+            candidates = self._candidates(problems, self.between[dtype])
+            result = None
+            for problem in problems:
+                note = f"sweep: last round at {problem.label}, {concluded + 1} of {total}"
+                conclude = partial(candidates.conclude, problem, note)
+                result = yield Step(concluded, note, conclude)
+                _raise(result)
+                concluded += 1
+            self._store(problems, candidates, result)
+        return ()
+
+    def _explore(
+        self, problem: SweepProblem, note: str, options: Options, observer: Observer, *, warns: bool
+    ) -> None:
+        """The search at one size, without its last round; it starts from the sizes before it."""
+        tasks = [one.task for one in (*self.problems, *chain.from_iterable(self.between.values()))]
+        make = partial(_searcher, problem, tasks, self.done, options, self.pool)
+        searcher, known = make(), _known(problem, self.done)
+        if known and not isinstance(searcher, ExhaustiveSearch):  # it tries them anyway
+            searcher = FewerLaunchesFirst(known, make)
+        with open_context(problem.study, options, observer, POLICY, self.processes) as context:
+            explore(context, searcher, options, note, cpu_times() if warns else None)
+            problem.searched = problem.tried = tuple(context.ledger.trials.values())
+            problem.resumed = context.ledger.resumed
+        self.pool.learn(problem.task.space, problem.tried)
+
+    def _candidates(self, problems: Sequence[SweepProblem], between: Sequence[SweepProblem]) -> Candidates:
+        """The candidates of an element type, after they were timed near the sizes where they are best."""
+        part = _part(self.options, 1 / len(problems))
+        candidates = Candidates(problems, between, part, self.observer, self.processes, self.root)
+        candidates.choose(TRIED_PER_VARIANT * self.max_variants, TRIED_OF_EACH)
+        candidates.spread()
+        for problem in problems:  # for later element types
+            self.pool.learn(problem.task.space, problem.tried)
+        candidates.choose(self.max_variants, STORED_OF_EACH)
+        candidates.check(checks_time_s(self.options.budget.seconds))
+        return candidates
+
+    def _store(self, problems: Sequence[SweepProblem], candidates: Candidates, last: SearchResult) -> None:
+        """Store the variants of an element type, if it has several sizes."""
+        measured = [_measured_row(one.task, candidates.configs, self.root) for one in problems]
+        self.rows += measured
+        if len(problems) > 1:
+            task, record = last.task, kernel_record(last, (), self.options.seed, POLICY)
+            kernel = KernelOnDevice(record, task.device, task.space.problem.dtype)
+            halfway_rows = candidates.halfway_rows()
+            table = _table(self.problems, measured, halfway_rows, self.max_variants, kernel)
+            store(self.root, task.device, replace(record, entries=(), variants=(table,)))
+            self.tables.append(table)
+
+
+def _raise(found: object) -> None:
+    """Raise the failure of a step, if it is one."""
+    if isinstance(found, AutotuneError):
+        raise found
 
 
 def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: Observer) -> Path:
@@ -329,10 +384,6 @@ def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) ->
     found = {config: times[config] for config in candidates if config in times}
     best = {entry.config: 1.0} if entry is not None else {}
     return SizeRow(task.space.problem.sizes, found or best)
-
-
-def _record(results: Sequence[SearchResult], options: Options) -> KernelRecord:
-    return kernel_record(results[-1], (), options.seed, POLICY)
 
 
 def _table(

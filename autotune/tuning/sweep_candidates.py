@@ -173,15 +173,14 @@ class Candidates:
         """The times of the candidates at the sizes half-way between the swept ones."""
         return _rows(self._halfway, self.configs.__contains__)
 
-    def conclude(self, problem: SweepProblem, number: str) -> SearchResult:
-        """The last round at one size, with its own best and other sizes' best; `number` is for progress."""
+    def conclude(self, problem: SweepProblem, note: str, observer: Observer) -> SearchResult:
+        """The last round at one size, with its own best and other sizes' best; `note` is for progress."""
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
         needed = tuple(config for config in self.configs if config in tried)
         self._checks.forget_late()  # there may be time now for checks that had none at an earlier size
         with self._context(problem) as context:
-            note = f"sweep: last round at {problem.label}, {number}"
-            self._observer.started(task, len(tried), context.journal, note)
+            observer.started(task, len(tried), context.journal, note)
             context.ledger.recall(problem.tried)
             wrong = [one for one in self._failures if one in tried and one != task.spec.default]
             for trial in evaluate(context.evaluator, wrong):  # a race may not show at this size

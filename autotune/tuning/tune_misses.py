@@ -14,7 +14,7 @@ from autotune.serving.cache import writable_root
 from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
 from autotune.space import load_space
 from autotune.tuning.options import Options
-from autotune.tuning.plan import Plan, PlannedSearch
+from autotune.tuning.plan import Plan, planned_search
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, bind_target, locate
 
@@ -50,7 +50,7 @@ def plan_of_misses(targets: Sequence[tuple[CacheMiss, Target]], options: Options
                 f"autotune search {miss.kernel}.yaml --wanted"
             )
             continue
-        found = yield PlannedSearch(number, miss.kernel, partial(bind_target, target, on_stage), options)
+        found = yield planned_search(number, miss.kernel, partial(bind_target, target, on_stage), options)
         if isinstance(found, SearchResult):
             try:
                 forget_miss(writable_root(options.cache), miss)

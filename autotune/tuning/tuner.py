@@ -55,7 +55,7 @@ def search(
     task: TuningTask,
     options: Options,
     observer: Observer,
-    sources: Iterable[SourceResults] | None = None,
+    sources: Iterable[SourceResults] = (),
     cluster: Cluster | None = None,
     processes: Processes | None = None,
 ) -> SearchResult:
@@ -65,8 +65,8 @@ def search(
         task: What to tune.
         options: How to search.
         observer: Receives the events of the search.
-        sources: Results of other devices and problems to start from. None gathers them, if the options and
-            the engine use any. They may grow during the search.
+        sources: Results of other devices and problems to start from, as `sources_of` gathers them. They may
+            grow during the search.
         cluster: The devices to search with; None uses the task's.
         processes: Processes shared by several searches; None opens some for this one.
 
@@ -77,8 +77,6 @@ def search(
         CacheError: The cache cannot be written.
     """
     engine, strategy = choose_engine(options, len(task.space))
-    if sources is None:
-        sources = sources_of(task, options, engine)
     stops = options.stop_when_unlikely
     check_searcher(engine, strategy, stop_when_unlikely=stops)
     require_valid_default(task)
@@ -155,8 +153,9 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
     return ("optuna", "nsgaii_pareto") if options.objective is Objective.PARETO else ("surrogate", None)
 
 
-def sources_of(task: TuningTask, options: Options, engine: str) -> tuple[SourceResults, ...]:
+def sources_of(task: TuningTask, options: Options) -> tuple[SourceResults, ...]:
     """Results of other devices and problems, if the options allow them and the engine uses any."""
+    engine, _ = choose_engine(options, len(task.space))
     if not (options.transfer and learns_from_sources(engine)):
         return ()
     return gather(task, options)

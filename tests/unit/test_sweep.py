@@ -459,7 +459,7 @@ def test_a_further_element_type_gets_the_same_shares_but_for_its_first_size(fold
     give_two_types(folder)
     sizes = {"n": [1000 * 4**place for place in range(6)]}
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), sizes, ["int32", "int64"], Unobserved())
-    problems = [SweepProblem(task) for task in tasks]
+    problems = [SweepProblem(study_of(task, Options())) for task in tasks]
     assert {_share(one, problems[:6], 6) for one in problems[6:]} == {0.6}
     shares = [_share(one, [*problems[:6], problems[9]], 6) for one in problems[6:]]
     assert shares == [0.6, 0.6, 0.6, 0.6, 1 / 6, 1 / 6]
