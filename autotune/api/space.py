@@ -12,6 +12,7 @@ import numpy as np
 
 from autotune.compilers.kernel_source import SourceText, read_source, source_of_text
 from autotune.core.records import DeviceInfo
+from autotune.core.trials import USUAL, CallConditions
 from autotune.devices import Address
 from autotune.errors import InputError
 from autotune.space import SpaceSpec, load_space
@@ -115,6 +116,7 @@ class Space:
         dtype: str | None = None,
         data: str | None = None,
         found: tuple[Address, DeviceInfo] | None = None,
+        measure: CallConditions = USUAL,
     ) -> TuningTask:
         """Enumerate the valid configurations on a device; raises InputError.
 
@@ -124,8 +126,9 @@ class Space:
             dtype: Element type; None takes the first.
             data: Name of the inputs' content; None takes the first.
             found: The device, if it was found already.
+            measure: The conditions that timing imitates.
         """
-        target = Target(self.spec.path, device, dict(sizes or {}), dtype, data)
+        target = Target(self.spec.path, device, dict(sizes or {}), dtype, data, measure)
         source = self._source or read_source(self.spec.source, self.spec.include_dirs)
         task = bind_task(self.spec, source, target, found=found)
         if not self._finds_default or task.spec.default in task.space:

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from autotune.api.progress import CallbackProgress, NotebookProgress, OnTrial, is_notebook
 from autotune.api.result import Result
 from autotune.api.space import Space
+from autotune.cli.options import conditions
+from autotune.core.stages import Stage
 from autotune.core.text import hint
-from autotune.core.trials import Budget
+from autotune.core.trials import USUAL, Budget, CallConditions
 from autotune.errors import InputError
 from autotune.evaluation.scoring import OwnObjective
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
-from autotune.tuning.plan import carry_out
+from autotune.tuning.plan import PlanResult, carry_out
 from autotune.tuning.several_spaces import plan_of_spaces
 from autotune.tuning.sweep import Sweep, bind_sweep, sweep
 from autotune.tuning.task import Target
-from autotune.tuning.tuner import search
+from autotune.tuning.tune_misses import missed_targets, plan_of_misses
+from autotune.tuning.tuner import search, sources_of
 
 if TYPE_CHECKING:
     from autotune.cluster.connection import Cluster
+
+
+class How(TypedDict, total=False):
+    """How to search, for all functions; each is as the option of `autotune search` of that name."""
+
+    measure: str
+    transfer: bool  # False is `--no-transfer`
+    stop_when_unlikely: bool
+    sanitizer: bool  # False is `--no-sanitizer`
+    binary_cache: bool  # False is `--no-binary-cache`
+    timeout_s: float
+    compile_timeout_s: float
+    workers: int
+    dump_wrong: str | Path
 
 
 def tune(
@@ -46,6 +64,7 @@ def tune(
     journal: str | Path | None = None,
     fresh: bool = False,
     keep: bool = False,
+    **how: Unpack[How],
 ) -> Result:
     """Search a space, verify and time, keep the best in the cache: what `autotune search` does.
 
@@ -71,30 +90,33 @@ def tune(
         journal: File of the trials, as `--journal`.
         fresh: Forget the trials that the journal has.
         keep: After an edit, go on with the journal's trials that still hold, as `--keep`.
+        **how: Further options of the command, as `How` lists them.
 
     Raises:
         InputError: Something that was given is wrong, or another search writes the same journal.
         SetupError: The default configuration fails.
     """
-    _require("space", space, isinstance(space, Space | str | Path), "a Space, or the path of a space file")
-    _require("device", device, isinstance(device, str | None), 'a text such as "opencl:0" or "cuda:0"')
+    given = _Given("tune", how)
+    given.require(
+        "space", space, isinstance(space, Space | str | Path), "a Space, or the path of a space file"
+    )
+    given.require("device", device, isinstance(device, str | None), 'a text such as "opencl:0" or "cuda:0"')
     is_objective = isinstance(objective, str | None) or callable(objective)
-    _require("objective", objective, is_objective, "a text or a function")
-    _require("callback", callback, callback is None or callable(callback), "a function of a trial")
-    _require("sizes", sizes, isinstance(sizes, Mapping | None), 'a dictionary such as {"n": 1000}')
+    given.require("objective", objective, is_objective, "a text or a function")
+    given.require("sizes", sizes, isinstance(sizes, Mapping | None), 'a dictionary such as {"n": 1000}')
     known = space if isinstance(space, Space) else Space.load(space)
     named_objective, own = read_objective(objective)
     options = replace(
-        _options(budget, strategy, seed, cache, fresh=fresh),
+        given.options(budget, strategy, seed, cache, fresh=fresh),
         objective=named_objective,
         own=own,
         journal=None if journal is None else Path(journal),
         keep=keep,
     )
-    with _progress(callback) as progress, _several(devices, cluster, device, progress) as opened:
+    with given.progress(callback) as progress, _several(devices, cluster, device, progress) as opened:
         found = None if opened is None else (opened.address, opened.info)
-        task = known.bind(device, sizes, dtype, data, found)
-        return Result(search(task, options, progress, cluster=opened))
+        task = known.bind(device, sizes, dtype, data, found, given.measure)
+        return Result(search(task, options, progress, sources_of(task, options), opened))
 
 
 def tune_sweep(
@@ -103,6 +125,7 @@ def tune_sweep(
     *,
     device: str | None = None,
     dtypes: Sequence[str] = (),
+    data: str | None = None,
     variants: int = MAX_VARIANTS,
     budget: int | Budget = DEFAULT_BUDGET,
     strategy: str | None = None,
@@ -110,6 +133,7 @@ def tune_sweep(
     callback: OnTrial | None = None,
     cache: str | Path | None = None,
     fresh: bool = False,
+    **how: Unpack[How],
 ) -> Sweep:
     """Tune a range of sizes, and choose a few variants that serve all between: `autotune search --sweep`.
 
@@ -124,45 +148,92 @@ def tune_sweep(
         InputError: Something that was given is wrong; nothing was written.
         SetupError: The default configuration fails.
     """
+    given = _Given("tune_sweep", how)
     ranges = {name: list(values) for name, values in sizes.items()}
-    options = _options(budget, strategy, seed, cache, fresh=fresh)
-    with _progress(callback) as progress:
-        tasks = bind_sweep(Target(Path(space), device), ranges, dtypes, progress)
-        return sweep(tasks, options, progress, variants)
+    options = given.options(budget, strategy, seed, cache, fresh=fresh)
+    target = Target(Path(space), device, data=data, measure=given.measure)
+    with given.progress(callback) as progress:
+        return sweep(bind_sweep(target, ranges, dtypes, progress), options, progress, variants)
 
 
 def tune_all(
-    spaces: Sequence[str | Path],
+    spaces: Sequence[str | Path] = (),
     *,
+    wanted: bool = False,
+    each_model: bool = False,
     device: str | None = None,
     devices: str | None = None,
     cluster: str | None = None,
+    sizes: Mapping[str, int] | None = None,
+    dtype: str | None = None,
+    data: str | None = None,
     budget: int | Budget = DEFAULT_BUDGET,
     strategy: str | None = None,
     seed: int = 0,
     callback: OnTrial | None = None,
     cache: str | Path | None = None,
     fresh: bool = False,
+    **how: Unpack[How],
 ) -> list[Result]:
-    """Search several spaces in turns, always the one with the most to gain: `autotune search A.yaml B.yaml`.
+    """Search several spaces, the problems that programs requested, or one space on every model of a cluster.
 
-    Trials of the budget count per space, seconds for all together. The arguments are those of `tune`.
+    Args:
+        spaces: Paths of space files. Next is always the one with the most to gain, as `search A.yaml B.yaml`.
+        wanted: Search what programs requested and did not find, as `--wanted`; with a space, of its kernel.
+        each_model: Search one space on every GPU model of the cluster at once, as `--each-model`.
+        budget: Trials count per search, seconds for all spaces together.
+
+    All other arguments are those of `tune`.
 
     Raises:
         InputError: Something that was given is wrong; nothing was written.
-        SetupError: Some spaces failed; the results of the others are stored.
+        SetupError: Some searches failed; the results of the others are stored.
     """
-    options = _options(budget, strategy, seed, cache, fresh=fresh)
-    targets = [Target(Path(space), device) for space in spaces]
-    with _progress(callback) as progress, _several(devices, cluster, device, progress) as opened:
-        plan = plan_of_spaces(targets, options, progress.stage, opened)
-        found = carry_out(plan, progress, lambda result: None)
-    found.require_all(f"of {len(spaces)} spaces failed")
+    given = _Given("tune_all", how)
+    is_list = not isinstance(spaces, str | Path)
+    if each_model:
+        given.require("spaces", spaces, is_list and len(spaces) == 1, "one space with each_model=True")
+        given.require("cluster", cluster, cluster is not None, "a cluster with each_model=True")
+        given.require("wanted", wanted, not wanted, "False with each_model=True")
+    elif wanted:
+        given.require("spaces", spaces, is_list and len(spaces) < 2, "at most one space with wanted=True")
+        others = {"devices": devices, "cluster": cluster, "sizes": sizes, "dtype": dtype, "data": data}
+        for name, value in others.items():
+            given.require(
+                name, value, not value, "None with wanted=True: requests have one device and problem"
+            )
+    else:
+        given.require("spaces", spaces, is_list and len(spaces) > 0, "paths of space files")
+    options = given.options(budget, strategy, seed, cache, fresh=fresh)
+    problem = (device, dict(sizes or {}), dtype, data, given.measure)
+    targets = [Target(Path(space), *problem) for space in spaces]
+    with given.progress(callback) as progress:
+        if wanted:
+            progress.stage(Stage("finding devices"))
+            requests = missed_targets(options.cache, device, targets[0].space if targets else None)
+            found = carry_out(plan_of_misses(requests, options, progress.stage), progress)
+            failed = f"of {len(requests)} requests failed and stay"
+        elif each_model:
+            found, failed = _on_each_model(targets[0], options, progress, str(cluster))
+        else:
+            with _several(devices, cluster, device, progress) as opened:
+                found = carry_out(plan_of_spaces(targets, options, progress.stage, opened), progress)
+            failed = f"of {len(spaces)} spaces failed"
+    found.require_all(failed)
     return [Result(one) for one in found.results]
 
 
-def _progress(callback: OnTrial | None) -> CallbackProgress:
-    return NotebookProgress(callback) if is_notebook() else CallbackProgress(callback)
+def _on_each_model(
+    target: Target, options: Options, progress: CallbackProgress, cluster: str
+) -> tuple[PlanResult, str]:
+    """Search on every model of a cluster; also returns what to say of failures."""
+    from autotune.cluster.connection import open_each_model, warn_of_open_scheduler  # needs the extra
+    from autotune.tuning.each_model import search_each_model
+
+    warn_of_open_scheduler(cluster, progress.warn)
+    with open_each_model(cluster, target.device, progress.stage) as clusters:
+        found = search_each_model(target, options, progress, clusters)
+    return found, f"of {len(clusters)} models failed"
 
 
 @contextmanager
@@ -179,40 +250,81 @@ def _several(
         yield opened
 
 
-def _options(
-    budget: int | Budget, strategy: str | None, seed: int, cache: str | Path | None, *, fresh: bool
-) -> Options:
-    """The options that all functions of this module have; raises InputError for wrong ones."""
-    is_budget = isinstance(budget, Budget) or _is_whole(budget, 1)
-    _require("budget", budget, is_budget, "a whole number of at least 1")
-    _require("seed", seed, _is_whole(seed, 0), "a whole number of at least 0")
-    engine, named = engine_of(strategy)
-    return Options(
-        engine=engine,
-        strategy=named,
-        budget=budget if isinstance(budget, Budget) else Budget(trials=int(budget)),
-        seed=int(seed),
-        cache=None if cache is None else Path(cache),
-        fresh=fresh,
-    )
+class _Given:
+    """What a function was given; messages of what is wrong name the function."""
 
+    def __init__(self, function: str, how: Mapping[str, Any]) -> None:
+        """Take the function's name and its further options; raises InputError for an unknown one."""
+        self._function = function
+        for name in how:
+            if name not in How.__annotations__:
+                raise InputError(f"{function}: unknown argument {name!r}{hint(name, How.__annotations__)}")
+        self._how = {name: value for name, value in how.items() if name != "measure"}
+        for name, value in self._how.items():
+            if name.endswith("_s"):
+                is_positive = isinstance(value, Real) and not isinstance(value, bool) and value > 0
+                self.require(name, value, is_positive, "a positive number of seconds")
+            elif name == "workers":
+                self.require(name, value, _is_whole(value, 1), "a whole number of at least 1")
+            elif name == "dump_wrong":
+                self.require(name, value, isinstance(value, str | Path), "the path of a folder")
+                self._how[name] = Path(value)
+            else:
+                self.require(name, value, isinstance(value, bool), "True or False")
+        self.measure = self._conditions(how.get("measure"))
 
-def _require(name: str, value: object, fits: bool, expected: str) -> None:
-    """Raise InputError for an argument that is not what is expected."""
-    if not fits:
-        raise InputError(f"tune: {name}={value!r}: expected {expected}")
+    def _conditions(self, text: str | None) -> CallConditions:
+        if text is None:
+            return USUAL
+        try:
+            return conditions(str(text))
+        except ArgumentTypeError as error:
+            raise InputError(f"{self._function}: measure={error}") from None
+
+    def require(self, name: str, value: object, fits: bool, expected: str) -> None:
+        """Raise InputError for an argument that is not what is expected."""
+        if not fits:
+            raise InputError(f"{self._function}: {name}={value!r}: expected {expected}")
+
+    def progress(self, callback: OnTrial | None) -> CallbackProgress:
+        """The progress of the searches, which also calls back."""
+        self.require("callback", callback, callback is None or callable(callback), "a function of a trial")
+        return NotebookProgress(callback) if is_notebook() else CallbackProgress(callback)
+
+    def options(
+        self,
+        budget: int | Budget,
+        strategy: str | None,
+        seed: int,
+        cache: str | Path | None,
+        *,
+        fresh: bool,
+    ) -> Options:
+        """The options that all functions have; raises InputError for wrong ones."""
+        is_budget = isinstance(budget, Budget) or _is_whole(budget, 1)
+        self.require("budget", budget, is_budget, "a whole number of at least 1")
+        self.require("seed", seed, _is_whole(seed, 0), "a whole number of at least 0")
+        engine, named = self._engine_of(strategy)
+        return Options(
+            engine=engine,
+            strategy=named,
+            budget=budget if isinstance(budget, Budget) else Budget(trials=int(budget)),
+            seed=int(seed),
+            cache=None if cache is None else Path(cache),
+            fresh=fresh,
+            **self._how,
+        )
+
+    def _engine_of(self, strategy: str | None) -> tuple[str | None, str | None]:
+        """The engine that a strategy belongs to, and its name there; raises InputError for an unknown one."""
+        if strategy is None or strategy in engine_names():
+            return strategy, None
+        for engine in engine_names():
+            if strategy in strategy_names(engine):
+                return engine, strategy
+        known = {*engine_names(), *(name for engine in engine_names() for name in strategy_names(engine))}
+        raise InputError(f"{self._function}: unknown strategy {strategy!r}{hint(strategy, known)}")
 
 
 def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-
-
-def engine_of(strategy: str | None) -> tuple[str | None, str | None]:
-    """The engine that a strategy belongs to, and its name there; raises InputError for an unknown one."""
-    if strategy is None or strategy in engine_names():
-        return strategy, None
-    for engine in engine_names():
-        if strategy in strategy_names(engine):
-            return engine, strategy
-    known = {*engine_names(), *(name for engine in engine_names() for name in strategy_names(engine))}
-    raise InputError(f"unknown strategy {strategy!r}{hint(strategy, known)}")

@@ -280,7 +280,7 @@ def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:
     with opt.progress(parsed) as progress:
         progress.stage(Stage("finding devices"))
         targets = missed_targets(parsed.cache, parsed.device, parsed.space)
-        found = carry_out(plan_of_misses(targets, options, progress.stage), progress, lambda result: None)
+        found = carry_out(plan_of_misses(targets, options, progress.stage), progress)
     if parsed.json:
         emit([result_json(result) for result in found.results])
     else:

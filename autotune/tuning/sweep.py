@@ -80,9 +80,9 @@ def bind_sweep(
         observer: Is told what is done.
     """
     combinations = [dict(zip(ranges, sizes, strict=True)) for sizes in product(*ranges.values())]
-    if len(combinations) * max(1, len(dtypes)) > MAX_PROBLEMS:
+    if (count := len(combinations) * max(1, len(dtypes))) > MAX_PROBLEMS:
         raise InputError(
-            f"--sweep: expected at most {MAX_PROBLEMS} combinations of sizes and element types; "
+            f"a sweep has at most {MAX_PROBLEMS} combinations of sizes and element types, not {count}; "
             "take larger steps"
         )
     first = bind_target(

@@ -14,6 +14,7 @@ from autotune import InputError, Report, Space, best_config, read_trials, tune, 
 from autotune.devices import listing
 from autotune.devices.listing import Listing
 from autotune.errors import JournalError, MissingExtra, SetupError, SpaceError
+from autotune.serving.miss_log import CacheMiss, record_miss
 from tests.conftest import KERNEL, LIMIT_S
 from tests.unit.test_search_page import data_of
 
@@ -103,7 +104,7 @@ def test_a_sweep_is_what_the_command_line_does(here):
         one.final.median_ms for one in found.results
     ]
     assert [one.sizes for one in found.tables] == [({"n": 16}, {"n": 64}, {"n": 256})]
-    with pytest.raises(InputError, match="--sweep: expected at most"):
+    with pytest.raises(InputError, match="a sweep has at most 64 combinations"):
         tune_sweep("double.yaml", {"n": range(1, 100)}, device="fake")
 
 
@@ -115,6 +116,54 @@ def test_several_spaces_are_searched_and_those_that_fail_are_named(here):
     with pytest.raises(SetupError, match="1 of 2 spaces failed: broken: "):
         (here.path / "broken.yaml").write_text("schema: 1")
         tune_all(["double.yaml", "broken.yaml"], **SETTINGS)
+
+
+def test_what_programs_requested_is_searched_and_is_no_longer_requested(here):
+    for n in (100, 200):
+        record_miss(here.path / "cache", CacheMiss("double", "fake-gpu", None, {"n": n}))
+    found = tune_all(["double.yaml"], wanted=True, **SETTINGS)
+    assert [one.found.task.space.problem.sizes for one in found] == [{"n": 100}, {"n": 200}]
+    assert tune_all(["double.yaml"], wanted=True, **SETTINGS) == []
+
+
+def test_every_model_of_a_cluster_gets_a_result(here, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
+    monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "1,1")
+    monkeypatch.setattr(listing, "Listing", Listing)  # not as listed before
+    options = {"processes": False, "threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0"}
+    with distributed.LocalCluster(n_workers=2, protocol="tcp", **options) as cluster:
+        address = cluster.scheduler_address
+        found = tune_all(["double.yaml"], each_model=True, cluster=address, sizes={"n": 70}, **SETTINGS)
+    assert {one.found.task.device.slug for one in found} == {"fake-gpu", "fake-gpu-2"}
+    assert [dict(one.found.task.space.problem.sizes) for one in found] == [{"n": 70}] * 2
+
+
+def test_further_options_are_as_on_the_command_line(here):
+    found = tune("double.yaml", measure="warm", sanitizer=False, timeout_s=9.0, **SETTINGS).found
+    assert found.task.spec.measure.cache == "warm" and "--no-sanitizer" in found.checks
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tune("double.yaml", budget=0), "tune: budget=0: expected"),
+        (
+            lambda: tune("double.yaml", timout_s=3),
+            "tune: unknown argument 'timout_s'; did you mean timeout_s",
+        ),
+        (lambda: tune("double.yaml", measure="hot"), "tune: measure='hot': expected one of cold or warm"),
+        (lambda: tune("double.yaml", workers=0), "tune: workers=0: expected a whole number"),
+        (lambda: tune_sweep("double.yaml", {"n": [1]}, seed=-1), "tune_sweep: seed=-1: expected"),
+        (lambda: tune_sweep("double.yaml", {"n": [1]}, strategy="no"), "tune_sweep: unknown strategy 'no'"),
+        (lambda: tune_all("double.yaml"), "tune_all: spaces='double.yaml': expected paths"),
+        (lambda: tune_all([]), "tune_all: spaces=.*: expected paths"),
+        (lambda: tune_all(wanted=True, sizes={"n": 3}), "tune_all: sizes=.*: expected None with wanted=True"),
+        (lambda: tune_all(["double.yaml"], each_model=True), "tune_all: cluster=None: expected a cluster"),
+    ],
+)
+def test_a_message_about_an_argument_names_the_function(here, call, message):
+    with pytest.raises(InputError, match=message):
+        call()
 
 
 def test_several_devices_are_one_argument(here, monkeypatch):
