@@ -48,7 +48,7 @@ from autotune.problem.problem_instance import in_order
 from autotune.space import load_space
 from autotune.tuning import stored_checks
 from autotune.tuning.context import TuningContext, open_context
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.study import study_of
@@ -189,7 +189,7 @@ def try_part(part: Part, asked: argparse.Namespace, results: Results, end: float
         )
         if time.monotonic() >= end:
             return
-        observer = Unobserved()
+        observer = Observer()
         with (
             open_processes(part.task, options, observer) as processes,
             open_context(study_of(part.task, options), options, observer, processes=processes) as context,

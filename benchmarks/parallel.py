@@ -112,12 +112,12 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
     from autotune.searchers import make_searcher
     from autotune.searchers.base import evaluate
     from autotune.tuning.context import FULL_POLICY, open_context
-    from autotune.tuning.observer import Unobserved
+    from autotune.tuning.observer import Observer
     from autotune.tuning.options import Options
     from autotune.tuning.study import study_of
     from autotune.tuning.task import Target, bind_target
 
-    class Quarters(Unobserved):
+    class Quarters(Observer):
         """Notes and prints CPU time and memory after each quarter of the trials."""
 
         def __init__(self) -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.core.trials import Budget, Trial
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 from autotune.tuning.tuner import search
@@ -38,7 +38,7 @@ COLUMNS = (
 )
 
 
-class Clock(Unobserved):
+class Clock(Observer):
     """Notes when each trial ended, and the CPU time until then."""
 
     def __init__(self) -> None:

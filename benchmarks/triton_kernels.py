@@ -35,7 +35,7 @@ from typing import Any
 
 from autotune import Space, StaleWarning, load_kernel
 from autotune.core.trials import Budget
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.tuner import search as run_search
 
@@ -276,7 +276,7 @@ def searched(size: int) -> str:
     budget = Budget(len(CONFIGURATIONS))
     options = Options(budget=budget, sanitizer=False, binary_cache=False, cache=Path("cache"))
     task = Space.load(LIST).bind("cuda:0", dict.fromkeys("mnk", size))
-    return str(run_search(task, options, Unobserved()).winner.config)
+    return str(run_search(task, options, Observer()).winner.config)
 
 
 def host_times_us(cache: Path, torch: Any) -> dict[str, float]:

@@ -21,7 +21,7 @@ from autotune.cli import main, progress
 from autotune.devices import listing
 from autotune.tuning import finals, tuner
 from autotune.tuning.context import open_context
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.study import study_of
 
@@ -231,7 +231,7 @@ def wait_until(holds):
 def opened(task, options=None, observer=None, *arguments):
     """What is open during a run of a task."""
     options = options or Options()
-    return open_context(study_of(task, options), options, observer or Unobserved(), *arguments)
+    return open_context(study_of(task, options), options, observer or Observer(), *arguments)
 
 
 @pytest.fixture

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Trial
+from autotune.evaluation.ledger import OnTrial
 
 _REDRAWN_EACH_S = 1.0
-
-OnTrial = Callable[[Trial], object]
 
 
 def is_notebook() -> bool:

@@ -6,11 +6,11 @@ from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from autotune.api.progress import CallbackProgress, NotebookProgress, OnTrial, is_notebook
+from autotune.api.progress import CallbackProgress, NotebookProgress, is_notebook
 from autotune.api.result import Result
 from autotune.api.space import Space
 from autotune.cli.options import conditions
@@ -18,6 +18,7 @@ from autotune.core.stages import Stage
 from autotune.core.text import hint
 from autotune.core.trials import USUAL, Budget, CallConditions
 from autotune.errors import InputError
+from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
@@ -262,7 +263,7 @@ class _Given:
         self._how = {name: value for name, value in how.items() if name != "measure"}
         for name, value in self._how.items():
             if name.endswith("_s"):
-                is_positive = isinstance(value, Real) and not isinstance(value, bool) and value > 0
+                is_positive = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
                 self.require(name, value, is_positive, "a positive number of seconds")
             elif name == "workers":
                 self.require(name, value, _is_whole(value, 1), "a whole number of at least 1")

@@ -22,7 +22,6 @@ from autotune.core.trials import Budget, Status, Trial
 from autotune.evaluation.instance import work
 from autotune.report.source_figures import SourceFigure, source_figures
 from autotune.space import Space
-from autotune.tuning.single_runs import TimedLandmark
 
 _Figures = Mapping[str, Sequence[SourceFigure]]  # columns of each step
 
@@ -55,25 +54,27 @@ def run(parsed: argparse.Namespace) -> None:
             out.print(sources_table(task.space, steps, figures))
 
 
-def ladder_table(space: Space, steps: Sequence[TimedLandmark]) -> Table:
+def ladder_table(space: Space, steps: Mapping[str, Trial]) -> Table:
     """Make a table with a row per step: time, rate, speed-up over the first step that ran."""
     notes = {landmark.name: landmark.note for landmark in space.spec.landmarks}
-    first_ms = next((step.trial.time_ms for step in steps if step.trial.time_ms is not None), 0.0)
-    rows = [_row(space, step, first_ms, notes.get(step.name, str(step.trial.config))) for step in steps]
+    first_ms = next((one.time_ms for one in steps.values() if one.time_ms is not None), 0.0)
+    rows = [
+        _row(space, name, trial, first_ms, notes.get(name, str(trial.config)))
+        for name, trial in steps.items()
+    ]
     columns = ("step", "ms", "rate", "speed-up", *COLUMNS, "note")
     return table(columns, rows, optional=("rate", *COLUMNS))
 
 
-def _row(space: Space, step: TimedLandmark, first_ms: float, note: str) -> Sequence[str]:
+def _row(space: Space, name: str, trial: Trial, first_ms: float, note: str) -> Sequence[str]:
     """The cells of a step; `first_ms` is the time of the first one that ran."""
-    trial = step.trial
     if trial.time_ms is None:
-        return (step.name, *[UNKNOWN] * (3 + len(COLUMNS)), _why_not(trial))
+        return (name, *[UNKNOWN] * (3 + len(COLUMNS)), _why_not(trial))
     rate, speedup = rate_text(space, trial.config, trial.time_ms), ratio_text(first_ms / trial.time_ms)
-    return (step.name, cell(trial.time_ms), rate, speedup, *use_of(space, trial).cells, note)
+    return (name, cell(trial.time_ms), rate, speedup, *use_of(space, trial).cells, note)
 
 
-def ladder_json(steps: Sequence[TimedLandmark], figures: _Figures) -> list[dict[str, Any]]:
+def ladder_json(steps: Mapping[str, Trial], figures: _Figures) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values, with the figures of the sources."""
     return [
         {
@@ -83,27 +84,27 @@ def ladder_json(steps: Sequence[TimedLandmark], figures: _Figures) -> list[dict[
             "detail": trial.detail,
             "sources": [figure._asdict() for figure in figures.get(name, ())],
         }
-        for name, trial in steps
+        for name, trial in steps.items()
     ]
 
 
-def sources_table(space: Space, steps: Sequence[TimedLandmark], figures: _Figures) -> Table:
+def sources_table(space: Space, steps: Mapping[str, Trial], figures: _Figures) -> Table:
     """Make a table of the sources' figures next to this device's, each in one unit.
 
     Every figure has its factor: how much faster the step is than the last one above with a figure in the same
     column.
     """
-    quoted = [step for step in steps if figures.get(step.name)]
-    sources = dict.fromkeys((one.device, one.unit) for step in quoted for one in figures[step.name])
+    quoted = {name: trial for name, trial in steps.items() if figures.get(name)}
+    sources = dict.fromkeys((one.device, one.unit) for name in quoted for one in figures[name])
     units = dict.fromkeys(unit for _, unit in sources)
     figures_of = [
         *(
-            (device, unit, [_quoted(figures[step.name], device, unit) for step in quoted])
+            (device, unit, [_quoted(figures[name], device, unit) for name in quoted])
             for device, unit in sources
         ),
-        *(("here", unit, [_own_figure(space, step.trial, unit) for step in quoted]) for unit in units),
+        *(("here", unit, [_own_figure(space, trial, unit) for trial in quoted.values()]) for unit in units),
     ]
-    titles, columns = ["step"], [[step.name for step in quoted]]
+    titles, columns = ["step"], [list(quoted)]
     for device, unit, values in figures_of:
         titles += [f"{device}, {unit}", "factor"]
         columns += [[cell(value, "{:,.4g}") for value in values], _factors(values, unit)]

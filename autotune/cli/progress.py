@@ -21,6 +21,7 @@ from autotune.core.escapes import terminal_text
 from autotune.core.stages import Stage
 from autotune.core.text import count_text
 from autotune.core.trials import Status, Trial
+from autotune.tuning.observer import Observer
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.analysis.compile_survey import Checked
@@ -160,8 +161,8 @@ class StageProgress(_Progress):
     _first_line_s = 0.3
 
 
-class SearchProgress(_Progress):
-    """Observer of a search: shows its stage, done and total, best so far, time left and failures."""
+class SearchProgress(_Progress, Observer):
+    """Shows a search: its stage, done and total, best so far, time left and failures."""
 
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
         super().__init__(verbosity)

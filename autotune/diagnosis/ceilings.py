@@ -44,7 +44,7 @@ from autotune.serving.ceilings import (
 )
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.context import open_context
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
@@ -156,7 +156,7 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
     task = _task(address, device, probe.space, probe.sizes, probe.dtype)
     problem = task.space.problem
     with tempfile.TemporaryDirectory() as folder:
-        result = search(task, _options(folder, len(task.space)), Unobserved())
+        result = search(task, _options(folder, len(task.space)), Observer())
     config, seconds = result.winner.config, result.final.median_ms / 1e3
     if probe.unit == SECONDS:
         value = seconds / problem.sizes["steps"]
@@ -195,7 +195,7 @@ def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) ->
     task = _task(address, device, "launch", {"steps": 1})
     with (
         tempfile.TemporaryDirectory() as folder,
-        open_context(study_of(task, options := _options(folder)), options, Unobserved()) as context,
+        open_context(study_of(task, options := _options(folder)), options, Observer()) as context,
     ):
         instance = context.maker.make(task.spec.default)
         binary = context.pool.compile(instance).result()

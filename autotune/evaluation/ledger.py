@@ -16,7 +16,7 @@ from autotune.evaluation.work_item import Incumbent
 NO_ENERGY = "the device has no energy counter; search for time instead"
 
 RunKey = tuple[str, str]
-OnTrial = Callable[[Trial], None]
+OnTrial = Callable[[Trial], object]
 
 
 class Ledger:

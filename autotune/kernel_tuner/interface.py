@@ -29,7 +29,7 @@ from autotune.kernel_tuner.goal import Goal, read_goal
 from autotune.kernel_tuner.request import Request, read_request
 from autotune.kernel_tuner.strategy import TIMEOUT_S, search_options
 from autotune.tuning.context import open_context
-from autotune.tuning.observer import Observer, Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import open_processes
@@ -212,13 +212,13 @@ def _journal(kernel: str, request: Request, cache: str | Path | None) -> Path:
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Observer]:
     if quiet:
-        yield Unobserved()
+        yield Observer()
         return
     with NotebookProgress(None) if is_notebook() else CallbackProgress(None) as progress:
         yield progress
 
 
-class _Tries:
+class _Tries(Observer):
     """Passes on the events of several tries of one search, and what they have in common once."""
 
     def __init__(self, observer: Observer) -> None:

@@ -16,7 +16,7 @@ from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.searchers import learns_from_sources
 from autotune.searchers.base import SourceResults
-from autotune.tuning.observer import Observer, Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.plan import Plan, PlanResult, carry_out_together, planned_search
 from autotune.tuning.result import SearchResult
@@ -80,10 +80,10 @@ class _SharedObserver:
     def close(self) -> None:
         """Ignore all further events."""
         with self._lock:
-            self._observer = Unobserved()
+            self._observer = Observer()
 
 
-class _Model:
+class _Model(Observer):
     """The search on one model; as its observer, it passes on what the user should see."""
 
     def __init__(

@@ -1,17 +1,18 @@
-"""The interface that receives the events of a run, and one that ignores them."""
+"""The interface that receives the events of a run."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from autotune.core.stages import Stage
-from autotune.core.trials import Trial
-from autotune.evaluation.journal import Journal
-from autotune.tuning.task import TuningTask
+if TYPE_CHECKING:  # these load numpy, and progress should show from the start
+    from autotune.core.stages import Stage
+    from autotune.core.trials import Trial
+    from autotune.evaluation.journal import Journal
+    from autotune.tuning.task import TuningTask
 
 
-class Observer(Protocol):
-    """Receives the events of a run, for example to show its progress."""
+class Observer:
+    """Receives the events of a run; it ignores those that a subclass does nothing with."""
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Called before the first trial.
@@ -34,22 +35,3 @@ class Observer(Protocol):
 
     def last_round(self, count: int) -> None:
         """Called before `count` finalists are verified again and timed in turns."""
-
-
-class Unobserved:
-    """An observer that ignores all events."""
-
-    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
-        """Ignore it."""
-
-    def tried(self, trial: Trial) -> None:
-        """Ignore it."""
-
-    def stage(self, stage: Stage) -> None:
-        """Ignore it."""
-
-    def warn(self, text: str) -> None:
-        """Ignore it."""
-
-    def last_round(self, count: int) -> None:
-        """Ignore it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Trial
@@ -23,17 +22,10 @@ from autotune.tuning.tuner import require_valid_default, start, warn_of
 TUNED = "tuned best"  # the last step of a ladder
 
 
-class TimedLandmark(NamedTuple):
-    """A step of a ladder: a landmark, or the tuned configuration."""
-
-    name: str
-    trial: Trial
-
-
 def ladder(
     task: TuningTask, options: Options, observer: Observer, tuned: Config | None = None
-) -> list[TimedLandmark]:
-    """Verify and time every landmark in the order of the space file, then the tuned configuration.
+) -> dict[str, Trial]:
+    """Verify and time every landmark in the order of the space file, then the tuned configuration, by name.
 
     A landmark that is invalid on the device gives a PRUNED trial.
 
@@ -54,7 +46,7 @@ def ladder(
         steps[TUNED] = tuned
     with open_context(study_of(task, options, "ladder.jsonl"), options, observer, FULL_POLICY) as context:
         start(context, options, len(steps))
-        return list(map(TimedLandmark, steps, evaluate(context.evaluator, list(steps.values()))))
+        return dict(zip(steps, evaluate(context.evaluator, list(steps.values())), strict=True))
 
 
 def run_once(task: TuningTask, options: Options, observer: Observer, config: Config) -> Trial:

@@ -223,7 +223,7 @@ def on_other_data(
     if not sets or not built:
         return {}
     default = context.task.spec.default
-    judged = _build(context, [default])[0] | built
+    judged = {**_build(context, [default])[0], **built}
     failures: dict[Config, Failure] = {}
     for name in sets:
         context.observer.stage(Stage(f"last round: {_data(name)}"))

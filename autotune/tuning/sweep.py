@@ -143,9 +143,9 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 _start_over(problem.study)
             options = replace(options, fresh=False)
         pool = Pool([task.space for task in tasks])
-        swept = _SweepPlan(problems, between, pool, options, observer, processes, root, max_variants)
-        found = carry_out(swept.plan(of_type), observer)
-    return Sweep(found.results, tuple(swept.rows), tuple(swept.tables), time.perf_counter() - began_s)
+        run = _SweepPlan(problems, between, pool, options, observer, processes, root, max_variants)
+        found = carry_out(run.plan(of_type), observer)
+    return Sweep(found.results, tuple(run.rows), tuple(run.tables), time.perf_counter() - began_s)
 
 
 def _start_over(study: Study) -> None:
@@ -186,14 +186,12 @@ class _SweepPlan:
                 _raise((yield Step(len(self.done), note, explored)))
                 self.done.append(problem)
             candidates = self._candidates(problems, self.between[dtype])
-            result = None
             for problem in problems:
                 note = f"sweep: last round at {problem.label}, {concluded + 1} of {total}"
-                conclude = partial(candidates.conclude, problem, note)
-                result = yield Step(concluded, note, conclude)
-                _raise(result)
+                last = yield Step(concluded, note, partial(candidates.conclude, problem, note))
+                _raise(last)
                 concluded += 1
-            self._store(problems, candidates, result)
+            self._store(problems, candidates, last)
         return ()
 
     def _explore(

@@ -11,7 +11,7 @@ from autotune.diagnosis.ceilings import keep_ceilings, measure_ceilings
 from autotune.diagnosis.diagnose import diagnose, open_diagnosis
 from autotune.hardware.peak_rates import tensor_operations_per_s
 from autotune.serving.ceilings import TENSOR
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 from tests.devices_here import devices_here
@@ -48,7 +48,7 @@ def test_the_diagnosis_names_what_each_kernel_is_bound_by(tmp_path):
     keep_ceilings(tmp_path, task.device, ceilings)
     options = Options(cache=tmp_path, journal=tmp_path / "diagnose.jsonl")
     found = {}
-    with open_diagnosis(task, options, Unobserved()) as context:
+    with open_diagnosis(task, options, Observer()) as context:
         for kind in BOUNDS:
             config = Config({"KIND": kind, "BLOCK_SIZE": 256})
             one = diagnose(context, config, cache=tmp_path, with_transfers=kind == "transfer")
@@ -67,6 +67,6 @@ def test_the_fastest_product_of_tensor_cores_is_bound_by_them(tmp_path):
     )
     keep_ceilings(tmp_path, task.device, [ceiling])
     options = Options(cache=tmp_path, journal=tmp_path / "diagnose.jsonl")
-    with open_diagnosis(task, options, Unobserved()) as context:
+    with open_diagnosis(task, options, Observer()) as context:
         found = diagnose(context, Config(ceiling.config), cache=tmp_path)
     assert found.bound is Bound.TENSOR, found.missing

@@ -15,7 +15,7 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, Unchecked, find_host_sanitizer
 from autotune.problem.problem_instance import Array, ArrayView, LocalArray, ProblemInstance, Scalar
 from autotune.tuning import stored_checks
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.stored_checks import on_host, under_sanitizers
 
 N = 96
@@ -332,6 +332,6 @@ def test_both_sanitizers_count_and_a_finding_on_the_device_before_a_doubt_on_the
     on_cpu = {wrong: doubt, racing: race, doubtful: doubt}
     monkeypatch.setattr(stored_checks, "on_host", lambda *_: on_cpu)
     monkeypatch.setattr(stored_checks, "sanitized", lambda *_: {wrong: outside})
-    context = SimpleNamespace(observer=Unobserved())
+    context = SimpleNamespace(observer=Observer())
     found = under_sanitizers(context, {}, Deadline())
     assert found == {wrong: outside, racing: race, doubtful: doubt}

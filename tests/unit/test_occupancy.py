@@ -16,7 +16,6 @@ from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import InputError
 from autotune.hardware.architectures import ARCHITECTURES, architecture
 from autotune.space import bind, load_space, problem_of
-from autotune.tuning.single_runs import TimedLandmark
 
 H100, T4, L4 = (architecture(name) for name in ("sm_90", "sm_75", "sm_89"))
 
@@ -110,7 +109,7 @@ def test_ladder_and_trials_have_columns_for_the_use_of_the_device(root):
     space = bind(spec, device, problem_of(spec, device, {"n": 2**27}, "float32"))
     timed = Trial(spec.default, "k", Status.OK, measurement=Measurement((0.32,), Rule.STEADY), registers=64)
     failed = Trial(spec.default, "k", Status.CRASHED, "why")
-    landmarks = [TimedLandmark("default", timed), TimedLandmark("other", failed)]
+    landmarks = {"default": timed, "other": failed}
     cells = {str(column.header): list(column.cells) for column in ladder_table(space, landmarks).columns}
     assert cells["occupancy"] == ["50%", "-"] and cells["limited by"][0] == "registers"
     assert cells["of peak"] == ["50%", "-"]  # 537 MB in 0.32 ms, of 3.35 TB/s

@@ -13,7 +13,7 @@ from autotune.evaluation.device_process import DeviceSetting, DeviceState, verif
 from autotune.evaluation.sanitizer import RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
 from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import MANY_RUNS, StoredChecks
 from autotune.tuning.task import Target, bind_target
@@ -183,7 +183,7 @@ def test_a_child_that_does_not_end_is_killed(binary, reference):
         child.finish(0.5)
 
 
-class Interrupts(Unobserved):
+class Interrupts(Observer):
     """Raises an interrupt at the first check, once a sanitizer is under way."""
 
     def __init__(self, begun):

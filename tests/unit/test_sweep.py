@@ -15,7 +15,7 @@ from autotune.problem.problem_instance import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep, sweep_candidates
 from autotune.tuning.halfway import halfway
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.study import study_of
 from autotune.tuning.sweep import _in_order, _share, bind_sweep
@@ -229,7 +229,7 @@ def problems_of(folder, count):
     """So many sizes, the smallest first."""
     folder.write(MODEL)
     sizes = [1024 * 4**place for place in range(count)]
-    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Unobserved())
+    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Observer())
     return [SweepProblem(study_of(task, Options())) for task in tasks]
 
 
@@ -252,7 +252,7 @@ def test_sizes_are_searched_from_the_middle_outwards_and_larger_ones_get_smaller
 
 
 def halfway_of(folder, **ranges):
-    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), ranges, [], Unobserved())
+    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), ranges, [], Observer())
     return [task.space.problem.sizes for task in halfway(tasks)]
 
 
@@ -458,7 +458,7 @@ def test_a_default_that_fails_for_a_later_element_type_keeps_the_results_of_the_
 def test_a_further_element_type_gets_the_same_shares_but_for_its_first_size(folder):
     give_two_types(folder)
     sizes = {"n": [1000 * 4**place for place in range(6)]}
-    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), sizes, ["int32", "int64"], Unobserved())
+    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), sizes, ["int32", "int64"], Observer())
     problems = [SweepProblem(study_of(task, Options())) for task in tasks]
     assert {_share(one, problems[:6], 6) for one in problems[6:]} == {0.6}
     shares = [_share(one, [*problems[:6], problems[9]], 6) for one in problems[6:]]

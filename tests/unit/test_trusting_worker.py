@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.tuning.context import POLICY
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import Target, bind_target
@@ -91,7 +91,7 @@ def test_it_needs_sizes_at_which_the_reference_runs(trusting):
 
 def test_the_device_process_of_one_problem_ends_before_that_of_the_next(trusting):
     task = bind_target(Target(trusting.path / "double.yaml", "fake"))
-    options, observer, pids = Options(journal=trusting.path / "j.jsonl"), Unobserved(), []
+    options, observer, pids = Options(journal=trusting.path / "j.jsonl"), Observer(), []
     with open_processes(task, options, observer) as processes:
         for _ in range(2):
             with opened(task, options, observer, POLICY, processes) as context:

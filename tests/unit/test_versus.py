@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autotune.analysis.versus import CPU, TUNED, Contender, Versus, on_all_cores
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target
 from tests.conftest import REFERENCE, run_in_process
@@ -72,16 +72,16 @@ def test_the_host_runs_the_fastest_of_the_default_the_landmarks_and_the_tuned(fo
     """At its own size, here 1000, it finds out which are fast; these run at the size asked for."""
     monkeypatch.chdir(folder.path)
     target, options = Target(folder.space, "fake", {"n": 64}), Options(cache=folder.path / "cache")
-    host = on_all_cores(target, options, Unobserved())
+    host = on_all_cores(target, options, Observer())
     assert (host.time_ms, host.on_device) == (10, False)
     assert "compute units of" in host.detail and host.detail.endswith(", the landmark second")
     journals = sorted(path.name for path in (folder.path / "runs").iterdir())
     assert [name.split(".")[2] for name in journals] == ["n1000", "n64"]
     folder.search("--cache", "cache", "--size", "n=64")
-    host = on_all_cores(target, options, Unobserved())
+    host = on_all_cores(target, options, Observer())
     assert host.time_ms == 1 and host.detail.endswith(", tuned: exact")
     folder.write("def double(grid, block, x, y, n):\n    raise ValueError\n")
-    host = on_all_cores(target, options, Unobserved())  # the journal is of another source now
+    host = on_all_cores(target, options, Observer())  # the journal is of another source now
     assert (host.time_ms, host.detail) == (None, "no configuration ran")
 
 
