@@ -132,11 +132,11 @@ def left_out(
     sizes: Sequence[int],
     parsed: argparse.Namespace,
     folder: Path,
-    until_s: float,
+    deadline_s: float,
 ) -> list[dict[str, Any]]:
     """For each size: what is served there, and its time over that of the best of a search of its own.
 
-    No search begins after `until_s` on the clock of `time.perf_counter`.
+    No search begins after `deadline_s` on the clock of `time.perf_counter`.
     """
     count = len(parsed.dtypes)
     rows = []
@@ -150,7 +150,7 @@ def left_out(
         options = Options(budget=Budget(trials=parsed.own_budget), cache=folder / "own")
         with open_processes(tasks[0], options, progress) as processes:
             for task in tasks:
-                if time.perf_counter() > until_s:
+                if time.perf_counter() > deadline_s:
                     break
                 row = search_own(task, options, progress, processes, folder)
                 expected = "unknown" if row["expected"] is None else f"{row['expected']:.3f}"
@@ -319,9 +319,11 @@ def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
         )
         save(parsed, found)
     if parsed.left_out:
-        until_s = began_s + parsed.until
+        deadline_s = began_s + parsed.until
         target = Target(space, parsed.device, measure=conditions(parsed.measure) if parsed.measure else USUAL)
-        found["left_out"] = left_out(target, name, between(sizes, parsed.left_out), parsed, folder, until_s)
+        found["left_out"] = left_out(
+            target, name, between(sizes, parsed.left_out), parsed, folder, deadline_s
+        )
         say(began_s, in_between(found["left_out"]))
         save(parsed, found)
     say(began_s, "at the end:")

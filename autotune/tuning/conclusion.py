@@ -39,12 +39,12 @@ def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | 
         CacheError: The cache cannot be written.
     """
     checks = StoredChecks() if checks is None else checks
-    until_s = time.perf_counter() + searched.limits.round_s
+    deadline_s = time.perf_counter() + searched.limits.round_s
     while True:
         cached = _evaluate_cached(context, searched.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
         known = {trial.config: trial for trial in earlier} | context.ledger.trials
-        trials, decision = last_round(context, searched, known, checks, until_s)
+        trials, decision = last_round(context, searched, known, checks, deadline_s)
         result = _result(context, searched, trials, decision, cached)
         others = _other_times(context, searched, trials, decision)
         record = kernel_record(result, others, searched.seed, context.policy)

@@ -78,25 +78,25 @@ def is_unsteady(trials: Iterable[Trial]) -> bool:
     return sum(unsteady) > UNSTEADY_SHARE * len(unsteady)
 
 
-def choose_finalists(context: TuningContext, trials: Iterable[Trial], until_s: float) -> list[Trial]:
+def choose_finalists(context: TuningContext, trials: Iterable[Trial], deadline_s: float) -> list[Trial]:
     """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
 
     Args:
         context: The open run.
         trials: The candidates.
-        until_s: When the choice should be made, on the clock of `time.perf_counter`.
+        deadline_s: When the choice should be made, on the clock of `time.perf_counter`.
     """
     trials = list(trials)
     if context.objective is Objective.TIME and is_unsteady(trials):
         candidates = finalists(trials, MAX_CANDIDATES)
         if len(candidates) <= MAX_FEW:
             return candidates
-        left_s = until_s - time.perf_counter()
-        return _preselect(context, affordable(candidates, candidates[:1], left_s), until_s)
+        left_s = deadline_s - time.perf_counter()
+        return _preselect(context, affordable(candidates, candidates[:1], left_s), deadline_s)
     return finalists(trials)
 
 
-def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) -> list[Trial]:
+def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: float) -> list[Trial]:
     """Time the trials in a few turns and return the fastest.
 
     Trials that fail here are returned too, so that the last round rejects them and reports why.
@@ -106,7 +106,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], until_s: float) 
     for finalist in compiled(context, trials, rejected):
         batch = finalist.trial.measurement.batch if finalist.trial.measurement else 1
         series.append(Series(replace(finalist, repeatable=batch > 1), batch))
-    Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS, until_s)
+    Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS, deadline_s)
     failed = [trial for trial in trials if trial.config in rejected]
     left = [timed for timed in series if timed.config not in rejected]
     ranked = [timed.finalist.trial for timed in sorted(left, key=lambda timed: median(timed.values_ms))]

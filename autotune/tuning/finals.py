@@ -40,7 +40,7 @@ class Finals:
 def remeasure(
     context: TuningContext,
     trials: Sequence[Trial],
-    until_s: float = math.inf,
+    deadline_s: float = math.inf,
     seeds: Sequence[int] = SEEDS,
 ) -> Finals:
     """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
@@ -50,8 +50,8 @@ def remeasure(
     Args:
         context: The open run.
         trials: The finalists' trials.
-        until_s: On the clock of `time.perf_counter`: from then on, no more inputs are drawn, and after a few
-            rounds no further one begins.
+        deadline_s: On the clock of `time.perf_counter`. From then on, no more inputs are drawn, and after a
+            few rounds no further one begins.
         seeds: Seeds of the inputs to verify on; the finalists are timed on the last one's.
     """
     seeds = different(context.maker, seeds)
@@ -60,11 +60,11 @@ def remeasure(
     # seeds outermost: memory holds the arrays of one problem at a time
     late: tuple[str, ...] = ()
     for number in range(len(seeds)):
-        if number < len(seeds) - 1 and time.perf_counter() > until_s:
+        if number < len(seeds) - 1 and time.perf_counter() > deadline_s:
             late = (FRESH_INPUTS,)
         else:
             finalists.verify(seeds, number)
-    measurements = finalists.time(until_s)
+    measurements = finalists.time(deadline_s)
     if context.policy.energy_s > 0 and not finalists.rejected and _decides_by_energy(context):
         measurements = finalists.with_energy(measurements)
     measurements = finalists.with_values(measurements)
@@ -105,7 +105,7 @@ class _Finalists:
                 instance = replace(finalist.instance, problem=problem)
                 self._finalists[config] = replace(finalist, instance=instance, repeatable=repeatable)
 
-    def time(self, until_s: float) -> dict[Config, Measurement]:
+    def time(self, deadline_s: float) -> dict[Config, Measurement]:
         """Time the remaining finalists in turns; the first one is timed as two, which gives the noise."""
         context, rejected = self._context, self.rejected
         series = _with_batches(self._left())
@@ -113,7 +113,7 @@ class _Finalists:
         for timed in (*series[:1], *control):
             timed.stays = True
         turns = Turns(context, series + control, rejected)
-        _run_rounds(turns, series, rejected, until_s, context.objective)
+        _run_rounds(turns, series, rejected, deadline_s, context.objective)
         found = context.worker.run(conditions, timeout_s=context.timeout_s)
         left = [timed for timed in series if timed.config not in rejected]
         noise = None
@@ -187,13 +187,13 @@ def _run_rounds(
     turns: Turns,
     series: Sequence[Series],
     rejected: Mapping[Config, Failure],
-    until_s: float,
+    deadline_s: float,
     objective: Objective,
 ) -> None:
     """Run ROUNDS rounds, and more while none is rejected and the fastest time is not precise."""
-    turns.run(ROUNDS, until_s)
-    until_s = min(until_s, time.perf_counter() + MAX_EXTRA_S)
+    turns.run(ROUNDS, deadline_s)
+    deadline_s = min(deadline_s, time.perf_counter() + MAX_EXTRA_S)
     for _ in range(ROUNDS, MAX_ROUNDS, ROUNDS):
-        if rejected or is_precise(series, objective) or time.perf_counter() > until_s:
+        if rejected or is_precise(series, objective) or time.perf_counter() > deadline_s:
             return
-        turns.run(ROUNDS, until_s)
+        turns.run(ROUNDS, deadline_s)

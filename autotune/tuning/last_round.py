@@ -53,7 +53,7 @@ def last_round(
     searched: Searched,
     trials: Mapping[Config, Trial],
     checks: StoredChecks,
-    until_s: float,
+    deadline_s: float,
 ) -> tuple[dict[Config, Trial], Decision]:
     """Measure the finalists and the default in turns; if some fail, start again with the next best.
 
@@ -64,7 +64,7 @@ def last_round(
         searched: The search.
         trials: The candidates.
         checks: The checks before storing.
-        until_s: When it should end, on the clock of `time.perf_counter`.
+        deadline_s: When it should end, on the clock of `time.perf_counter`.
 
     Returns:
         The trials, with failures of the last round marked, and the decision.
@@ -80,14 +80,14 @@ def last_round(
         if searched.needed:
             best = finalists(trials.values(), MAX_BESIDE)
         else:
-            best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
+            best = choose_finalists(context, trials.values(), (now_s + deadline_s) / 2)
         others = nearly_as_fast(best[0], [trials[config] for config in searched.needed])
         named = (best[0], *leaders(context.task.space, trials.values()), default, *others)
         needed = list({trial.config: trial for trial in named}.values())
-        chosen = affordable(best, needed, until_s - now_s if is_strict else math.inf)
+        chosen = affordable(best, needed, deadline_s - now_s if is_strict else math.inf)
         if known := _journaled(context, checks, best if is_strict else (), needed, chosen):
             return trials, known
-        found = decide(context, chosen, checks, until_s, searched.limits)
+        found = decide(context, chosen, checks, deadline_s, searched.limits)
         if isinstance(found, Decision):
             _journal(context, found)
             return trials, found
@@ -102,7 +102,7 @@ def decide(
     context: TuningContext,
     chosen: Sequence[Trial],
     checks: StoredChecks,
-    until_s: float = math.inf,
+    deadline_s: float = math.inf,
     limits: LastRoundLimits = NO_LIMITS,
 ) -> Decision | dict[Config, Failure]:
     """Verify the finalists on fresh inputs, time them in turns, and check those that will be stored.
@@ -111,18 +111,18 @@ def decide(
         context: The open run.
         chosen: The finalists.
         checks: The checks before storing.
-        until_s: As for `remeasure`.
+        deadline_s: As for `remeasure`.
         limits: Limits of the checks and the inputs.
 
     Returns:
         The decision; or why some failed.
     """
     context.observer.last_round(len(chosen))
-    outcome = remeasure(context, chosen, until_s, limits.seeds)
+    outcome = remeasure(context, chosen, deadline_s, limits.seeds)
     if outcome.rejected:
         return dict(outcome.rejected)
     stored = winner_and_ties(chosen, outcome.measurements, context.objective)
-    end_s = max(until_s, time.perf_counter()) + limits.checks_s
+    end_s = max(deadline_s, time.perf_counter()) + limits.checks_s
     if failures := checks.check(context, [trial.config for trial in stored], end_s):
         return failures
     if outcome.late:

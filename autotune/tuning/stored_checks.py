@@ -76,7 +76,7 @@ class StoredChecks:
     passed: dict[Config, SkippedChecks] = field(default_factory=dict)
 
     def check(
-        self, context: TuningContext, configs: Iterable[Config], until_s: float = math.inf
+        self, context: TuningContext, configs: Iterable[Config], deadline_s: float = math.inf
     ) -> dict[Config, Failure]:
         """Run configurations on other data, many times, with other schedules, and meanwhile under sanitizers.
 
@@ -86,7 +86,7 @@ class StoredChecks:
         Args:
             context: The open run.
             configs: Configurations to check; those that have passed are skipped.
-            until_s: When to end, on the clock of `time.perf_counter`.
+            deadline_s: When to end, on the clock of `time.perf_counter`.
 
         Returns:
             Why some failed.
@@ -95,7 +95,7 @@ class StoredChecks:
         built, failures = _build(context, new)
         passed = dict.fromkeys(built, SkippedChecks())
         missed: dict[str, None] = {}
-        of_sanitizers = Deadline(until_s, missed)
+        of_sanitizers = Deadline(deadline_s, missed)
 
         def take(found: Mapping[Config, Failure | Unchecked]) -> None:
             for config, one in found.items():
@@ -113,7 +113,7 @@ class StoredChecks:
             try:
                 for number, check in enumerate(checks):
                     now_s = time.perf_counter()
-                    deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
+                    deadline = Deadline(now_s + (deadline_s - now_s) / (len(checks) - number), missed)
                     take(check(context, {one: built[one] for one in passed}, deadline))
                 context.observer.stage(Stage("last round: under sanitizers"))
                 take(by_sanitizers.result())

@@ -124,13 +124,13 @@ class Candidates:
 
         Each is checked once, at the first size at which it is valid.
         """
-        until_s = time.perf_counter() + checks_s
+        deadline_s = time.perf_counter() + checks_s
         left = self.configs
         for problem in self._problems:
             here = [config for config in left if config in problem.task.space]
             if here:
                 with self._context(problem) as context:
-                    self._failures |= self._checks.check(context, here, until_s)
+                    self._failures |= self._checks.check(context, here, deadline_s)
                 left = [config for config in left if config not in here]
         self.configs = [config for config in self.configs if config in self._checks.passed]
 

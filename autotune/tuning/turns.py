@@ -97,10 +97,10 @@ class Turns:
         # problems differ where shapes depend on the configuration: keep all in memory if they fit
         context.worker.prepare(*(timed.finalist.instance.problem for timed in series))
 
-    def run(self, rounds: int, until_s: float = math.inf) -> None:
-        """Time that many more rounds, but begin none after `until_s` once MIN_ROUNDS are done."""
+    def run(self, rounds: int, deadline_s: float = math.inf) -> None:
+        """Time that many more rounds, but begin none after `deadline_s` once MIN_ROUNDS are done."""
         last = self._rounds + rounds
-        while self._rounds < last and (self._rounds < MIN_ROUNDS or time.perf_counter() < until_s):
+        while self._rounds < last and (self._rounds < MIN_ROUNDS or time.perf_counter() < deadline_s):
             self._rounds += 1
             self._context.observer.stage(Stage(f"{self._what}, round", self._rounds, last))
             self._random.shuffle(self._order)  # no series should always follow the same neighbour
