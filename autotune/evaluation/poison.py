@@ -26,6 +26,15 @@ def poison(array: Array, seed: int, *, may_be_nan: bool) -> Bytes:
     return np.broadcast_to(np.uint8(poisons[seed % len(poisons)]), array.size_bytes)  # takes no memory
 
 
+def is_nearly_right(seed: int) -> bool:
+    """True if outputs start a second run with the right results except for a part: at every other seed.
+
+    The problems to verify on have seeds of their own, so some start from nearly right results and others from
+    wrong ones.
+    """
+    return seed % 2 == 0
+
+
 def guard_zone(array: Array, seed: int) -> Bytes:
     """The content of a guard zone: values that make a result wrong if a kernel reads them.
 

@@ -15,6 +15,7 @@ from autotune.devices.base import Program
 from autotune.errors import Blame
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
+from autotune.evaluation.poison import is_nearly_right
 from autotune.evaluation.wrong_result import describe, place
 from autotune.problem.problem_instance import Array, ProblemInstance
 
@@ -40,9 +41,10 @@ def verify(program: Program, buffers: ProblemBuffers) -> Failure | None:
     for guarded in buffers.arrays():
         (guarded.alter if guarded.array.name in others else guarded.restore)()
     buffers.run(program)
-    for guarded in buffers.arrays():
-        if guarded.array.role == "out" and guarded.count > 1 and buffers.problem.definition.seed % 2 == 0:
-            guarded.write_expected_part()
+    if is_nearly_right(buffers.problem.definition.seed):
+        for guarded in buffers.arrays():
+            if guarded.array.role == "out" and guarded.count > 1:
+                guarded.write_expected_part()
     failure = attempt(program, buffers, kept=("out", "scratch")).failure
     return failure and replace(failure, detail=f"after a run on other inputs: {failure.detail}")
 
