@@ -225,7 +225,7 @@ def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) ->
         if isinstance(binary, Failure):
             failures[config] = binary
             continue
-        for problem in in_order(instance.checks, context.task.device.kind) or (instance.problem,):
+        for problem in in_order(instance.verify_problems, context.task.device.kind) or (instance.problem,):
             verdict = context.verify(binary, problem)
             if isinstance(verdict, Failure):
                 failures[config] = verdict

@@ -211,7 +211,7 @@ class Verifier:
         compiled = [self._compiled(one) for one, _ in tried]
         for (_, problems), compilation in zip(tried, compiled, strict=True):
             binary, problem = compilation.result(), problems[len(problems) // 2]
-            if isinstance(binary, Failure) or self._worker.prepare(problem):
+            if isinstance(binary, Failure) or self._worker.place(problem):
                 continue
             arguments = (binary, problem, MAX_RUNS, MAX_RUNS_S)
             failure: Failure | None = self._worker.run(verify_often, *arguments, timeout_s=TIMEOUT_S)
@@ -254,7 +254,7 @@ class Verifier:
             maker = InstanceMaker(space, source, self._dialect, {}, self._stored)
             for number, config in enumerate((*known, *pairwise)):
                 instance = maker.make(config)
-                problems = instance.checks or (instance.problem,)
+                problems = instance.verify_problems or (instance.problem,)
                 if number >= len(known):
                     count = len(problems)
                     turns = sorted({number % count, (number + count // 2) % count})
@@ -287,10 +287,10 @@ class Verifier:
     def _failure(self, binary: Binary | Failure, problems: tuple[ProblemInstance, ...]) -> Failure | None:
         if isinstance(binary, Failure):
             return binary
-        failure = self._worker.prepare(*problems)
+        failure = self._worker.place(*problems)
         if failure is not None:  # an earlier mutant may have written anywhere
             self._worker.close()
-            failure = self._worker.prepare(*problems)
+            failure = self._worker.place(*problems)
         if failure is not None:
             raise SystemExit(f"{self._spec.kernel}: {failure.detail}")
         for problem in problems:

@@ -141,7 +141,7 @@ class Fleet:
         It is done once the outcomes are here: Dask repeats tasks that a lost worker took with it.
         """
         name = self._setting.name
-        self._send_files(problem for item in items for problem in (*item.checks, item.problem))
+        self._send_files(problem for item in items for problem in (*item.verify_problems, item.problem))
         task = self._client.submit(
             evaluate,
             name,
@@ -267,9 +267,9 @@ class RemoteWorker:
             self._compared = frozenset(self._call("compared"))
         return self._compared
 
-    def prepare(self, *problems: ProblemInstance) -> Failure | None:
-        """As `Worker.prepare`."""
-        failure: Failure | None = self._call("prepare", *problems)
+    def place(self, *problems: ProblemInstance) -> Failure | None:
+        """As `Worker.place`."""
+        failure: Failure | None = self._call("place", *problems)
         return failure
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:

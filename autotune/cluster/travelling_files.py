@@ -56,8 +56,8 @@ class TravellingFiles:
         incumbent = item.incumbent
         if incumbent is not None:
             incumbent = replace(incumbent, problem=self.problem(incumbent.problem))
-        checks = tuple(map(self.problem, item.checks))
-        return replace(item, checks=checks, problem=self.problem(item.problem), incumbent=incumbent)
+        small = tuple(map(self.problem, item.verify_problems))
+        return replace(item, verify_problems=small, problem=self.problem(item.problem), incumbent=incumbent)
 
 
 def _has(path: str, content: bytes) -> bool:

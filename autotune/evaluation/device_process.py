@@ -134,19 +134,19 @@ class DeviceState:
         """True if the program of a binary stays loaded."""
         return binary.sha256 in self._programs
 
-    def checks(self, item: WorkItem) -> tuple[ProblemInstance, ...]:
+    def to_verify(self, item: WorkItem) -> tuple[ProblemInstance, ...]:
         """The problems to verify a configuration on before its own, in order.
 
-        Only the first one if it has passed all of them before: the sizes of a sweep share their checks. The
+        Only the first one if it has passed all of them before: the sizes of a sweep share these problems. The
         first one stays because a program's first run takes longer than others, and a slow run on its own
         problem might make it look hopeless.
         """
-        checks = in_order(item.checks, self.device.info.kind)
-        return checks[:1] if item.checks_key in self._passed else checks
+        problems = in_order(item.verify_problems, self.device.info.kind)
+        return problems[:1] if item.verify_key in self._passed else problems
 
     def note_passed(self, item: WorkItem) -> None:
-        """Note that a configuration is right on all its checks."""
-        self._passed.add(item.checks_key)
+        """Note that a configuration is right on all of these problems."""
+        self._passed.add(item.verify_key)
 
     def program(self, binary: Binary, keep: bool = False) -> Program:
         """Load a binary; `keep` it loaded for configurations that run again and again."""
@@ -182,11 +182,11 @@ def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments
 
 
 def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
-    """Verify a configuration on its checks and its problem, time it there, and verify its arrays again."""
+    """Verify a configuration on all problems, time it on its own, and verify the arrays there again."""
     control = state.control(item)
     try:
         program = state.program(item.binary)
-        for problem in state.checks(item):
+        for problem in state.to_verify(item):
             buffers = state.buffers(problem)
             failure = verify(program, buffers)
             if failure is not None:

@@ -49,7 +49,7 @@ class KernelInstance:
     source: str
     options: tuple[str, ...]
     names: tuple[str, ...]  # C++ names to look up in the binary
-    checks: tuple[ProblemInstance, ...]
+    verify_problems: tuple[ProblemInstance, ...]
     problem: ProblemInstance
     floor_ms: float
     key: str
@@ -57,7 +57,7 @@ class KernelInstance:
     @cached_property
     def runs(self) -> str:
         """Identifies the runs of the binary on every problem."""
-        return identity_of((*self.checks, self.problem))
+        return identity_of((*self.verify_problems, self.problem))
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
         """Outputs that the launches write and nothing compares; all such outputs if no output is compared."""
@@ -70,7 +70,7 @@ class KernelInstance:
         self, binary: Binary, policy: MeasurementPolicy, incumbent: Incumbent | None, batch: int | None
     ) -> WorkItem:
         """The work item that verifies and times it."""
-        return WorkItem(binary, self.checks, self.problem, policy, incumbent, batch, self.floor_ms)
+        return WorkItem(binary, self.verify_problems, self.problem, policy, incumbent, batch, self.floor_ms)
 
 
 class InstanceMaker:
@@ -121,7 +121,7 @@ class InstanceMaker:
             source=generate(config) if generate else render(self._source, space.macros(config)),
             options=options,
             names=space.symbol_names(step for item in problems for step in item.launches),
-            checks=problems[:-1],
+            verify_problems=problems[:-1],
             problem=problems[-1],
             floor_ms=self._floor_ms(values),
             key=self.key(config, options, problems),

@@ -74,10 +74,10 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class WorkItem:
-    """One configuration: verify it on `checks`, then verify and time it on `problem`."""
+    """One configuration: verify it on `verify_problems`, then verify and time it on `problem`."""
 
     binary: Binary
-    checks: tuple[ProblemInstance, ...]
+    verify_problems: tuple[ProblemInstance, ...]
     problem: ProblemInstance
     policy: MeasurementPolicy
     incumbent: Incumbent | None
@@ -85,9 +85,9 @@ class WorkItem:
     floor_ms: float  # the time to move the work's bytes at the memory's bandwidth: no correct run is faster
 
     @cached_property
-    def checks_key(self) -> tuple[str, str]:
-        """Items with the same key verify the same binary on the same checks."""
-        return self.binary.sha256, identity_of(self.checks)
+    def verify_key(self) -> tuple[str, str]:
+        """Items with the same key verify the same binary on the same problems."""
+        return self.binary.sha256, identity_of(self.verify_problems)
 
     def alone(self) -> WorkItem | None:
         """The same item without a run of the incumbent; None if it has none."""

@@ -46,7 +46,7 @@ class DeviceWorker(Protocol):
     def compared(self) -> frozenset[str]:
         """The arrays that the reference returns."""
 
-    def prepare(self, *problems: ProblemInstance) -> Failure | None:
+    def place(self, *problems: ProblemInstance) -> Failure | None:
         """Place problems in device memory for the next run."""
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
@@ -63,7 +63,7 @@ class Worker:
     """One device in a child process that is replaced after a crash, a hang or a lost device.
 
     The first problems are prepared (inputs drawn, references computed) whenever a child starts, others by
-    `prepare`; so the time limit of a run covers the run alone.
+    `place`; so the time limit of a run covers the run alone.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Worker:
             self._ready_child()
         return self._compared or frozenset()
 
-    def prepare(self, *problems: ProblemInstance) -> Failure | None:
+    def place(self, *problems: ProblemInstance) -> Failure | None:
         """Place problems in device memory for the next run; return a Failure if that goes wrong.
 
         All other problems are freed first, unless these are already in memory. If the machine may have caused
@@ -193,7 +193,7 @@ class Worker:
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> Failure | None:
         """Prepare the problems of an item and begin its run; return a Failure if that goes wrong."""
-        failure = self.prepare(*item.checks, item.problem)
+        failure = self.place(*item.verify_problems, item.problem)
         if failure is None:
             alone = item.alone()
             self.begin(run_work_item, item, timeout_s=timeout_s, alone=None if alone is None else (alone,))

@@ -75,7 +75,7 @@ class TuningContext:
     ) -> Any:
         """Run `function(state, binary, problem, ...)` on the device; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        return self.worker.prepare(problem) or self.worker.run(
+        return self.worker.place(problem) or self.worker.run(
             function, binary, problem, *arguments, timeout_s=limit_s, **options
         )
 

@@ -105,7 +105,7 @@ class Processes:
         """Return the device process, shared with earlier problems, except for trusted kernels."""
         task = study.task
         trusts = task.spec.full == TRUSTED
-        problems = default.checks if trusts else (*default.checks, default.problem)
+        problems = default.verify_problems if trusts else (*default.verify_problems, default.problem)
         if self._worker is not None and not trusts:
             self._worker.turn_to(problems)
             return self._worker
@@ -136,7 +136,7 @@ class Processes:
         from autotune.cluster.travelling_files import paths_of
 
         _require_parallel(spec)
-        problems, reference = (*default.checks, default.problem), spec.reference.absolute()
+        problems, reference = (*default.verify_problems, default.problem), spec.reference.absolute()
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
             run=cluster.run,

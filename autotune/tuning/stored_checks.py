@@ -154,9 +154,9 @@ def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadl
     context.observer.stage(Stage(f"last round: {MANY_RUNS}"))
     failures: dict[Config, Failure] = {}
     for config, (instance, binary) in built.items():
-        if not instance.checks or not deadline.allows(MANY_RUNS):
+        if not instance.verify_problems or not deadline.allows(MANY_RUNS):
             continue
-        problem = instance.checks[len(instance.checks) // 2]
+        problem = instance.verify_problems[len(instance.verify_problems) // 2]
         found = context.check(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
         if _is_finding(found):
             failures[config] = found
@@ -245,7 +245,7 @@ def on_other_data(
 
 def _data_sets(context: TuningContext) -> list[str]:
     """The names of the data sets that the inputs can have."""
-    checks = context.maker.make(context.task.spec.default).checks
+    checks = context.maker.make(context.task.spec.default).verify_problems
     names = (*DATA_SETS, *context.task.spec.special)
     return [name for name in names if any(other_data(check, name) for check in checks)]
 
@@ -255,7 +255,7 @@ def _by_size(built: Mapping[Config, Built], name: str) -> Iterator[tuple[Problem
     problems = [
         (problem, config)
         for config, one in built.items()
-        for check in one.instance.checks
+        for check in one.instance.verify_problems
         if (problem := other_data(check, name))
     ]
     sizes = list(dict.fromkeys(size_text(problem.definition.sizes) for problem, _ in problems))
@@ -307,10 +307,10 @@ def sanitized(
     context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
 ) -> dict[Config, Failure]:
     """Findings of the sanitizer; none without one, or at sizes too large for it."""
-    checked = {config: one for config, one in built.items() if one.instance.checks}
+    checked = {config: one for config, one in built.items() if one.instance.verify_problems}
     if context.sanitizer is None or not checked:
         return {}
-    runs = [(one.binary, one.instance.checks) for one in checked.values()]
+    runs = [(one.binary, one.instance.verify_problems) for one in checked.values()]
     found = context.sanitizer.check(runs, deadline)
     places = list(checked)
     return {places[place]: failure for place, failure in found.items()}
@@ -321,7 +321,7 @@ def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
 
 
 def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
-    return instance.checks or (instance.problem,)
+    return instance.verify_problems or (instance.problem,)
 
 
 def late_text(late: Iterable[str]) -> str:

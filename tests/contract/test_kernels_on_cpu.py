@@ -38,7 +38,9 @@ def instances(spec, device, folder):
         used = Counter()
         for number, config in enumerate((*known, *pairwise)):
             instance = maker.make(config)
-            problems = instance.checks or (instance.problem,)  # some are right for the main size only
+            problems = instance.verify_problems or (
+                instance.problem,
+            )  # some are right for the main size only
             if config != spec.default:
                 by_use = sorted(problems, key=lambda problem: (used[problem.data_key], threads(problem)))
                 problems = tuple(by_use[: 2 if number < len(known) else 1])
@@ -55,7 +57,7 @@ def what_is_wrong(worker, binary, problems):
     """The first failure of a configuration, or None."""
     if isinstance(binary, Failure):
         return binary
-    failure = worker.prepare(*problems)
+    failure = worker.place(*problems)
     if failure is not None:
         return failure
     for problem in problems:

@@ -32,4 +32,4 @@ def test_a_landmark_has_no_race_and_stays_inside(kernel, landmark):
     spec = spec_of(kernel)
     (config,) = (mark.config for mark in spec.landmarks if mark.name == landmark)
     instance = InstanceMaker(bound(spec, CUDA), read_source(spec.source), "cuda", {}).make(config)
-    assert host.check(instance.source, instance.checks, Deadline()) is None
+    assert host.check(instance.source, instance.verify_problems, Deadline()) is None

@@ -124,7 +124,7 @@ def raced(times_ms, objective=Objective.TIME):
         objective=objective,
         policy=MeasurementPolicy(),
         observer=SimpleNamespace(stage=count),
-        worker=SimpleNamespace(prepare=lambda *problems: None),
+        worker=SimpleNamespace(place=lambda *problems: None),
         run_on=run_on,
     )
     series = []
@@ -284,7 +284,7 @@ def test_a_check_is_either_done_or_left_out():
     checked = ProblemInstance(Problem({"n": 1}, "int32"), (drawn,), (), ())
     context = SimpleNamespace(
         task=SimpleNamespace(dialect="python", spec=SimpleNamespace(default=Config({}), special=())),
-        maker=SimpleNamespace(make=lambda config: SimpleNamespace(checks=(checked,))),
+        maker=SimpleNamespace(make=lambda config: SimpleNamespace(verify_problems=(checked,))),
         skips_sanitizer=False,
         sanitizer=None,
     )

@@ -208,7 +208,9 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
         skips_sanitizer=False,
         observer=SimpleNamespace(stage=stages.append),
     )
-    instance = SimpleNamespace(source=render(source_of_text(KERNEL, "last.cu"), {}), checks=(PROBLEM,))
+    instance = SimpleNamespace(
+        source=render(source_of_text(KERNEL, "last.cu"), {}), verify_problems=(PROBLEM,)
+    )
     over = Deadline(0.0)
     assert on_host(context, {Config({}): instance}, over) == {}
     assert tuple(over.late) == HOST_TOOLS and not stages  # what is left out is not said to be under way

@@ -35,6 +35,6 @@ def test_what_a_machine_lacks_or_has_otherwise_is_read_from_a_copy(tmp_path):
     incumbent = Incumbent(Measurement((1.0,), Rule.STEADY), None, two)
     item = WorkItem(Binary(b"", "", "", 0.0), (one,), two, MeasurementPolicy(), incumbent, None, 0.0)
     sent = files.item(item)
-    problems = (*sent.checks, sent.problem, sent.incumbent.problem)
+    problems = (*sent.verify_problems, sent.problem, sent.incumbent.problem)
     read = [Path(path).read_bytes() for path in paths_of(problems)]
     assert read == [b"same", b"y", b"x", b"same", b"x", b"same"]

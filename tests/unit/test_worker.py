@@ -20,7 +20,7 @@ from tests.unit.test_device_process import problem
 def worker(tmp_path):
     (tmp_path / "reference.py").write_text("")
     worker = Worker(DeviceSetting(Address("fake", 0), tmp_path / "reference.py"))
-    worker.prepare()  # waits until its process is ready
+    worker.place()  # waits until its process is ready
     yield worker
     worker.end()
 
@@ -66,11 +66,11 @@ def test_the_fresh_process_prepares_what_the_last_round_asks_for(logged):
     first, fresh = problem(), problem(1)
     worker = Worker(DeviceSetting(Address("fake", 0), reference, (first,)))
     try:
-        worker.prepare(first)
+        worker.place(first)
         worker.run(run_work_item, None, timeout_s=LIMIT_S)
         worker.renew(fresh)
         wait_until(lambda: calls() == 3)
-        assert worker.prepare(fresh) is None and worker.prepare(first) is None
+        assert worker.place(fresh) is None and worker.place(first) is None
         assert calls() == 3
     finally:
         worker.end()
@@ -94,10 +94,10 @@ def test_a_device_that_serves_one_process_at_a_time_is_opened_again_once_the_old
     reference, calls = logged("assert os.path.getsize(LOG) != 2")
     worker = Worker(DeviceSetting(Address("fake", 0), reference, (problem(),)))
     try:
-        worker.prepare(problem())
+        worker.place(problem())
         worker.run(run_work_item, None, timeout_s=LIMIT_S)
         worker.renew()
-        assert worker.prepare(problem()) is None and calls() == 3
+        assert worker.place(problem()) is None and calls() == 3
         assert worker.compared == {"y"}
     finally:
         worker.end()
