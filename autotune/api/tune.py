@@ -178,13 +178,10 @@ def tune_all(
 ) -> list[Result]:
     """Search several spaces, the problems that programs requested, or one space on every model of a cluster.
 
-    Args:
-        spaces: Paths of space files. Next is always the one with the most to gain, as `search A.yaml B.yaml`.
-        wanted: Search what programs requested and did not find, as `--wanted`; with a space, of its kernel.
-        each_model: Search one space on every GPU model of the cluster at once, as `--each-model`.
-        budget: Trials count per search, seconds for all spaces together.
-
-    All other arguments are those of `tune`.
+    Next is always the space with the most to gain. `wanted` searches what programs requested and did not
+    find, with a space that of its kernel; `each_model` searches one space on every GPU model of the cluster
+    at once. Trials of the budget count per search, seconds for all together. All other arguments are those
+    of `tune`.
 
     Raises:
         InputError: Something that was given is wrong; nothing was written.

@@ -13,7 +13,7 @@ from autotune.hardware.architectures import Architecture, architecture
 from autotune.new.space_draft import ARCHITECTURE, Note
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import require_seen
-from autotune.tuning.observer import Unobserved
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.single_runs import run_once
 from autotune.tuning.task import Target, bind_target, count_space
@@ -57,7 +57,7 @@ def _in_a_line(log: str) -> str:
     return f"{first} {last}" if first.endswith(":") and last != first else first
 
 
-class _Warnings(Unobserved):
+class _Warnings(Observer):
     """Keeps the reasons to doubt a result."""
 
     def __init__(self) -> None:
