@@ -21,13 +21,13 @@ from autotune.analysis.stand_in_headers import write_stand_ins
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.core.trials import Budget
-from autotune.core.triton_source import is_triton
 from autotune.devices import BACKENDS
 from autotune.devices.listing import find_devices
 from autotune.errors import AutotuneError, InputError, WriteError
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
+from autotune.sources.triton_module import is_triton
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.single_runs import run_once

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from autotune.analysis.first_space import FirstSpace
     from autotune.scaffold import Scaffold
     from autotune.scaffold.triton import TritonScaffold
-    from autotune.scaffold.triton_reading import TritonKernel
+    from autotune.sources.triton import TritonKernel
 
 EXAMPLE = "autotune new my_kernel.cu"
 

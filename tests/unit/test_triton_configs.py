@@ -4,7 +4,8 @@ import ast
 
 import pytest
 
-from autotune.scaffold.triton_configs import NotRead, read_configs
+from autotune.sources.triton_module import Module
+from autotune.sources.triton_values import NotRead
 from tests.conftest import run_in_process
 
 KERNEL = """
@@ -96,8 +97,8 @@ RUNNING = [
 ]
 
 
-def listed(text):
-    return ast.parse(text, mode="eval").body
+def read_configs(path, text):
+    return Module(path.read_text(), path).reader.configs(ast.parse(text, mode="eval").body)
 
 
 @pytest.mark.parametrize(("text", "found"), LISTS.items())
@@ -105,7 +106,7 @@ def test_the_lists_that_people_write_are_read(tmp_path, text, found):
     head, expected = found
     path = tmp_path / "kernel.py"
     path.write_text(HEAD + head + KERNEL.format(configs=text))
-    assert read_configs(path, listed(text)) == expected
+    assert read_configs(path, text) == expected
 
 
 @pytest.mark.parametrize(("text", "head"), RUNNING)
@@ -114,7 +115,7 @@ def test_nothing_of_the_file_runs_and_no_list_takes_long(tmp_path, monkeypatch, 
     path = tmp_path / "kernel.py"
     path.write_text(HEAD + head + KERNEL.format(configs="[]"))
     with pytest.raises(NotRead):
-        read_configs(path, listed(text))
+        read_configs(path, text)
     assert [file.name for file in tmp_path.iterdir()] == ["kernel.py"]
 
 
