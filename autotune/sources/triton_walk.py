@@ -19,17 +19,17 @@ from autotune.sources.triton_values import NotRead
 
 _MAX_TERMS, _MAX_DEPTH, _MAX_CALLS = 16, 8, 2000
 # Functions of which the first argument is what counts.
-_SAME = frozenset(
-    "to cast multiple_of max_contiguous max_constancy broadcast_to expand_dims advance reshape view trans "
-    "permute ravel assume".split()
-)
+_SAME = frozenset((
+    "to", "cast", "multiple_of", "max_contiguous", "max_constancy", "broadcast_to", "expand_dims",
+    "advance", "reshape", "view", "trans", "permute", "ravel", "assume",
+))  # fmt: skip
 _SHAPED = ("zeros", "full", "zeros_like", "full_like")
 _RANDOM = ("rand", "randn", "randint", "randint4x", "rand4x", "philox")
 # Functions that Triton has for 32 and 64 bits only.
-_PRECISE = frozenset(
-    "exp exp2 log log2 sqrt rsqrt sin cos erf sigmoid softmax fma sqrt_rn div_rn floor ceil tanh pow log1p rint "
-    "round trunc".split()
-)
+_PRECISE = frozenset((
+    "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "softmax", "fma",
+    "sqrt_rn", "div_rn", "floor", "ceil", "tanh", "pow", "log1p", "rint", "round", "trunc",
+))  # fmt: skip
 _RANGES = ("range", "static_range")
 
 
