@@ -144,14 +144,13 @@ def _argument(name: str, guess: TritonGuess) -> str:
         fill = "" if role == "out" else f", fill: {{{'constant: 0' if is_index else 'normal: [0, 1]'}}}"
         dtype = "int32" if is_index else "DTYPE"
         entry = f"{{name: {name}, dtype: {dtype}, shape: [{shape}], role: {role}{fill}}}"
-        question = (
-            ": indices; 0 is always in bounds, give real ones"
-            if is_index
-            else ""
-            if is_sure
-            else ": its shape"
-        )
-        return f"  - {entry}" + (_CHECK + question if question else "")
+        questions = {
+            "its shape": not is_sure,
+            "indices, and 0 is always in bounds: give real ones": is_index,
+            "the source also takes None for it": name in kernel.optional,
+        }
+        asked = "; ".join(text for text, is_open in questions.items() if is_open)
+        return f"  - {entry}" + (f"{_CHECK}: {asked}" if asked else "")
     if name in guess.sizes:
         return f"  - {{name: {name}, dtype: int32, value: {name}}}"
     if name in guess.strides:

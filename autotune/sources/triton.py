@@ -80,6 +80,7 @@ class TritonKernel:
         axes: How many axes of the grid it asks for.
         ends: What loops without tiles end at, as expressions.
         flags: Constants that are true or false.
+        optional: Arrays that may be None.
         choices: What a constant is compared with.
         element_types: Constants that are element types of Triton.
         whole_numbers: Numbers that are used as indices or extents.
@@ -109,6 +110,7 @@ class TritonKernel:
     axes: int
     ends: tuple[str, ...]
     flags: frozenset[str]
+    optional: frozenset[str]
     choices: Mapping[str, tuple[Value, ...]]
     element_types: frozenset[str]
     whole_numbers: frozenset[str]
@@ -208,6 +210,7 @@ def _kernel(module: Module, function: ast.FunctionDef) -> TritonKernel:
         axes=max(found.axes, default=0) + 1,
         ends=tuple(sorted(ends - {"?"})),
         flags=frozenset(found.flags & constants),
+        optional=frozenset(found.flags & arrays),
         choices={name: tuple(dict.fromkeys(values)) for name, values in found.choices.items()},
         element_types=frozenset(found.kinds & constants),
         whole_numbers=frozenset((found.indices | addressed | _bounding(found)) - arrays),

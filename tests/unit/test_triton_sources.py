@@ -165,6 +165,17 @@ def test_arrays_whose_elements_are_indices_hold_whole_numbers(made):
     }
 
 
+def test_an_array_that_may_be_none_is_named_as_such(tmp_path):
+    source = tmp_path / "k.py"
+    source.write_text(
+        HEAD + "@triton.jit\ndef k(x, bias):\n    v = tl.load(x)\n    if bias is not None:\n"
+        "        v += tl.load(bias)\n    tl.store(x, v)\n"
+    )
+    lines = scaffold_triton(source, "made").space.splitlines()
+    (line,) = (one for one in lines if "name: bias" in one)
+    assert line.endswith("the source also takes None for it")
+
+
 def test_a_constant_that_is_an_element_type_is_told_from_a_text(tmp_path):
     text = HEAD + (
         "@triton.jit\ndef k(x, T: tl.constexpr, MODE: tl.constexpr):\n"
