@@ -79,7 +79,7 @@ class _Guesser:
         for name in kernel.heuristics:
             if name not in derived and name in self._constants:
                 values[name] = (False,)
-        derived |= {name: text for name, text in self._whole.items() if name not in derived}
+        derived = {**self._whole, **derived}
         for name in derived:
             values.pop(name, None)
         extents = {array: self._shape(array) for array in kernel.roles}
@@ -107,7 +107,9 @@ class _Guesser:
         return tuple(
             f"{' * '.join(block)} <= {_MAX_TILE}"
             for block in self._blocks(values)
-            if prod(int(max(values[one])) for one in block) > _MAX_TILE
+            if prod(int(max(values[one])) for one in block)
+            > _MAX_TILE
+            >= prod(int(min(values[one])) for one in block)
         )
 
     def _blocks(self, values: Mapping[str, tuple[Value, ...]]) -> list[tuple[str, ...]]:
@@ -246,7 +248,7 @@ class _Guesser:
             elif one.has_default:
                 continue
             elif name in kernel.element_types:
-                yield name, ("float32",)
+                yield name, ("int32" if name in kernel.index_types else "float32",)
             elif name in kernel.flags:
                 yield name, (False,)
             elif name in kernel.choices:

@@ -83,6 +83,7 @@ class TritonKernel:
         optional: Arrays that may be None.
         choices: What a constant is compared with.
         element_types: Constants that are element types of Triton.
+        index_types: Of these, types of indices.
         whole_numbers: Numbers that are used as indices or extents.
         reals: Numbers that meet elements in arithmetic, and not those of index arrays.
         operands: Parameters in arithmetic.
@@ -113,6 +114,7 @@ class TritonKernel:
     optional: frozenset[str]
     choices: Mapping[str, tuple[Value, ...]]
     element_types: frozenset[str]
+    index_types: frozenset[str]
     whole_numbers: frozenset[str]
     reals: frozenset[str]
     operands: frozenset[str]
@@ -213,6 +215,7 @@ def _kernel(module: Module, function: ast.FunctionDef) -> TritonKernel:
         optional=frozenset(found.flags & arrays),
         choices={name: tuple(dict.fromkeys(values)) for name, values in found.choices.items()},
         element_types=frozenset(found.kinds & constants),
+        index_types=frozenset(found.whole_kinds & constants),
         whole_numbers=frozenset((found.indices | addressed | _bounding(found)) - arrays),
         reals=frozenset(name for name, met in found.reals.items() if not met & indirect),
         operands=frozenset(found.operands),
@@ -331,10 +334,12 @@ def _dimensions(address: Sum, array: str, tiles: Mapping[str, Tile]) -> tuple[Di
 
 
 def _blocks(addresses: Sequence[Sum], tiles: Mapping[str, Tile]) -> tuple[tuple[str, ...], ...]:
-    found = {
-        tuple(sorted(name for one in _dimensions(address, "", tiles) for name in one.tiles if name in tiles))
-        for address in addresses
-    }
+    found = set()
+    for address in addresses:
+        names = [name for one in _dimensions(address, "", tiles) for name in one.tiles if name in tiles]
+        # an index that is split is one tile; along two axes of the grid there are two
+        counts = {name: min(names.count(name), max(1, len(tiles[name].axes))) for name in names}
+        found.add(tuple(sorted(name for name, count in counts.items() for _ in range(count))))
     return tuple(sorted(found - {()}))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cache, cached_property
 from pathlib import Path
@@ -219,6 +219,17 @@ class Module:
         path = self.file(node, name)
         return None if path is None else self._open(path)
 
+    @cached_property
+    def attributes(self) -> dict[str, set[str]]:
+        """What its functions for the device use of each name, such as a module's."""
+        found: dict[str, set[str]] = {}
+        for one in self.kernels.values():
+            for node in ast.walk(one):
+                match node:
+                    case ast.Attribute(ast.Name(base), attribute):
+                        found.setdefault(base, set()).add(attribute)
+        return found
+
     @property
     def names(self) -> set[str]:
         """The names that the file defines."""
@@ -296,9 +307,16 @@ class Module:
 class Extract:
     """Picks statements by the names that they define, each once, across files."""
 
-    def __init__(self, module: Module, done: set[tuple[Path, str]] | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        done: set[tuple[Path, str]] | None = None,
+        attributes: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """Take a file, what was picked before, and what others use of names that stand for modules."""
         self._module = module
         self._done = set() if done is None else done
+        self._used = attributes or {}
 
     def of(self, names: Iterable[str]) -> str:
         """The statements that define names, and all that these use, in the order of the file."""
@@ -324,20 +342,35 @@ class Extract:
         if isinstance(node, ast.Import):
             kept = [one for one in node.names if (one.asname or one.name.partition(".")[0]) in names]
             return ast.unparse(ast.Import(kept)) + "\n"
-        return self._constant(node) or self._module.text(node)
+        stand_in = self._constant(node) or self._functions(node)
+        return stand_in or self._module.text(node)
+
+    def _functions(self, node: ast.stmt) -> str:
+        """Triton's own functions, where a framework chooses what stands for them; else empty."""
+        match node:
+            case ast.Assign([ast.Name(name)], ast.Call()):
+                used = self._attributes(name)
+                if used and used <= _libdevice():
+                    return f"from triton.language.extra import libdevice as {name}\n"
+        return ""
 
     def _import(self, node: ast.ImportFrom, item: ast.alias) -> str:
         """The import of one name: as it is, or what the name stands for."""
         name, called = item.name, item.asname or item.name
-        if (node.module or "").partition(".")[0] == "triton" and not node.level:
+        is_tritons = (node.module or "").partition(".")[0] == "triton" and not node.level
+        if name in _libdevice() and (
+            node.module == "triton.language.math" or not (is_tritons or self._module.file(node))
+        ):
+            return f"from triton.language.extra.libdevice import {name} as {called}\n"
+        if is_tritons:
             return ast.unparse(ast.ImportFrom(node.module, [item], 0)) + "\n"
         if name in _OWN:
             return f"import {'triton' if name == 'triton' else 'triton.language'} as {called}\n"
         if (other := self._module.imported(node, name)) is not None:
-            inlined = Extract(other, self._done).of([name])
+            inlined = Extract(other, self._done, {name: self._attributes(called)}).of([name])
             return inlined + (f"{called} = {name}\n" if called != name else "")
         if (other := self._module.submodule(node, name)) is not None:
-            wanted = sorted({*self._attributes(called)} & other.names)
+            wanted = sorted(self._attributes(called) & other.names)
             inlined = Extract(other, self._done).of(wanted)
             held = "".join(f"{called}.{one} = {one}\n" for one in wanted)
             return f"{inlined}{called} = type(__import__('sys'))({called!r})\n{held}"
@@ -346,13 +379,11 @@ class Extract:
             return text + (f" as {called}\n" if called != name else "\n")
         return ast.unparse(ast.ImportFrom(node.module, [item], node.level)) + "\n"
 
-    def _attributes(self, name: str) -> Iterator[str]:
-        """What the functions for the device use of a module."""
-        for one in self._module.kernels.values():
-            for node in ast.walk(one):
-                match node:
-                    case ast.Attribute(ast.Name(base), attribute) if base == name:
-                        yield attribute
+    def _attributes(self, name: str) -> set[str]:
+        """What functions for the device use of a name that stands for a module."""
+        found = {*self._used.get(name, ())}
+        found |= self._module.attributes.get(name, set())
+        return found
 
     def _constant(self, node: ast.stmt) -> str:
         """A constant of the file by its value, where its expression needs more than Triton; else empty."""
@@ -385,13 +416,14 @@ class Extract:
         part: ast.AST = node
         if isinstance(node, ast.FunctionDef) and is_jit(node, module.jit_names):
             part = module.bare(node)
-        elif text := self._constant(node):
+        elif text := self._constant(node) or self._functions(node):
             part = parse_module(text)
-        return {
-            name.id
-            for name in ast.walk(part)
-            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)
-        }
+        names = [one for one in ast.walk(part) if isinstance(one, ast.Name)]
+        found = {one.id for one in names if isinstance(one.ctx, ast.Load)}
+        if isinstance(part, ast.FunctionDef):  # its own variables hide names of the file
+            found -= {one.id for one in names if isinstance(one.ctx, ast.Store)}
+            found -= {one.arg for one in ast.walk(part) if isinstance(one, ast.arg)}
+        return found
 
 
 def is_jit(node: ast.FunctionDef, names: Iterable[str]) -> bool:
@@ -465,6 +497,18 @@ def _installed(package: str) -> tuple[Path, ...]:
     spec = _spec(package)
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     return tuple(Path(one).parent for one in places)
+
+
+@cache
+def _libdevice() -> frozenset[str]:
+    """The names of the functions of Triton's libdevice."""
+    spec = _spec("triton")
+    for folder in spec.submodule_search_locations or () if spec is not None else ():
+        path = Path(folder, "language", "extra", "libdevice.py")
+        if path.is_file():
+            tree = parse_module(path.read_text(encoding="utf-8"))
+            return frozenset(one.name for one in tree.body if isinstance(one, ast.FunctionDef))
+    return frozenset()
 
 
 def _has_module(name: str) -> bool:

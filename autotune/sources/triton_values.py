@@ -59,6 +59,14 @@ _IMPORTED: Mapping[tuple[str, str], Any] = {
     ("operator", ""): {one.__name__: one for one in (eq, ge, gt, le, lt, ne)},
     ("os", ""): {"environ": {}, "getenv": lambda name, default=None: default},
 }
+# The largest number and the precision of each element type.
+_FLOATS = {
+    "float16": (65504.0, 2.0**-10),
+    "bfloat16": (3.3895313892515355e38, 2.0**-7),
+    "float32": (3.4028234663852886e38, 2.0**-23),
+    "float64": (1.7976931348623157e308, 2.0**-52),
+}
+_WHOLES = {f"int{bits}": bits for bits in (8, 16, 32, 64)}
 _CACHES = ("cache", "lru_cache")  # decorators that leave a function's result as it is
 
 
@@ -217,6 +225,10 @@ class Reader:
 
     def _attribute(self, base: Any, name: str, node: ast.expr) -> Any:
         match base, name:
+            case _Anything(), "finfo" | "iinfo":
+                return _limits
+            case _Anything(), _ if name in _FLOATS or name in _WHOLES:
+                return name
             case _Anything(), "Config":
                 return _Config
             case _Anything(), "constexpr":
@@ -278,6 +290,14 @@ class Reader:
         return returned[0] if returned else None
 
 
+def _limits(kind: str) -> dict[str, Any]:
+    """What `torch.finfo` and `torch.iinfo` say of an element type."""
+    if kind in _WHOLES:
+        return {"max": 2 ** (_WHOLES[kind] - 1) - 1, "min": -(2 ** (_WHOLES[kind] - 1))}
+    largest, precision = _FLOATS[kind]
+    return {"max": largest, "min": -largest, "eps": precision}
+
+
 def _is_cache(node: ast.expr) -> bool:
     called = node.func if isinstance(node, ast.Call) else node
     return ast.unparse(called).rpartition(".")[2] in _CACHES
@@ -287,14 +307,18 @@ def bound_names(node: ast.stmt) -> set[str]:
     """The names that a statement of a module defines."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {node.name}
-    names = set()
-    for part in ast.walk(node):
+    names: set[str] = set()
+    left: list[ast.AST] = [node]
+    while left:
+        part = left.pop()
         if isinstance(part, ast.Import | ast.ImportFrom):
             names |= {item.asname or item.name.partition(".")[0] for item in part.names}
         elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
             names.add(part.id)
         elif isinstance(part, ast.FunctionDef | ast.ClassDef):
             names.add(part.name)
+        elif not isinstance(part, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda):
+            left += ast.iter_child_nodes(part)
     return names
 
 

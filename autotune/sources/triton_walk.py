@@ -87,6 +87,7 @@ class Findings:
     flags: set[str] = field(default_factory=set)
     choices: dict[str, list[Value]] = field(default_factory=dict)  # what a parameter is compared with
     kinds: set[str] = field(default_factory=set)  # parameters that are element types
+    whole_kinds: set[str] = field(default_factory=set)  # of these, types of indices
     indices: set[str] = field(default_factory=set)  # numbers that are whole, as their use shows
     loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
@@ -404,12 +405,18 @@ class _Walker:
         if called in _SAME:
             own = base if base.terms else first
             if called in ("to", "cast"):
+                runs = any(term.axes or term.tiles for term in own.terms)
+                self.found.whole_kinds.update(
+                    one.parameter for one in given if one.parameter in self.found.kinds and runs
+                )
                 if _is_whole_type(node.args[-1:]):
                     self.found.loaded_indices.update(name for term in own.terms for name in term.loaded)
                 own = Sum(_cast(own.terms), own.text, own.items)
             return Sum(own.terms, own.text if called in ("to", "cast") else "", own.items)
         found = _merged([base, *given, *named.values()])
         if called in _PRECISE:
+            for name in {name for one in given for name in one.factors}:
+                self.found.reals.setdefault(name, set())
             self.found.precise.update(name for term in found.terms for name in term.raw)
         return Sum(found.terms)
 
