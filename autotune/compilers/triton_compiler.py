@@ -174,9 +174,7 @@ def _task(module: ModuleType, entry: str) -> _Task:
     if len(left) != len(types):
         names = ", ".join(one.name for one in left)
         raise CompileError(f"{called} takes ({names}); the launch plan passes {len(types)} arguments")
-    constants = {one.name: one.default for one in parameters if one.is_constexpr} | _typed(
-        function, constants
-    )
+    constants = {one.name: one.default for one in parameters if one.is_constexpr} | typed(function, constants)
     kinds = dict.fromkeys(constants, "constexpr")
     attributes: dict[tuple[int], list[list[Any]]] = {}
     passed = []
@@ -194,12 +192,12 @@ def _task(module: ModuleType, entry: str) -> _Task:
     return _Task(function, signature, constants, attributes, options, passed)
 
 
-def _typed(function: Any, constants: Mapping[str, Any]) -> dict[str, Any]:
+def typed(function: Any, constants: Mapping[str, Any]) -> dict[str, Any]:
     """The constants of a kernel; the name of an element type is that type where the kernel uses it as one."""
     names = {name for name, value in constants.items() if isinstance(value, str)}
     if names:
-        source = "".join(linecache.getlines(function.fn.__code__.co_filename))
-        names &= element_types(source, Path(f"{function.__name__}.py"), function.__name__)
+        file = function.fn.__code__.co_filename
+        names &= element_types("".join(linecache.getlines(file)), Path(file), function.__name__)
     return {
         name: getattr(triton.language, value, value) if name in names else value
         for name, value in constants.items()

@@ -10,6 +10,7 @@ from pathlib import Path
 from autotune.core.frozen import dataclass
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
+from autotune.errors import InputError
 from autotune.sources.triton_module import Module, decorator_name
 from autotune.sources.triton_values import NotRead
 from autotune.sources.triton_walk import Findings, Sum, Term, walk
@@ -164,7 +165,10 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
         InputError: The text is not Python.
     """
     module = Module(text, path)
-    read = {name: _kernel(module, function) for name, function in module.kernels.items()}
+    try:
+        read = {name: _kernel(module, function) for name, function in module.kernels.items()}
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply to be read") from None
     called = {name for function in module.kernels.values() for name in _called(function)}
     found = {name: one for name, one in read.items() if one.roles or one.descriptors}
 

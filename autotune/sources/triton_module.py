@@ -10,7 +10,7 @@ import ast
 import importlib.util
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,10 @@ def device_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
         InputError: The text is not Python.
     """
     module = Module(text, path, folders)
-    return Extract(module).of(module.kernels)
+    try:
+        return Extract(module).of(module.kernels)
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply to be read") from None
 
 
 def decorator_name(node: ast.expr) -> str:
@@ -197,7 +200,8 @@ class Module:
 
     def bare(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """A function for the device without what is for the host."""
-        bare = deepcopy(node)
+        bare = copy(node)
+        bare.args = deepcopy(node.args)
         bare.decorator_list = [_plain(one) for one in bare.decorator_list if decorator_name(one) in JIT]
         if bare.returns is not None and not self._is_own(bare.returns):
             bare.returns = None
@@ -221,9 +225,9 @@ class Module:
 
     @cached_property
     def attributes(self) -> dict[str, set[str]]:
-        """What its functions for the device use of each name, such as a module's."""
+        """What its functions for the device, and its own names, use of each name, such as a module's."""
         found: dict[str, set[str]] = {}
-        for one in self.kernels.values():
+        for one in (*self.kernels.values(), *(one for one in self.statements if isinstance(one, ast.Assign))):
             for node in ast.walk(one):
                 match node:
                     case ast.Attribute(ast.Name(base), attribute):

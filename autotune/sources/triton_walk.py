@@ -17,7 +17,7 @@ from autotune.core.records import Value
 from autotune.sources.triton_module import Module, decorator_name
 from autotune.sources.triton_values import NotRead
 
-_MAX_TERMS, _MAX_DEPTH, _MAX_CALLS = 16, 8, 2000
+_MAX_TERMS, _MAX_FACTORS, _MAX_DEPTH, _MAX_CALLS, _MAX_LOOPS = 16, 16, 8, 500, 3
 # Functions of which the first argument is what counts.
 _SAME = frozenset((
     "to", "cast", "multiple_of", "max_contiguous", "max_constancy", "broadcast_to", "expand_dims",
@@ -125,7 +125,7 @@ class _Walker:
     def __init__(self, constants: Collection[str]) -> None:
         self.found = Findings(frozenset(constants))
         self._module: Module
-        self._depth = self._calls = 0
+        self._depth = self._calls = self._loops = 0
         self._returned: list[Sum] = []
 
     def run(self, module: Module, body: Sequence[ast.stmt], names: dict[str, Sum]) -> Sum:
@@ -155,14 +155,16 @@ class _Walker:
             case ast.For(target, turns, body):
                 self.found.has_loop = True
                 variable = self._turns(turns, names)
-                for _ in range(2):  # the second time with what the first assigned
+                for _ in self._twice():
                     self._bind(target, variable, names)
                     self._statements(body, names)
+                self._loops -= 1
             case ast.While(condition, body):
                 self.found.has_loop = True
-                for _ in range(2):
+                for _ in self._twice():
                     self._test(condition, names)
                     self._statements(body, names)
+                self._loops -= 1
             case ast.If(condition, then, otherwise):
                 self._test(condition, names)
                 self._statements(then, other := dict(names))
@@ -177,6 +179,11 @@ class _Walker:
                 self.value(value, names)
             case ast.With(_, body):
                 self._statements(body, names)
+
+    def _twice(self) -> range:
+        """The turns of a loop that are followed: the second has what the first assigned."""
+        self._loops += 1
+        return range(2 if self._loops <= _MAX_LOOPS else 1)
 
     def _bind(self, target: ast.expr, value: Sum, names: dict[str, Sum]) -> None:
         match target:
@@ -256,7 +263,7 @@ class _Walker:
                 return found
             case ast.Tuple(parts) | ast.List(parts):
                 items = tuple(self.value(part, names) for part in parts)
-                return Sum(tuple(term for item in items for term in item.terms), items=items)
+                return Sum(_limited(tuple(term for item in items for term in item.terms)), items=items)
             case ast.Call():
                 return self._call(node, names)
             case ast.Attribute(base, "T"):
@@ -514,7 +521,7 @@ def _cast(terms: Sequence[Term]) -> tuple[Term, ...]:
 
 def _times(one: Term, other: Term) -> Term:
     return Term(
-        (*one.factors, *other.factors),
+        (*one.factors, *other.factors)[:_MAX_FACTORS],
         one.axes | other.axes,
         one.tiles | other.tiles,
         one.loops | other.loops,

@@ -212,3 +212,29 @@ def test_a_kernel_that_no_space_can_pass_is_refused_in_one_line(made, text, reas
     with pytest.raises(InputError, match=reason) as caught:
         made(HEAD + text)
     assert "\n" not in str(caught.value)
+
+
+def nested(depth, header, body):
+    lines = [f"{'    ' * (level + 1)}{header}" for level in range(depth)]
+    return "\n".join([*lines, "    " * (depth + 1) + body])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    " + "\n    ".join(["a = (a, a)", "b = b * b", "c = c + c - b"] * 200),
+        nested(18, "for i in range(n):", "x += i * n"),
+        "    " + "\n    ".join(f"a = again(a, {number})" for number in range(2000)),
+        "    a = " + " + ".join(["n"] * 5000),
+        "    a = " + "(" * 90 + "n" + ")" * 90,
+    ],
+)
+def test_hostile_kernels_are_read_soon_or_refused(tmp_path, body):
+    text = HEAD + (
+        "@triton.jit\ndef again(x, y):\n    return again(x, y) + again(y, x)\n"
+        f"@triton.jit\ndef k(x, a, b, c, n):\n{body}\n    tl.store(x, a)\n"
+    )
+    try:
+        assert "k" in read_triton(text, tmp_path / "k.py")
+    except InputError as error:
+        assert "nested too deeply" in str(error)
