@@ -59,6 +59,7 @@ _IMPORTED: Mapping[tuple[str, str], Any] = {
     ("operator", ""): {one.__name__: one for one in (eq, ge, gt, le, lt, ne)},
     ("os", ""): {"environ": {}, "getenv": lambda name, default=None: default},
 }
+_VENDORS = {"hip", "rocm", "amd", "xpu", "intel", "npu", "ascend", "mps", "cpu", "metal", "musa", "tpu"}
 # The largest number and the precision of each element type.
 _FLOATS = {
     "float16": (65504.0, 2.0**-10),
@@ -127,7 +128,7 @@ class Reader:
                 case ast.AugAssign(ast.Name(name), operator, value):
                     scope[name] = BINARY[type(operator)](scope[name], self.value(value, scope))
                 case ast.If(condition, then, otherwise):
-                    if returned := self.run(then if self.value(condition, scope) else otherwise, scope):
+                    if returned := self.run(then if self.holds(condition, scope) else otherwise, scope):
                         return returned
                 case ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
                     scope[name] = self.value(value, scope)
@@ -181,19 +182,26 @@ class Reader:
         raise NotRead(ast.unparse(node))
 
     def holds(self, condition: ast.expr, scope: Scope | None = None) -> bool:
-        """Whether a condition is true; one that depends on what is not known here counts as true.
+        """Whether a condition is true for CUDA; one that depends on what is not known here counts as true.
 
-        A name that is not known, of a device as a rule, is "cuda".
+        A text that is not known, of a device as a rule, is "cuda"; other vendors are not there.
         """
         try:
             return bool(self.read(condition) if scope is None else self.value(condition, scope))
         except NotRead:
-            match condition:
-                case ast.Compare(_, [sign], [ast.Constant(str(text))]) if isinstance(
-                    sign, ast.Eq | ast.NotEq
-                ):
-                    return (text == "cuda") == isinstance(sign, ast.Eq)
-            return True
+            pass
+        match condition:
+            case ast.BoolOp(ast.And(), parts):
+                return all(self.holds(part, scope) for part in parts)
+            case ast.BoolOp(ast.Or(), parts):
+                return any(self.holds(part, scope) for part in parts)
+            case ast.UnaryOp(ast.Not(), inner):
+                return not self.holds(inner, scope)
+            case ast.Compare(_, [ast.Eq()], [ast.Constant(str(text))]):
+                return text == "cuda"
+            case ast.Compare(_, [ast.NotEq()], [ast.Constant(str(text))]):
+                return text != "cuda"
+        return not _VENDORS & {*ast.unparse(condition).lower().replace(".", "_").replace("(", "_").split("_")}
 
     def _items(self, items: Sequence[ast.expr], scope: Scope) -> Iterator[Any]:
         for item in items:

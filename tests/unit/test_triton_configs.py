@@ -59,6 +59,13 @@ LISTS = {
         "SIZES = {**{'a': 1}, 'b': 2 if torch.cuda.get_device_capability()[0] >= 9 else 3}\n",
         [{"BLOCK": 1}, {"BLOCK": 2}],
     ),
+    "[triton.Config({'BLOCK': 1 if platform.is_rocm() else 2})]": ("", [{"BLOCK": 2}]),
+    "chosen()": (
+        "from a_framework import is_npu_available, newer\n"
+        "def chosen():\n    if newer('3.0') and not is_npu_available():\n"
+        "        return [triton.Config({'BLOCK': 8})]\n    return [triton.Config({'BLOCK': 16})]\n",
+        [{"BLOCK": 8}],
+    ),
 }
 RUNNING = [
     ("made()", "def made():\n    open('hit', 'w')\n    return []\n"),
