@@ -85,9 +85,7 @@ class _Guesser:
         extents = {array: self._shape(array) for array in kernel.roles}
         strides = self._strides(extents)
         names = {*self.sizes, *values, *derived}
-        launched = (
-            grid for grid in kernel.grids if len(grid) <= 3 and all(_reads_only(one, names) for one in grid)
-        )
+        launched = (grid for grid in kernel.grids if self._fits(grid, names, values))
         grid = next(launched, None)
         default = self._default(values)
         sizes = _affordable(self.sizes, self._fixed, [*extents.values()], kernel.blocks, {**default}, derived)
@@ -294,6 +292,12 @@ class _Guesser:
             counts = [f"ceil_div({self._bound(tile)}, {tile.name})" for tile in along]
             found.append(" * ".join(counts) or self._axis_sizes[axis])
         return found
+
+    def _fits(self, grid: Sequence[str], names: Collection[str], values: Collection[str]) -> bool:
+        """Whether a grid of the host is one for every value of the tiles that programs cover."""
+        stepped = {one.name for one in self._kernel.tiles.values() if one.axes} & {*values}
+        read = {word for part in grid for word in _words(part)}
+        return len(grid) <= 3 and stepped <= read and all(_reads_only(part, names) for part in grid)
 
     def _bound(self, tile: Tile) -> str:
         return self._unbounded if self._is_unbounded(tile) else tile.bound

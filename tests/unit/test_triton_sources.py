@@ -105,8 +105,9 @@ def test_an_option_of_triton_may_be_a_constant_of_the_kernel(made):
     spec = made(
         HEAD
         + COPY.replace("B: tl.constexpr", "B: tl.constexpr, num_warps: tl.constexpr")
-        + "def host(x, y):\n    copied[(x.numel() // 3,)](x, y, 5, 6)\n"
+        + "def host(x, y, n):\n    copied[(triton.cdiv(n, 1024),)](x, y, n, 1024)\n"
     )
+    assert spec.launch[0].grid == ("ceil_div(n, B)",), "the host's grid is for one value of B"
     assert values(spec)["num_warps"] == (1, 2, 4, 8)
 
 
