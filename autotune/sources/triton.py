@@ -166,7 +166,8 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     """
     module = Module(text, path)
     try:
-        read = {name: _kernel(module, function) for name, function in module.kernels.items()}
+        grids = _grids(module)
+        read = {name: _kernel(module, one, grids[name]) for name, one in module.kernels.items()}
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be read") from None
     called = {name for function in module.kernels.values() for name in _called(function)}
@@ -186,7 +187,7 @@ def element_types(text: str, path: Path, entry: str) -> frozenset[str]:
     return frozenset() if function is None else frozenset(walk(module, function, ()).kinds)
 
 
-def _kernel(module: Module, function: ast.FunctionDef) -> TritonKernel:
+def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[str]]) -> TritonKernel:
     parameters = tuple(_parameters(function.args))
     constants = {one.name for one in parameters if one.is_constant}
     found = walk(module, function, constants)
@@ -230,7 +231,7 @@ def _kernel(module: Module, function: ast.FunctionDef) -> TritonKernel:
         configs=configs,
         unread=unread,
         heuristics=_heuristics(module, function),
-        grids=tuple(_grids(module.tree, function.name)),
+        grids=grids,
         is_tuned=_listed_configs(function) is not None,
         has_dot=found.has_dot,
         has_loop=found.has_loop,
@@ -400,25 +401,31 @@ def _heuristics(module: Module, function: ast.FunctionDef) -> dict[str, str]:
     return found
 
 
-def _grids(tree: ast.Module, kernel: str) -> Iterator[list[str]]:
-    """The grids with which a file launches a kernel, as expressions."""
-    for scope in [tree, *(one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))]:
+def _grids(module: Module) -> dict[str, list[list[str]]]:
+    """The grids with which a file launches its kernels, as expressions."""
+    found: dict[str, list[list[str]]] = {name: [] for name in module.kernels}
+    functions = [one for one in ast.walk(module.tree) if isinstance(one, ast.FunctionDef)]
+    for scope in (module.tree, *(one for one in functions if one.name not in found)):
         values: dict[str, ast.expr] = {}
+        launched: list[tuple[str, ast.expr]] = []
         for node in ast.walk(scope):
             match node:
                 case ast.Assign([ast.Name(name)], value):
                     values[name] = value
-                case ast.FunctionDef(name, ast.arguments(args=[ast.arg()]), [*_, ast.Return(ast.expr())]):
-                    values[name] = ast.Lambda(node.args, node.body[-1].value)  # type: ignore[attr-defined]
-        for node in ast.walk(scope):
-            match node:
-                case ast.Subscript(ast.Name(name), grid) if name == kernel:
-                    grid = values.get(grid.id, grid) if isinstance(grid, ast.Name) else grid
-                    meta = ""
-                    if isinstance(grid, ast.Lambda) and grid.args.args:
-                        meta, grid = grid.args.args[0].arg, grid.body
-                    parts = grid.elts if isinstance(grid, ast.Tuple | ast.List) else [grid]
-                    yield [_translated(part, meta) for part in parts]
+                case ast.FunctionDef(
+                    name, ast.arguments(args=[ast.arg()]), [*_, ast.Return(ast.expr() as value)]
+                ):
+                    values[name] = ast.Lambda(node.args, value)
+                case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in found:
+                    launched.append((name, grid))
+        for name, grid in launched:
+            grid = values.get(grid.id, grid) if isinstance(grid, ast.Name) else grid
+            meta = ""
+            if isinstance(grid, ast.Lambda) and grid.args.args:
+                meta, grid = grid.args.args[0].arg, grid.body
+            parts = grid.elts if isinstance(grid, ast.Tuple | ast.List) else [grid]
+            found[name].append([_translated(part, meta) for part in parts])
+    return found
 
 
 class _Translation(ast.NodeTransformer):
