@@ -128,7 +128,7 @@ def _remark(parameter: str, guess: TritonGuess) -> str:
     if parameter in kernel.element_types:
         return _CHECK + ": an element type of Triton"
     if others := [
-        scalar(one) for one in kernel.choices.get(parameter, ()) if one not in guess.values[parameter]
+        _scalar(one) for one in kernel.choices.get(parameter, ()) if one not in guess.values[parameter]
     ]:
         return _CHECK + f": the source also knows {', '.join(others)}"
     return _CHECK + ": which values?"
@@ -175,9 +175,13 @@ def _reference(file: str, guess: TritonGuess) -> str:
     return empty_reference(file, guess.kernel.entry, inputs, guess.sizes, results)
 
 
+def _scalar(value: Value) -> str:
+    return scalar(value) or '""'
+
+
 def _listed(values: Sequence[Value]) -> str:
-    return ", ".join(map(scalar, values))
+    return ", ".join(map(_scalar, values))
 
 
 def _pairs(values: Mapping[str, Value], names: Iterable[str]) -> str:
-    return ", ".join(f"{name}: {scalar(values[name])}" for name in names if name in values)
+    return ", ".join(f"{name}: {_scalar(values[name])}" for name in names if name in values)

@@ -395,7 +395,7 @@ def _power(extent: str) -> str:
 
 
 def _choice(listed: Sequence[Value]) -> Value:
-    return next((one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w+", one)), 0)
+    return next((one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one)), 0)
 
 
 def _middle(values: Sequence[Value]) -> Value:

@@ -204,6 +204,7 @@ class _Walker:
             start, end = given[:2]
         if len(given) > 2:
             step = given[2]
+        self._whole(*given)
         for one in given:
             self.found.indices.update(one.factors)
         self.found.ends.update(end.factors)
@@ -303,6 +304,7 @@ class _Walker:
             case ast.Div():
                 return Sum(_merged([left, right]).terms, text)
             case ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.LShift() | ast.RShift():
+                self._whole(left, right)
                 return Sum(_merged([left, right]).terms)
         return Sum(_merged([left, right]).terms)
 
@@ -316,9 +318,11 @@ class _Walker:
                     self.found.reals.setdefault(one.parameter, set()).update(arrays)
 
     def _whole(self, *sums: Sum) -> None:
+        """Note numbers, and arrays whose elements are numbers, that are whole."""
         for one in sums:
             if one.parameter:
                 self.found.indices.add(one.parameter)
+            self.found.loaded_indices.update(name for term in one.terms for name in term.raw)
 
     def _steps(self, left: Sum, right: Sum) -> None:
         """Note parameters that multiply an axis of the grid, or the turns of a loop."""
@@ -356,7 +360,12 @@ class _Walker:
                         self.found.choices.setdefault(this.parameter, []).append(that.constant)
             if isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
                 self.found.bounds += [(one, other), (other, one)]
-        return Sum(_merged(values).terms)
+                for this, that in ((one, other), (other, one)):
+                    if any(
+                        (term.axes or term.tiles or term.loops) and not term.loaded for term in this.terms
+                    ):
+                        self._whole(that)
+        return Sum(_cast(_merged(values).terms))
 
     def _call(self, node: ast.Call, names: dict[str, Sum]) -> Sum:
         called = decorator_name(node)
@@ -436,6 +445,9 @@ class _Walker:
         if place is not None and len(given) > place:
             candidates.append(given[place])
         self.found.kinds.update(one.parameter for one in candidates if one.parameter)
+        for key in ("cache_modifier", "eviction_policy"):  # texts, of which the empty one changes nothing
+            if key in named and named[key].parameter:
+                self.found.choices.setdefault(named[key].parameter, []).insert(0, "")
 
     def _function(self, called: ast.expr) -> tuple[Module, ast.FunctionDef] | None:
         """The helper function of a call, here or in a module that is imported."""
