@@ -25,8 +25,8 @@ from autotune.core.own_modules import OwnModules, own_modules
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
 from autotune.core.text import nearest
-from autotune.core.triton_source import device_part, is_triton
 from autotune.errors import InputError
+from autotune.sources.triton_module import device_part, is_triton
 
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")

@@ -29,6 +29,7 @@ from autotune.core.syntax import parse_expression
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, LaunchError
 from autotune.hardware.architectures import ARCHITECTURES
+from autotune.sources.triton import element_types
 
 _WARP = 32
 _ALIGNED = ":16"
@@ -158,7 +159,9 @@ def _task(module: ModuleType, entry: str) -> _Task:
         raise CompileError(f"the source has no kernel {called!r} under @triton.jit")
     parameters = function.params
     constants = {one.name: values[one.name] for one in parameters if one.name in values}
-    options = {name: value for name, value in values.items() if name not in constants}
+    options = {
+        name: value for name, value in values.items() if name in TRITON_OPTIONS or name not in constants
+    }
     for name, value in options.items():  # others name files, or options of programs
         if name not in TRITON_OPTIONS or type(value) is not int:
             known = ", ".join(TRITON_OPTIONS)
@@ -171,7 +174,7 @@ def _task(module: ModuleType, entry: str) -> _Task:
     if len(left) != len(types):
         names = ", ".join(one.name for one in left)
         raise CompileError(f"{called} takes ({names}); the launch plan passes {len(types)} arguments")
-    constants = {one.name: one.default for one in parameters if one.is_constexpr} | constants
+    constants = {one.name: one.default for one in parameters if one.is_constexpr} | typed(function, constants)
     kinds = dict.fromkeys(constants, "constexpr")
     attributes: dict[tuple[int], list[list[Any]]] = {}
     passed = []
@@ -187,6 +190,18 @@ def _task(module: ModuleType, entry: str) -> _Task:
             attributes[(one.num,)] = [["tt.divisibility", 16]]
     signature = {one.name: kinds[one.name] for one in parameters}
     return _Task(function, signature, constants, attributes, options, passed)
+
+
+def typed(function: Any, constants: Mapping[str, Any]) -> dict[str, Any]:
+    """The constants of a kernel; the name of an element type is that type where the kernel uses it as one."""
+    names = {name for name, value in constants.items() if isinstance(value, str)}
+    if names:
+        file = function.fn.__code__.co_filename
+        names &= element_types("".join(linecache.getlines(file)), Path(file), function.__name__)
+    return {
+        name: getattr(triton.language, value, value) if name in names else value
+        for name, value in constants.items()
+    }
 
 
 def _is_unset(parameter: Any, constants: Mapping[str, Any]) -> bool:

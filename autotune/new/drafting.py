@@ -9,7 +9,6 @@ from pathlib import Path
 from autotune.compilers.kernel_source import missing_headers
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
-from autotune.core.triton_source import is_triton
 from autotune.devices import BACKENDS
 from autotune.devices.listing import find_devices
 from autotune.errors import InputError
@@ -21,6 +20,7 @@ from autotune.scaffold import Assumptions
 from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
+from autotune.sources.triton_module import is_triton
 
 
 def is_in_triton(path: Path) -> bool:

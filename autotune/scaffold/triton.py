@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.core.launch_plan import TRITON_OPTIONS
+from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
-from autotune.core.syntax import parse_module
-from autotune.core.triton_source import decorator_name, kernels
 from autotune.errors import InputError
 from autotune.scaffold.triton_guesses import DEFAULTS, TritonGuess, guess_triton
-from autotune.scaffold.triton_reading import TritonKernel, grids, read_kernel
 from autotune.scaffold.verify_sizes import verify_sizes
 from autotune.scaffold.writing import empty_reference, quoted, scalar
+from autotune.sources.triton import TritonKernel, read_triton
 
 _TILED = re.compile(r"ceil_div\(\w+, \w+\)")
 _CHECK = "  # check"
@@ -37,36 +34,39 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
 
     Raises InputError if the file has no such kernel.
     """
-    text = path.read_text(encoding="utf-8")
-    known = kernels(text, path)
-    tree = parse_module(text)
-    functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name in known}
-    if entry is not None and entry not in known:
+    kernels = read_triton(path.read_text(encoding="utf-8-sig"), path)
+    if not kernels:
         raise InputError(
-            f"{path}: no function under @triton.jit is called {entry!r}; it has {', '.join(known)}"
+            f"{path}: its functions under @triton.jit are helpers: none loads or stores through its "
+            "parameters; name the file with the kernel that calls them"
         )
-    chosen = entry or _first(functions, tree)
-    kernel = read_kernel(path, functions[chosen], known[chosen])
-    guess = guess_triton(kernel, tree)
+    if entry is not None and entry not in kernels:
+        raise InputError(
+            f"{path}: no kernel under @triton.jit is called {entry!r}; it has {', '.join(kernels)}"
+        )
+    able = (name for name, one in kernels.items() if not _refusal(one))
+    kernel = kernels[entry or next(able, next(iter(kernels)))]
+    if reason := _refusal(kernel):
+        raise InputError(f"{path}: {kernel.entry} cannot be tuned as it is: {reason}")
+    guess = guess_triton(kernel)
     return TritonScaffold(kernel, guess, _space(path.name, name, guess), _reference(path.name, guess))
 
 
-def _first(functions: Mapping[str, ast.FunctionDef], tree: ast.Module) -> str:
-    """The first kernel that is tuned, else launched, else defined and not called by others."""
-    tuned = (
-        name
-        for name, one in functions.items()
-        if any(decorator_name(item) == "autotune" for item in one.decorator_list)
-    )
-    launched = (name for name in functions if grids(tree, name))
-    called = {
-        node.func.id
-        for one in functions.values()
-        for node in ast.walk(one)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    whole = (name for name in functions if name not in called)
-    return next(tuned, None) or next(launched, None) or next(whole, None) or next(iter(functions))
+def _refusal(kernel: TritonKernel) -> str:
+    """Why no space can be written for a kernel; empty if one can."""
+    if kernel.descriptors:
+        names = ", ".join(sorted(kernel.descriptors))
+        return (
+            f"{names} is a tensor descriptor that the host makes; "
+            "make it in the kernel with tl.make_tensor_descriptor"
+        )
+    if kernel.tuples:
+        return f"{', '.join(sorted(kernel.tuples))} is a tuple, and spaces pass arrays and numbers only"
+    if reserved := [one.name for one in kernel.parameters if one.is_constant and one.name in RESERVED_NAMES]:
+        return f"the constant {', '.join(reserved)} has a name that spaces reserve; rename it"
+    if not {"out", "inout"} & {*kernel.roles.values()}:
+        return "it stores nothing through its parameters"
+    return ""
 
 
 def _space(file: str, name: str, guess: TritonGuess) -> str:
@@ -74,11 +74,11 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     kernel, sizes, values = guess.kernel, guess.sizes, guess.values
     landmarks = [_pairs({**kernel.configs[0], **DEFAULTS, **config}, values) for config in kernel.configs]
     extents = ", ".join(f"{one}: {extent:_}" for one, extent in sizes.items())
-    half = "dot(" in kernel.code
-    default = kernel.configs[0] if kernel.configs else {}
-    chosen = {one: default.get(one, _middle(one, listed)) for one, listed in values.items()}
+    half, chosen = kernel.has_dot and not kernel.is_precise, guess.default
     tiles = [tile for part in guess.grid for tile in _TILED.findall(part)]
-    checks = verify_sizes(list(sizes), tiles, ["1"], values, checked="mask" in kernel.code)
+    free = [one for one in sizes if one not in guess.fixed]
+    several = verify_sizes(free, tiles, ["1"], values, checked=kernel.has_mask) if free else ((),)
+    checks = [{**sizes, **dict(zip(free, each, strict=True))} for each in several]
     unread = " ".join(kernel.unread.split())
     lines = [
         f"# A first space for {file}, guessed from its text: check what comments ask.",
@@ -91,15 +91,14 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         "sizes:",
         f"  default: {{{extents}}}  # what do you tune for?",
         "verify_sizes:",
-        *(
-            f"  - {{{', '.join(f'{one}: {n}' for one, n in zip(sizes, each, strict=True))}}}"
-            for each in checks
-        ),
+        *(f"  - {{{', '.join(f'{one}: {extent}' for one, extent in each.items())}}}" for each in checks),
         "",
         "parameters:",
-        *(f"  {one}: [{_listed(listed)}]{_remark(one, kernel)}" for one, listed in values.items()),
+        *(f"  {one}: [{_listed(listed)}]{_remark(one, guess)}" for one, listed in values.items()),
         *(["derived:"] if guess.derived else []),
         *(f"  {one}: {quoted(text)}" for one, text in guess.derived.items()),
+        *(["constraints:  # a block has to fit registers"] if guess.limits else []),
+        *(f"  - {one}" for one in guess.limits),
         f"default: {{{_pairs(chosen, chosen)}}}",
         *(["landmarks:  # the configurations of @triton.autotune"] if kernel.configs else []),
         *([f"# the list of @triton.autotune was not read: {unread}"] if unread else []),
@@ -122,24 +121,43 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     return "\n".join(lines)
 
 
-def _remark(parameter: str, kernel: TritonKernel) -> str:
-    is_known = parameter in TRITON_OPTIONS or any(parameter in config for config in kernel.configs)
-    return "" if is_known else _CHECK + ": which values?"
+def _remark(parameter: str, guess: TritonGuess) -> str:
+    if parameter not in guess.unsure:
+        return ""
+    kernel = guess.kernel
+    if parameter in kernel.element_types:
+        return _CHECK + ": an element type of Triton"
+    if others := [
+        _scalar(one) for one in kernel.choices.get(parameter, ()) if one not in guess.values[parameter]
+    ]:
+        return _CHECK + f": the source also knows {', '.join(others)}"
+    return _CHECK + ": which values?"
 
 
 def _argument(name: str, guess: TritonGuess) -> str:
-    role = guess.kernel.roles.get(name)
+    kernel = guess.kernel
+    role = kernel.roles.get(name)
     if role is not None:
-        shape, is_sure = guess.shape(name)
-        fill = "" if role == "out" else ", fill: {normal: [0, 1]}"
-        entry = f"{{name: {name}, dtype: DTYPE, shape: [{shape}], role: {role}{fill}}}"
-        return f"  - {entry}" + ("" if is_sure else _CHECK + ": its shape")
+        extents, is_sure = guess.shape(name)
+        shape = ", ".join(map(quoted, extents))
+        is_index = name in kernel.index_arrays
+        fill = "" if role == "out" else f", fill: {{{'constant: 0' if is_index else 'normal: [0, 1]'}}}"
+        dtype = "int32" if is_index else "DTYPE"
+        entry = f"{{name: {name}, dtype: {dtype}, shape: [{shape}], role: {role}{fill}}}"
+        questions = {
+            "its shape": not is_sure,
+            "indices, and 0 is always in bounds: give real ones": is_index,
+            "the source also takes None for it": name in kernel.optional,
+        }
+        asked = "; ".join(text for text, is_open in questions.items() if is_open)
+        return f"  - {entry}" + (f"{_CHECK}: {asked}" if asked else "")
     if name in guess.sizes:
         return f"  - {{name: {name}, dtype: int32, value: {name}}}"
-    if "stride" in name.lower():
-        value, is_sure = guess.stride(name)
-        return f"  - {{name: {name}, dtype: int32, value: {value}}}" + ("" if is_sure else _CHECK)
-    return f"  - {{name: {name}, dtype: float32, value: 1.0}}" + _CHECK + ": its value"
+    if name in guess.strides:
+        return f"  - {{name: {name}, dtype: int32, value: {quoted(guess.strides[name])}}}"
+    is_real = name in kernel.reals and name not in kernel.whole_numbers
+    value = "dtype: float32, value: 1.0" if is_real else "dtype: int32, value: 1"
+    return f"  - {{name: {name}, {value}}}{_CHECK}: its value"
 
 
 def _call(roles: Mapping[str, str]) -> list[str]:
@@ -157,14 +175,13 @@ def _reference(file: str, guess: TritonGuess) -> str:
     return empty_reference(file, guess.kernel.entry, inputs, guess.sizes, results)
 
 
-def _middle(name: str, values: Sequence[Value]) -> Value:
-    default = DEFAULTS.get(name)
-    return default if default in values and default is not None else values[(len(values) - 1) // 2]
+def _scalar(value: Value) -> str:
+    return scalar(value) or '""'
 
 
 def _listed(values: Sequence[Value]) -> str:
-    return ", ".join(map(scalar, values))
+    return ", ".join(map(_scalar, values))
 
 
 def _pairs(values: Mapping[str, Value], names: Iterable[str]) -> str:
-    return ", ".join(f"{name}: {scalar(values[name])}" for name in names if name in values)
+    return ", ".join(f"{name}: {_scalar(values[name])}" for name in names if name in values)

@@ -2,137 +2,416 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 
-from autotune.core.expressions import parse, unknown_names
-from autotune.core.launch_plan import TRITON_OPTIONS
+from autotune.core.expressions import integer, parse, unknown_names
+from autotune.core.launch_plan import RESERVED_NAMES, TRITON_OPTIONS
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
-from autotune.scaffold.triton_reading import TritonKernel, grids
+from autotune.sources.triton import Dimension, Tile, TritonKernel
 
-_FLOATS = re.compile(r"eps|alpha|beta|scale|slope|factor|momentum|^p$|^lr$", re.IGNORECASE)
-_TILES = re.compile(r"BLOCK|TILE|GROUP|ROWS|SIZE|UNROLL")
-_TILE_VALUES: tuple[Value, ...] = (32, 64, 128, 256)
-_LONG_VALUES: tuple[Value, ...] = (256, 512, 1024, 2048, 4096)
 DEFAULTS: Mapping[str, Value] = {"num_warps": 4, "num_stages": 3, "num_ctas": 1, "maxnreg": 255}
+_OPTION_VALUES: Mapping[str, tuple[Value, ...]] = {
+    "num_warps": (1, 2, 4, 8), "num_stages": (1, 2, 3, 4), "num_ctas": (1,), "maxnreg": (255,)
+}  # fmt: skip
+_LONG = (256, 512, 1024, 2048, 4096)  # of tiles along one dimension, of two, of more
+_FLAT = (16, 32, 64, 128)
+_DEEP = (8, 16, 32)
+_DOT = (16, 32, 64, 128)  # Triton multiplies matrices of 16 or more rows
+_MAX_TILE = 16_384  # elements of a block, which are in registers
+_AXES = ("programs", "programs_y", "programs_z")
+_LINE = 2**24  # elements of one dimension, of several, of a constant; and of an array, and of all work
+_EXTENTS = (4096, 2048, 1024, 512)
+_WIDTH, _FEW = 64, 4
+_LEAST = 16
+_MAX_ELEMENTS, _MAX_WORK = 2**25, 2**34
 
 
 @dataclass(frozen=True)
 class TritonGuess:
     """The guessed parts of a space file.
 
-    `sizes` has at least one extent, `values` those of each constant and option that is tuned, and `derived`
-    the constants that follow from others. The grid is guessed where the file has no launch that says it.
+    `sizes` has at least one extent, `values` those of each constant and option that is tuned or fixed,
+    `derived` the constants that follow from others, and `limits` what bounds tiles together. The sizes in
+    `fixed` are constants of the kernel. The grid is guessed where the file has no launch that says it.
     """
 
     kernel: TritonKernel
     sizes: Mapping[str, int]
     values: Mapping[str, tuple[Value, ...]]
+    default: Mapping[str, Value]
     derived: Mapping[str, str]
+    limits: tuple[str, ...]
+    fixed: Collection[str]
     grid: Sequence[str]
     is_grid_guessed: bool
+    unsure: frozenset[str]
+    extents: Mapping[str, Sequence[str]]
+    strides: Mapping[str, str]
 
-    def shape(self, array: str) -> tuple[str, bool]:
-        """The shape of an array by the names of its strides, else of its size, and whether it is sure."""
-        dims = [dim for number in self.kernel.numbers for dim in _stride_dims(number, array)]
-        found = [next((size for size in self.sizes if size.lower() == dim), None) for dim in dims]
-        if found and all(found):
-            return ", ".join(map(str, found)), True
-        return " * ".join(self.sizes), len(self.sizes) == 1
-
-    def stride(self, name: str) -> tuple[str, bool]:
-        """The value of a stride, and whether it is sure: the product of the extents behind its own."""
-        for array in self.kernel.roles:
-            if dims := _stride_dims(name, array):
-                extents = self.shape(array)[0].split(", ")
-                places = [place for place, size in enumerate(extents) if size.lower() == dims[0]]
-                if places:
-                    return " * ".join(extents[places[0] + 1 :]) or "1", True
-        return list(self.sizes)[-1] if len(self.sizes) > 1 else "1", False
+    def shape(self, array: str) -> tuple[Sequence[str], bool]:
+        """The extents of an array, and whether the source says them."""
+        extents = self.extents[array]
+        return (extents, True) if extents else ([" * ".join(self.sizes)], False)
 
 
-def guess_triton(kernel: TritonKernel, tree: ast.Module) -> TritonGuess:
-    """Guess the parts for a kernel of a module."""
-    sizes, values = _sizes(kernel), _values(kernel)
-    names = {*sizes, *values, *kernel.heuristics}
-    derived = {name: text for name, text in kernel.heuristics.items() if _reads_only(text, names)}
-    names = {*sizes, *values, *derived}
-    launched = (grid for grid in grids(tree, kernel.entry) if all(_reads_only(one, names) for one in grid))
-    grid = next(launched, None)
-    usual = _usual_grid(kernel, list(sizes), list(values))
-    return TritonGuess(
-        kernel, sizes, values, derived, usual if grid is None else grid, is_grid_guessed=grid is None
-    )
+def guess_triton(kernel: TritonKernel) -> TritonGuess:
+    """Guess the parts of a space for a kernel."""
+    return _Guesser(kernel).guess()
 
 
-def _sizes(kernel: TritonKernel) -> dict[str, int]:
-    """Numbers that look like sizes, and constants that neither have a default nor are tuned."""
-    names = [name for name in kernel.numbers if "stride" not in name.lower() and not _FLOATS.search(name)]
-    fixed = [
-        one.name
-        for one in kernel.parameters
-        if one.is_constant
-        and not one.has_default
-        and one.name not in kernel.heuristics
-        and not _constant_values(kernel, one.name)
-    ]
-    if len(names) + len(fixed) == 1:
-        return dict.fromkeys([*names, *fixed], 2**24)
-    return {**dict.fromkeys(names, 4096), **dict.fromkeys(fixed, 128)} or {"n": 2**20}
+class _Guesser:
+    def __init__(self, kernel: TritonKernel) -> None:
+        self._kernel = kernel
+        self._names = {one.name for one in kernel.parameters}
+        self._constants = {one.name: one for one in kernel.constants}
+
+    def guess(self) -> TritonGuess:
+        kernel = self._kernel
+        values = dict(self._values())
+        names = {*self.sizes, *values, *kernel.heuristics, *self._whole}
+        derived = {name: text for name, text in kernel.heuristics.items() if _reads_only(text, names)}
+        for name in kernel.heuristics:
+            if name not in derived and name in self._constants:
+                values[name] = (False,)
+        derived = {**self._whole, **derived}
+        for name in derived:
+            values.pop(name, None)
+        extents = {array: self._shape(array) for array in kernel.roles}
+        strides = self._strides(extents)
+        names = {*self.sizes, *values, *derived}
+        launched = (grid for grid in kernel.grids if self._fits(grid, names, values))
+        grid = next(launched, None)
+        default = self._default(values)
+        sizes = _affordable(self.sizes, self._fixed, [*extents.values()], kernel.blocks, {**default}, derived)
+        unsure = {name for name in values if name not in TRITON_OPTIONS} - {
+            name for config in kernel.configs for name in config
+        }
+        return TritonGuess(
+            kernel, sizes, values, default, derived, self._limits(values), self._fixed,
+            grid or self._grid(values), grid is None, frozenset(unsure), extents, strides,
+        )  # fmt: skip
+
+    def _is_tile(self, name: str) -> bool:
+        return name in self._kernel.tiles
+
+    def _limits(self, values: Mapping[str, tuple[Value, ...]]) -> tuple[str, ...]:
+        """What bounds the tiles of a block that would not fit registers together."""
+        return tuple(
+            f"{' * '.join(block)} <= {_MAX_TILE}"
+            for block in self._blocks(values)
+            if prod(int(max(values[one])) for one in block)
+            > _MAX_TILE
+            >= prod(int(min(values[one])) for one in block)
+        )
+
+    def _blocks(self, values: Mapping[str, tuple[Value, ...]]) -> list[tuple[str, ...]]:
+        """The tiles of each block that are chosen freely."""
+        free = {one for one in values if self._is_tile(one) and not self._is_configured(one)}
+        found = (tuple(one for one in block if one in free) for block in self._kernel.blocks)
+        return list(dict.fromkeys(one for one in found if one))
+
+    @cached_property
+    def _whole(self) -> dict[str, str]:
+        """Tiles of which one has to cover all: the next power of two."""
+        return {
+            name: f"max(16, {_power(tile.bound)})" if self._kernel.has_dot else _power(tile.bound)
+            for name, tile in self._kernel.tiles.items()
+            if tile.is_whole
+            and _reads_only(tile.bound, self._names - {name})
+            and not self._is_configured(name)
+            and tile.bound not in self._kernel.tiles
+        }
+
+    def _is_configured(self, name: str) -> bool:
+        return any(name in config for config in self._kernel.configs)
+
+    @cached_property
+    def _axis_sizes(self) -> dict[int, str]:
+        """What each axis of the grid counts where it has no tiles."""
+        found = {}
+        for axis in range(min(self._kernel.axes, 3)):
+            if not any(axis in tile.axes for tile in self._kernel.tiles.values()):
+                bound = self._kernel.axis_bounds.get(axis, "")
+                found[axis] = bound if _reads_only(bound, self._names) else self._free(_AXES[axis])
+        return found
+
+    def _free(self, name: str) -> str:
+        while name in self._names or name in RESERVED_NAMES:
+            name += "_"
+        return name
+
+    @cached_property
+    def _fixed(self) -> list[str]:
+        """The constants that are sizes of the problem: extents and strides that nobody tunes."""
+        kernel = self._kernel
+        read = {word for tile in kernel.tiles.values() for word in _words(tile.bound)}
+        read |= {word for text in kernel.axis_bounds.values() for word in _words(text)}
+        read |= {word for text in kernel.ends for word in _words(text)}
+        read |= {name for shape in kernel.shapes.values() for one in shape for name in one.strides}
+        read |= {name for name, tile in kernel.tiles.items() if tile.is_whole and not tile.bound}
+        return [
+            name
+            for name, one in self._constants.items()
+            if name in read
+            and name not in TRITON_OPTIONS
+            and not one.has_default
+            and name not in kernel.heuristics
+            and not self._is_configured(name)
+            and name not in self._strides_alone
+            and name not in self._whole
+            and (name not in kernel.tiles or (kernel.tiles[name].is_whole and not kernel.tiles[name].bound))
+        ]
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The sizes with extents that only their number decides."""
+        kernel = self._kernel
+        numbers = [name for name in kernel.numbers if self._is_size(name)]
+        missing = [
+            text for text in self._axis_sizes.values() if text not in self._names and text.isidentifier()
+        ]
+        missing += (
+            [self._unbounded] if any(self._is_unbounded(tile) for tile in kernel.tiles.values()) else []
+        )
+        large = [*numbers, *dict.fromkeys(missing)]
+        ends = {word for text in kernel.ends for word in _words(text)}
+        fixed = {name: _FEW if self._is_count(name, ends) else _WIDTH for name in self._fixed}
+        if len(large) + len(fixed) == 1 and large:
+            return {large[0]: _LINE}
+        found = {name: _EXTENTS[min(place, len(_EXTENTS) - 1)] for place, name in enumerate(large)}
+        return {**found, **fixed} or {self._free("n"): 2**20}
+
+    def _is_count(self, name: str, ends: Collection[str]) -> bool:
+        tiles = self._kernel.tiles
+        return (
+            name in ends
+            and name not in tiles
+            and all(name not in _words(one.bound) for one in tiles.values())
+        )
+
+    @cached_property
+    def _unbounded(self) -> str:
+        return self._free("n")
+
+    def _is_unbounded(self, tile: Tile) -> bool:
+        return not tile.is_whole and not _reads_only(tile.bound, self._names - {tile.name})
+
+    @cached_property
+    def _strides_alone(self) -> set[str]:
+        """The parameters that only multiply indices."""
+        kernel = self._kernel
+        bounding = {word for tile in kernel.tiles.values() for word in _words(tile.bound)}
+        bounding |= {word for text in (*kernel.axis_bounds.values(), *kernel.ends) for word in _words(text)}
+        strides = {
+            name
+            for shape in kernel.shapes.values()
+            for one in shape
+            if len(one.strides) == 1
+            for name in one.strides
+        }
+        return strides - bounding - kernel.tiles.keys()
+
+    def _is_size(self, name: str) -> bool:
+        kernel = self._kernel
+        if name in self._strides_alone or name not in kernel.whole_numbers:
+            return False
+        read = {word for tile in kernel.tiles.values() for word in _words(tile.bound)}
+        read |= {word for text in (*kernel.axis_bounds.values(), *kernel.ends) for word in _words(text)}
+        read |= {one for shape in kernel.shapes.values() for each in shape for one in each.strides}
+        return name in read
+
+    def _values(self) -> Iterable[tuple[str, tuple[Value, ...]]]:
+        """Values for each constant and option: those of the configurations, else usual ones."""
+        kernel = self._kernel
+        tiles = [name for name in kernel.tiles if name not in self._fixed and name not in self._whole]
+        for name, one in self._constants.items():
+            if self._is_configured(name):
+                yield name, _distinct(config.get(name) for config in kernel.configs)
+            elif (
+                name in TRITON_OPTIONS
+                or name in kernel.heuristics
+                or name in self.sizes
+                or name in self._whole
+            ):
+                continue
+            elif name in tiles:
+                widths = [len(block) for block in kernel.blocks if name in block]
+                yield name, self._tile_values(max(widths, default=len(tiles)))
+            elif one.has_default:
+                continue
+            elif name in kernel.element_types:
+                yield name, ("int32" if name in kernel.index_types else "float32",)
+            elif name in kernel.flags:
+                yield name, (False,)
+            elif name in kernel.choices:
+                yield name, (_choice(kernel.choices[name]),)
+            elif name in kernel.whole_numbers or name in kernel.ends:
+                yield name, (1,) if name in self._strides_alone else (8,)
+            else:
+                yield name, (1,)
+        for name in TRITON_OPTIONS:
+            if any(name in config for config in kernel.configs):
+                yield name, _distinct(config.get(name, DEFAULTS[name]) for config in kernel.configs)
+            elif name in self._constants or (
+                not kernel.configs and (name == "num_warps" or (name == "num_stages" and kernel.has_loop))
+            ):
+                yield name, _OPTION_VALUES[name]
+
+    def _tile_values(self, count: int) -> tuple[Value, ...]:
+        if self._kernel.has_dot:
+            return _DOT
+        return _LONG if count == 1 else _FLAT if count == 2 else _DEEP
+
+    def _default(self, values: Mapping[str, tuple[Value, ...]]) -> dict[str, Value]:
+        """The first configuration, else values in the middle whose tiles fit registers together."""
+        configured = self._kernel.configs[0] if self._kernel.configs else {}
+        chosen = {
+            name: configured.get(name, DEFAULTS[name] if DEFAULTS.get(name) in listed else _middle(listed))
+            for name, listed in values.items()
+        }
+        for block in self._blocks(values):
+            while prod(int(chosen[name]) for name in block) > _MAX_TILE // 4:
+                largest = max(block, key=lambda name: int(chosen[name]))
+                smaller = [one for one in values[largest] if one < chosen[largest]]  # type: ignore[operator]
+                if not smaller:
+                    break
+                chosen[largest] = smaller[-1]
+        return chosen
+
+    def _grid(self, values: Collection[str]) -> list[str]:
+        """The grid of a kernel whose file does not launch it with what the kernel knows."""
+        found = []
+        for axis in range(min(self._kernel.axes, 3)):
+            along = [tile for tile in self._kernel.tiles.values() if axis in tile.axes]
+            counts = [f"ceil_div({self._bound(tile)}, {tile.name})" for tile in along]
+            found.append(" * ".join(counts) or self._axis_sizes[axis])
+        return found
+
+    def _fits(self, grid: Sequence[str], names: Collection[str], values: Collection[str]) -> bool:
+        """Whether a grid of the host is one for every value of the tiles that programs cover."""
+        stepped = {one.name for one in self._kernel.tiles.values() if one.axes} & {*values}
+        read = {word for part in grid for word in _words(part)}
+        return len(grid) <= 3 and stepped <= read and all(_reads_only(part, names) for part in grid)
+
+    def _bound(self, tile: Tile) -> str:
+        return self._unbounded if self._is_unbounded(tile) else tile.bound
+
+    def _shape(self, array: str) -> list[str]:
+        """The extents of an array, one for each dimension."""
+        found: list[str] = []
+        for one in self._kernel.shapes[array]:
+            extent = self._extent(one)
+            # an axis that is split into several indices counts once
+            is_again = extent in found and not one.tiles
+            found.append("1" if is_again else extent)
+        return found
+
+    def _extent(self, dimension: Dimension) -> str:
+        tiles = [self._kernel.tiles[name] for name in dimension.tiles if name in self._kernel.tiles]
+        parts = []
+        for tile in tiles:
+            parts.append(self._bound(tile) if tile.bound or not tile.is_whole else tile.name)
+        covered = {axis for tile in tiles for axis in tile.axes}
+        parts += [
+            self._axis_sizes[axis]
+            for axis in dimension.axes
+            if axis in self._axis_sizes and axis not in covered
+        ]
+        if not tiles:
+            parts += [end for end in dimension.loops if _reads_only(end, self._names)]
+            bounds = [tile for tile in self._kernel.tiles.values() if {*tile.axes} & {*dimension.axes}]
+            parts += [f"ceil_div({self._bound(tile)}, {tile.name})" for tile in bounds]
+        parts = list(dict.fromkeys(parts))
+        if dimension.is_indirect and not parts:
+            parts = [next(iter(self.sizes))]
+        return (
+            " * ".join(one if one.isidentifier() or len(parts) == 1 else f"({one})" for one in parts) or "1"
+        )
+
+    def _strides(self, extents: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """The values of strides: the product of the extents behind their own."""
+        found: dict[str, str] = {}
+        for array, shape in self._kernel.shapes.items():
+            for place, one in enumerate(shape):
+                behind = [part for part in extents[array][place + 1 :] if part != "1"]
+                text = " * ".join(part if part.isidentifier() else f"({part})" for part in behind) or "1"
+                for name in one.strides:
+                    if len(one.strides) == 1:
+                        found.setdefault(name, text)
+        return {name: text for name, text in found.items() if name in self._strides_alone}
 
 
-def _values(kernel: TritonKernel) -> dict[str, tuple[Value, ...]]:
-    """Values for each constant and option: those of the configurations, else usual ones."""
-    values = {
-        one.name: found
-        for one in kernel.parameters
-        if one.is_constant
-        and one.name not in kernel.heuristics
-        and (found := _constant_values(kernel, one.name))
-    }
-    for name in TRITON_OPTIONS:
-        if any(name in config for config in kernel.configs):
-            values[name] = _distinct(config.get(name, DEFAULTS[name]) for config in kernel.configs)
-    if not kernel.configs:
-        values["num_warps"] = (1, 2, 4, 8)
-        if "for " in kernel.code:
-            values["num_stages"] = (1, 2, 3, 4)
-    return values
+def _affordable(
+    sizes: Mapping[str, int],
+    fixed: Collection[str],
+    shapes: Sequence[Sequence[str]],
+    blocks: Sequence[Sequence[str]],
+    config: Mapping[str, Value],
+    derived: Mapping[str, str],
+) -> dict[str, int]:
+    """Smaller sizes until blocks fit registers, and arrays and work take little of a device."""
+    chosen = dict(sizes)
+
+    def values() -> dict[str, Value]:
+        known: dict[str, Value] = {**config, **chosen}
+        for name, text in derived.items():
+            with suppress(ExpressionError):
+                known[name] = parse(text)(known)
+        return known
+
+    def halve(names: Collection[str]) -> bool:
+        widest = max((one for one in names if chosen[one] > _LEAST), key=lambda one: chosen[one], default="")
+        if widest:
+            chosen[widest] //= 2
+        return bool(widest)
+
+    for block in blocks:
+        read = {word for name in block for word in _words(derived.get(name, name))} & chosen.keys()
+        while read and _largest([block], values()) > _MAX_TILE and halve(read):
+            pass
+    free = [name for name in chosen if name not in fixed]
+    while (_largest(shapes, values()) > _MAX_ELEMENTS or prod(chosen.values()) > _MAX_WORK) and halve(free):
+        pass
+    return chosen
 
 
-def _constant_values(kernel: TritonKernel, name: str) -> tuple[Value, ...]:
-    """The values of a `tl.constexpr`; none where nothing says what it may be."""
-    if any(name in config for config in kernel.configs):
-        return _distinct(config.get(name) for config in kernel.configs)
-    if _TILES.search(name):
-        return _TILE_VALUES if "dot(" in kernel.code else _LONG_VALUES
-    return (False,) if re.search(rf"\bif (not )?{name}\b(?! *[<>=])", kernel.code) else ()
+def _largest(shapes: Iterable[Sequence[str]], values: Mapping[str, Value]) -> int:
+    """The most elements that one of some shapes has."""
+    largest = 0
+    for shape in shapes:
+        with suppress(ExpressionError):
+            largest = max(largest, prod(integer(parse(part), values) for part in shape))
+    return largest
+
+
+def _power(extent: str) -> str:
+    return f"2 ** ceil(log2({extent}))"
+
+
+def _choice(listed: Sequence[Value]) -> Value:
+    return next((one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one)), 0)
+
+
+def _middle(values: Sequence[Value]) -> Value:
+    return values[(len(values) - 1) // 2]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", text))
 
 
 def _reads_only(text: str, names: Collection[str]) -> bool:
     """Whether a text is an expression of these names."""
     try:
-        return not unknown_names(parse(text), names)
+        return bool(text) and not unknown_names(parse(text), names)
     except ExpressionError:
         return False
-
-
-def _usual_grid(kernel: TritonKernel, sizes: Sequence[str], tuned: Sequence[str]) -> list[str]:
-    """The grid of a kernel whose file does not launch it."""
-    tiles = [name for name in tuned if "BLOCK" in name] or tuned[:1]
-    axes = max(1, len({*re.findall(r"program_id\((?:axis=)?(\d)\)", kernel.code)}))
-    pairs = zip(sizes[:axes], tiles[:axes], strict=False)
-    return [f"ceil_div({size}, {tile})" for size, tile in pairs] or ["1"]
-
-
-def _stride_dims(number: str, array: str) -> list[str]:
-    """The dimension of an array that a stride such as `stride_am` is of; none for another array's."""
-    match = re.fullmatch(r"stride_([a-z]+)([a-z])", number.lower())
-    short = re.sub(r"_?ptr$", "", array.lower())
-    return [match[2]] if match and match[1] in (short, short[:1]) else []
 
 
 def _distinct(values: Iterable[Value | None]) -> tuple[Value, ...]:

@@ -9,7 +9,7 @@ from autotune.core.json_values import is_name
 from autotune.core.launch_plan import TRITON, TRITON_OPTIONS, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec
 from autotune.core.text import hint
-from autotune.core.triton_source import TritonParameter
+from autotune.sources.triton import TritonParameter
 from autotune.space.yaml_document import Element
 
 # one expression each

@@ -31,8 +31,8 @@ from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes
 from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
-from autotune.core.triton_source import TritonParameter, kernels
 from autotune.errors import SpaceError
+from autotune.sources.triton import TritonParameter, kernels
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype
 from autotune.space.call import read_call
 from autotune.space.configurations import Landmark, completed, read_config, read_landmarks

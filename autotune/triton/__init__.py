@@ -112,7 +112,9 @@ class TunedKernel:
                 f"{self._name}: the cached launch sets {', '.join(unknown)}, which is no parameter of "
                 f"{self.fn.__name__} and no option of a search ({', '.join(TRITON_OPTIONS)})"
             )
-        return {name: values[name] for name in constants}
+        from autotune.compilers.triton_compiler import typed
+
+        return typed(self.fn, {name: values[name] for name in constants})
 
 
 def _launch_of(record: KernelRecord, function: str) -> LaunchSpec:

@@ -14,10 +14,11 @@ from autotune.compilers.occupancy import why_refused
 from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import completed, scratch_bytes, scratch_name, unpack
 from autotune.core.launch_plan import TRITON, symbol_names
-from autotune.core.records import Launch
+from autotune.core.records import Config, Launch
 from autotune.core.trials import Status
 from autotune.errors import CompileError, LaunchError, SpaceError
 from autotune.hardware.architectures import architecture
+from autotune.scaffold.triton import scaffold_triton
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.task import Target
 from tests.sampled_configurations import sampled
@@ -224,3 +225,20 @@ def test_arguments_of_another_size_are_refused():
     compiler = cuda_compiler("sm_90", TRITON)
     (kernel,) = unpack(compiler.compile(text, (), ("f('*i64:16', 'i64', B=64)",))).values()
     assert (kernel.passed, kernel.warps, kernel.cluster) == ((0, 1), 4, 1)
+
+
+def test_element_types_options_and_frameworks_of_a_strangers_kernel(tmp_path):
+    (tmp_path / "scaled.py").write_text(
+        "from a_framework.compat import tl, triton\n@triton.jit\n"
+        "def scaled(x, y, n, T: tl.constexpr, MODE: tl.constexpr, "
+        "B: tl.constexpr, num_warps: tl.constexpr):\n"
+        "    tl.static_assert(MODE == 'float32')\n    tl.static_assert(num_warps == 8)\n"
+        "    o = tl.program_id(0) * B + tl.arange(0, B)\n    v = tl.load(x + o, mask=o < n).to(T)\n"
+        "    tl.static_assert(v.dtype == tl.float32)\n    tl.store(y + o, v, mask=o < n)\n"
+    )
+    (tmp_path / "scaled_reference.py").write_text("")
+    (tmp_path / "scaled.yaml").write_text(scaffold_triton(tmp_path / "scaled.py", "scaled").space)
+    spec, device = load_space(tmp_path / "scaled.yaml"), architecture("sm_90").device
+    space = bind(spec, device, problem_of(spec, device))
+    launches, binary = compiled(space, Config({**spec.default, "num_warps": 8}))
+    assert unpack(binary)[launches[0].entry].warps == 8

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 LAYERS = (
     ("errors",),
     ("core",),
+    ("sources",),
     ("hardware", "processes"),
     ("serving", "space", "compilers", "scaffold"),
     ("cuda",),

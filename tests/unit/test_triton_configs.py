@@ -4,7 +4,8 @@ import ast
 
 import pytest
 
-from autotune.scaffold.triton_configs import NotRead, read_configs
+from autotune.sources.triton_module import Module
+from autotune.sources.triton_values import NotRead
 from tests.conftest import run_in_process
 
 KERNEL = """
@@ -58,6 +59,13 @@ LISTS = {
         "SIZES = {**{'a': 1}, 'b': 2 if torch.cuda.get_device_capability()[0] >= 9 else 3}\n",
         [{"BLOCK": 1}, {"BLOCK": 2}],
     ),
+    "[triton.Config({'BLOCK': 1 if platform.is_rocm() else 2})]": ("", [{"BLOCK": 2}]),
+    "chosen()": (
+        "from a_framework import is_npu_available, newer\n"
+        "def chosen():\n    if newer('3.0') and not is_npu_available():\n"
+        "        return [triton.Config({'BLOCK': 8})]\n    return [triton.Config({'BLOCK': 16})]\n",
+        [{"BLOCK": 8}],
+    ),
 }
 RUNNING = [
     ("made()", "def made():\n    open('hit', 'w')\n    return []\n"),
@@ -96,8 +104,8 @@ RUNNING = [
 ]
 
 
-def listed(text):
-    return ast.parse(text, mode="eval").body
+def read_configs(path, text):
+    return Module(path.read_text(), path).reader.configs(ast.parse(text, mode="eval").body)
 
 
 @pytest.mark.parametrize(("text", "found"), LISTS.items())
@@ -105,7 +113,7 @@ def test_the_lists_that_people_write_are_read(tmp_path, text, found):
     head, expected = found
     path = tmp_path / "kernel.py"
     path.write_text(HEAD + head + KERNEL.format(configs=text))
-    assert read_configs(path, listed(text)) == expected
+    assert read_configs(path, text) == expected
 
 
 @pytest.mark.parametrize(("text", "head"), RUNNING)
@@ -114,7 +122,7 @@ def test_nothing_of_the_file_runs_and_no_list_takes_long(tmp_path, monkeypatch, 
     path = tmp_path / "kernel.py"
     path.write_text(HEAD + head + KERNEL.format(configs="[]"))
     with pytest.raises(NotRead):
-        read_configs(path, listed(text))
+        read_configs(path, text)
     assert [file.name for file in tmp_path.iterdir()] == ["kernel.py"]
 
 

@@ -1,25 +1,21 @@
-"""Read the list of configurations of `@triton.autotune` from its syntax tree: nothing of the file is run.
+"""Work out what an expression of a Python file gives, from its syntax tree: nothing of the file is run.
 
-What such lists are made of is evaluated here: literals, comprehensions, arithmetic, `triton.Config`, and the
-file's own functions of assignments, conditions and a result. Whatever else there is makes the list unread.
+Lists of configurations are made of this: literals, comprehensions, arithmetic, `triton.Config`, and the
+project's own functions of assignments, conditions and a result. Whatever else there is has no value here.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, product
-from operator import is_, is_not
-from pathlib import Path
+from operator import eq, ge, gt, is_, is_not, le, lt, ne
 from typing import Any
 
 from autotune.core.expression_ops import BINARY, COMPARE, MAX_SIZE, UNARY, list_of
 from autotune.core.frozen import dataclass
 from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.records import Value
-from autotune.core.syntax import parse_module
-from autotune.core.triton_source import device_part
-from autotune.errors import InputError
 
 _COMPARE = {**COMPARE, ast.Is: is_, ast.IsNot: is_not}
 _MAX_STEPS = 20_000
@@ -29,7 +25,7 @@ Scope = dict[str, Any]
 
 
 class NotRead(ValueError):
-    """A list that cannot be read, with the part of it that has no value here."""
+    """An expression that cannot be read, with the part of it that has no value here."""
 
 
 class _Anything:
@@ -46,26 +42,57 @@ class _Function:
 
     arguments: ast.arguments
     body: Sequence[ast.stmt]
+    reader: Reader
 
 
-_ANYTHING = _Anything()
-_NAMES: Scope = {
-    **{one.__name__: one for one in (dict, filter, len, list, max, min, product, range, tuple, zip)},
+_ANYTHING, _CONSTEXPR = _Anything(), _Anything()
+_BUILT_IN: Scope = {
+    **{
+        one.__name__: one
+        for one in (bool, dict, filter, int, len, list, max, min, range, sorted, str, tuple, zip)
+    },
     **dict.fromkeys(_PACKAGES, _ANYTHING),
-    "Config": _Config,
 }
+_IMPORTED: Mapping[tuple[str, str], Any] = {
+    ("itertools", "product"): product,
+    ("itertools", ""): {"product": product},
+    ("operator", ""): {one.__name__: one for one in (eq, ge, gt, le, lt, ne)},
+    ("os", ""): {"environ": {}, "getenv": lambda name, default=None: default},
+}
+_VENDORS = {"hip", "rocm", "amd", "xpu", "intel", "npu", "ascend", "mps", "cpu", "metal", "musa", "tpu"}
+# The largest number and the precision of each element type.
+_FLOATS = {
+    "float16": (65504.0, 2.0**-10),
+    "bfloat16": (3.3895313892515355e38, 2.0**-7),
+    "float32": (3.4028234663852886e38, 2.0**-23),
+    "float64": (1.7976931348623157e308, 2.0**-52),
+}
+_WHOLES = {f"int{bits}": bits for bits in (8, 16, 32, 64)}
+_CACHES = ("cache", "lru_cache")  # decorators that leave a function's result as it is
 
 
-def read_configs(path: Path, listed: ast.expr) -> list[dict[str, Value]]:
-    """The configurations of a list in a file; raises NotRead."""
-    names = {node.id for node in ast.walk(listed) if isinstance(node, ast.Name)}
-    try:
-        whole = path.read_text(encoding="utf-8")
-        _require_unchanged(parse_module(whole), names)
-        module = parse_module(device_part(whole, path, wanted=names - {*_PACKAGES}))
-        reader = _Reader()
-        reader.run(module.body, reader.scope)
-        found = reader.value(listed, reader.scope)
+class Reader:
+    """Evaluates expressions and plain statements of a file, up to a number of steps."""
+
+    def __init__(self, named: Callable[[str], Any]) -> None:
+        """Take what gives the value of a name of the file, or raises NotRead."""
+        self._named = named
+        self._left, self._depth = _MAX_STEPS, 0
+
+    def read(self, node: ast.expr) -> Any:
+        """The value of an expression of the file; raises NotRead, whatever is wrong with it."""
+        try:
+            return self.value(node, {})
+        except NotRead:
+            raise
+        except RecursionError:
+            raise NotRead("it is nested too deeply") from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise NotRead(f"{type(error).__name__}: {error}") from None
+
+    def configs(self, listed: ast.expr) -> list[dict[str, Value]]:
+        """The configurations of a list; raises NotRead."""
+        found = self.read(listed)
         if not (found and isinstance(found, tuple) and all(isinstance(one, _Config) for one in found)):
             raise NotRead("it is no list of triton.Config")
         for config in found:
@@ -73,30 +100,22 @@ def read_configs(path: Path, listed: ast.expr) -> list[dict[str, Value]]:
                 if not isinstance(one, int | float | str | None):
                     raise NotRead(f"the value of {name}")
         return [dict(one) for one in found]
-    except NotRead:
-        raise
-    except RecursionError:
-        raise NotRead("it is nested too deeply") from None
-    except (InputError, OSError, SyntaxError) as error:
-        raise NotRead(str(error)) from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise NotRead(f"{type(error).__name__}: {error}") from None
 
+    def imported(self, module: str, name: str) -> Any:
+        """What stands for a name that is imported from a package which is not read."""
+        if module.partition(".")[0] in _PACKAGES:
+            return _Config if name == "Config" else _ANYTHING
+        if (module, name) in _IMPORTED:
+            return _IMPORTED[module, name]
+        raise NotRead(name or module)
 
-def _require_unchanged(tree: ast.Module, names: Collection[str]) -> None:
-    """Raise NotRead for a list that the file changes after it is made."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Attribute(ast.Name(name), "append" | "extend" | "insert" | "remove") if name in names:
-                raise NotRead(ast.unparse(node))
-
-
-class _Reader:
-    """Evaluates expressions and plain statements, up to a number of steps."""
-
-    def __init__(self) -> None:
-        self.scope: Scope = dict(_NAMES)
-        self._left, self._depth = _MAX_STEPS, 0
+    def _global(self, name: str) -> Any:
+        try:
+            return self._named(name)
+        except NotRead:
+            if name in _BUILT_IN:
+                return _BUILT_IN[name]
+            raise
 
     def run(self, body: Sequence[ast.stmt], scope: Scope) -> Any:
         """Run statements; what they return is a list of one value, or empty."""
@@ -109,10 +128,12 @@ class _Reader:
                 case ast.AugAssign(ast.Name(name), operator, value):
                     scope[name] = BINARY[type(operator)](scope[name], self.value(value, scope))
                 case ast.If(condition, then, otherwise):
-                    if returned := self.run(then if self.value(condition, scope) else otherwise, scope):
+                    if returned := self.run(then if self.holds(condition, scope) else otherwise, scope):
                         return returned
-                case ast.FunctionDef(name, arguments, inside, []):
-                    scope[name] = _Function(arguments, inside)
+                case ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
+                    scope[name] = self.value(value, scope)
+                case ast.FunctionDef(name, arguments, inside, decorators) if all(map(_is_cache, decorators)):
+                    scope[name] = _Function(arguments, inside, self)
                 case ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant()) | ast.Pass():
                     pass
                 case _:
@@ -127,8 +148,8 @@ class _Reader:
         match node:
             case ast.Constant(int() | float() | str() | None as value):
                 return value
-            case ast.Name(name) if name in scope or name in self.scope:
-                return scope.get(name, self.scope.get(name))
+            case ast.Name(name):
+                return scope[name] if name in scope else self._global(name)
             case ast.Tuple(items) | ast.List(items):
                 return list_of(*self._items(items, scope))
             case ast.Dict(keys, values):
@@ -148,9 +169,9 @@ class _Reader:
                 pairs = zip(signs, values, values[1:], strict=False)
                 return all(_COMPARE[type(sign)](one, other) for sign, one, other in pairs)
             case ast.IfExp(condition, then, otherwise):
-                return self.value(then if self.value(condition, scope) else otherwise, scope)
+                return self.value(then if self.holds(condition, scope) else otherwise, scope)
             case ast.Lambda(arguments, result):
-                return _Function(arguments, [ast.Return(result)])
+                return _Function(arguments, [ast.Return(result)], self)
             case ast.Attribute(base, name):
                 return self._attribute(self.value(base, scope), name, node)
             case ast.Subscript(base, index):
@@ -159,6 +180,28 @@ class _Reader:
             case ast.Call(function, arguments, named):
                 return self._call(self.value(function, scope), arguments, named, scope)
         raise NotRead(ast.unparse(node))
+
+    def holds(self, condition: ast.expr, scope: Scope | None = None) -> bool:
+        """Whether a condition is true for CUDA; one that depends on what is not known here counts as true.
+
+        A text that is not known, of a device as a rule, is "cuda"; other vendors are not there.
+        """
+        try:
+            return bool(self.read(condition) if scope is None else self.value(condition, scope))
+        except NotRead:
+            pass
+        match condition:
+            case ast.BoolOp(ast.And(), parts):
+                return all(self.holds(part, scope) for part in parts)
+            case ast.BoolOp(ast.Or(), parts):
+                return any(self.holds(part, scope) for part in parts)
+            case ast.UnaryOp(ast.Not(), inner):
+                return not self.holds(inner, scope)
+            case ast.Compare(_, [ast.Eq()], [ast.Constant(str(text))]):
+                return text == "cuda"
+            case ast.Compare(_, [ast.NotEq()], [ast.Constant(str(text))]):
+                return text != "cuda"
+        return not _VENDORS & {*ast.unparse(condition).lower().replace(".", "_").replace("(", "_").split("_")}
 
     def _items(self, items: Sequence[ast.expr], scope: Scope) -> Iterator[Any]:
         for item in items:
@@ -190,14 +233,26 @@ class _Reader:
 
     def _attribute(self, base: Any, name: str, node: ast.expr) -> Any:
         match base, name:
+            case _Anything(), "finfo" | "iinfo":
+                return _limits
+            case _Anything(), _ if name in _FLOATS or name in _WHOLES:
+                return name
             case _Anything(), "Config":
                 return _Config
+            case _Anything(), "constexpr":
+                return _CONSTEXPR
             case _Anything(), "backend":
                 return "cuda"
             case _Anything(), "hip":
                 return None
             case _Anything(), _:
                 return _ANYTHING
+            case dict(), _ if not isinstance(base, _Config) and name in base:  # a module
+                return base[name]
+            case dict(), "get":
+                return base.get
+            case str(), "lower" | "upper" | "strip" | "startswith" | "endswith":
+                return getattr(base, name)
             case _Config(), "kwargs":
                 return base
             case _Config(), _ if name in TRITON_OPTIONS:
@@ -207,6 +262,8 @@ class _Reader:
     def _call(
         self, function: Any, arguments: Sequence[ast.expr], named: Sequence[ast.keyword], scope: Scope
     ) -> Any:
+        if function is _CONSTEXPR:
+            return self.value(arguments[0], scope)
         if function is _ANYTHING:
             return _ANYTHING
         if function is _Config:
@@ -217,10 +274,10 @@ class _Reader:
         if function is _Config:
             return _config(*given, **options)
         if isinstance(function, _Function):
-            return self._called(function, given, options)
+            return function.reader._called(function, given, options)
         if function is filter:
             keep, items = given
-            return tuple(item for item in items if self._called(keep, [item], {}))
+            return tuple(item for item in items if keep.reader._called(keep, [item], {}))
         found = dict(*given, **options) if function is dict else function(*given)
         return found if isinstance(found, int | float | str | dict) else list_of(*islice(found, MAX_SIZE + 1))
 
@@ -229,7 +286,7 @@ class _Reader:
         names = [one.arg for one in function.arguments.args]
         defaults = function.arguments.defaults
         scope: Scope = {
-            name: self.value(default, self.scope)
+            name: self.value(default, {})
             for name, default in zip(names[len(names) - len(defaults) :], defaults, strict=True)
         }
         scope |= {**dict(zip(names, given, strict=False)), **options}
@@ -239,6 +296,38 @@ class _Reader:
         returned = self.run(function.body, scope)
         self._depth -= 1
         return returned[0] if returned else None
+
+
+def _limits(kind: str) -> dict[str, Any]:
+    """What `torch.finfo` and `torch.iinfo` say of an element type."""
+    if kind in _WHOLES:
+        return {"max": 2 ** (_WHOLES[kind] - 1) - 1, "min": -(2 ** (_WHOLES[kind] - 1))}
+    largest, precision = _FLOATS[kind]
+    return {"max": largest, "min": -largest, "eps": precision}
+
+
+def _is_cache(node: ast.expr) -> bool:
+    called = node.func if isinstance(node, ast.Call) else node
+    return ast.unparse(called).rpartition(".")[2] in _CACHES
+
+
+def bound_names(node: ast.stmt) -> set[str]:
+    """The names that a statement of a module defines."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    names: set[str] = set()
+    left: list[ast.AST] = [node]
+    while left:
+        part = left.pop()
+        if isinstance(part, ast.Import | ast.ImportFrom):
+            names |= {item.asname or item.name.partition(".")[0] for item in part.names}
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            names.add(part.id)
+        elif isinstance(part, ast.FunctionDef | ast.ClassDef):
+            names.add(part.name)
+        elif not isinstance(part, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda):
+            left += ast.iter_child_nodes(part)
+    return names
 
 
 def _bound(target: ast.expr, item: Any) -> Scope:

@@ -1,0 +1,457 @@
+"""Read a file with kernels in Triton: its text in, a description of each kernel out. Nothing of it is run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from autotune.core.frozen import dataclass
+from autotune.core.records import Value
+from autotune.core.syntax import parse_expression
+from autotune.errors import InputError
+from autotune.sources.triton_module import Module, decorator_name
+from autotune.sources.triton_values import NotRead
+from autotune.sources.triton_walk import Findings, Sum, Term, walk
+
+
+@dataclass(frozen=True)
+class TritonParameter:
+    """A parameter of a kernel; `is_constant` is for `tl.constexpr`."""
+
+    name: str
+    is_constant: bool
+    has_default: bool
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A constant that is the length of a tile, or what a program or a turn of a loop covers.
+
+    Attributes:
+        name: The constant.
+        axes: The axes of the grid along which tiles lie.
+        is_looped: Whether a loop goes from tile to tile.
+        bound: What the tiles cover, as an expression of parameters; empty if the source does not say it.
+    """
+
+    name: str
+    axes: tuple[int, ...]
+    is_looped: bool
+    bound: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a single tile covers all."""
+        return not self.axes and not self.is_looped
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """What runs along one dimension of an array.
+
+    Attributes:
+        strides: The parameters that multiply its index.
+        tiles: Constants that are tiles along it.
+        axes: The axes of the grid along it.
+        loops: Where loops along it end, as expressions.
+        is_indirect: Whether its index is loaded from another array.
+    """
+
+    strides: tuple[str, ...]
+    tiles: tuple[str, ...]
+    axes: tuple[int, ...]
+    loops: tuple[str, ...]
+    is_indirect: bool
+
+
+@dataclass(frozen=True)
+class TritonKernel:
+    """What a kernel's source says of it.
+
+    Attributes:
+        entry: Its name.
+        parameters: In the order of the function.
+        roles: in, out or inout for each array.
+        shapes: The dimensions of each array as its widest access has them.
+        index_arrays: Arrays whose elements are indices into others.
+        tiles: By the name of the constant.
+        axis_bounds: What an index along an axis of the grid is compared with, as an expression.
+        axes: How many axes of the grid it asks for.
+        ends: What loops without tiles end at, as expressions.
+        flags: Constants that are true or false.
+        optional: Arrays that may be None.
+        choices: What a constant is compared with.
+        element_types: Constants that are element types of Triton.
+        index_types: Of these, types of indices.
+        whole_numbers: Numbers that are used as indices or extents.
+        reals: Numbers that meet elements in arithmetic, and not those of index arrays.
+        operands: Parameters in arithmetic.
+        tuples: Parameters that are tuples.
+        is_precise: Whether elements go, as they are, to functions that Triton has for 32 bits.
+        blocks: The tiles along the dimensions of each block that is loaded or stored.
+        descriptors: Parameters that are descriptors of tensors, made by the host.
+        configs: The configurations of its autotuner.
+        unread: Where the list of configurations is, and why it was not read; empty if it was.
+        heuristics: Rules for constants as expressions; empty for one that is not translated.
+        grids: Those of launches in the file, as expressions.
+        is_tuned: Whether it is under an autotuner.
+        has_dot: Whether it multiplies matrices.
+        has_loop: Whether it has a loop.
+        has_mask: Whether it masks loads or stores.
+    """
+
+    entry: str
+    parameters: Sequence[TritonParameter]
+    roles: Mapping[str, str]
+    shapes: Mapping[str, tuple[Dimension, ...]]
+    index_arrays: frozenset[str]
+    tiles: Mapping[str, Tile]
+    axis_bounds: Mapping[int, str]
+    axes: int
+    ends: tuple[str, ...]
+    flags: frozenset[str]
+    optional: frozenset[str]
+    choices: Mapping[str, tuple[Value, ...]]
+    element_types: frozenset[str]
+    index_types: frozenset[str]
+    whole_numbers: frozenset[str]
+    reals: frozenset[str]
+    operands: frozenset[str]
+    tuples: frozenset[str]
+    is_precise: bool
+    blocks: Sequence[tuple[str, ...]]
+    descriptors: frozenset[str]
+    configs: Sequence[Mapping[str, Value]]
+    unread: str
+    heuristics: Mapping[str, str]
+    grids: Sequence[Sequence[str]]
+    is_tuned: bool
+    has_dot: bool
+    has_loop: bool
+    has_mask: bool
+
+    @property
+    def arguments(self) -> list[str]:
+        """What a launch passes: arrays and numbers."""
+        return [one.name for one in self.parameters if not one.is_constant]
+
+    @property
+    def numbers(self) -> list[str]:
+        """The arguments that are no arrays."""
+        return [name for name in self.arguments if name not in self.roles]
+
+    @property
+    def constants(self) -> list[TritonParameter]:
+        """The parameters that a kernel is compiled for."""
+        return [one for one in self.parameters if one.is_constant]
+
+
+def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:
+    """The parameters of every function under `@triton.jit`, by name; raises InputError."""
+    found = Module(text, path).kernels
+    return {name: tuple(_parameters(function.args)) for name, function in found.items()}
+
+
+def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
+    """Every kernel: a function that loads or stores through its parameters, those that hosts launch first.
+
+    Args:
+        text: That of the file.
+        path: The file, next to which imports are looked for.
+
+    Raises:
+        InputError: The text is not Python.
+    """
+    module = Module(text, path)
+    try:
+        grids = _grids(module)
+        read = {name: _kernel(module, one, grids[name]) for name, one in module.kernels.items()}
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply to be read") from None
+    called = {name for function in module.kernels.values() for name in _called(function)}
+    found = {name: one for name, one in read.items() if one.roles or one.descriptors}
+
+    def rank(name: str) -> tuple[bool, bool, bool]:
+        kernel = found[name]
+        return (not kernel.is_tuned, not kernel.grids, name in called)
+
+    return {name: found[name] for name in sorted(found, key=rank)}
+
+
+def element_types(text: str, path: Path, entry: str) -> frozenset[str]:
+    """The constants of a kernel that are element types; raises InputError."""
+    module = Module(text, path)
+    function = module.kernels.get(entry)
+    return frozenset() if function is None else frozenset(walk(module, function, ()).kinds)
+
+
+def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[str]]) -> TritonKernel:
+    parameters = tuple(_parameters(function.args))
+    constants = {one.name for one in parameters if one.is_constant}
+    found = walk(module, function, constants)
+    configs, unread = _configs(module, function)
+    tiles = _tiles(found, constants)
+    bases = [(kind, address, found.base(address)) for kind, address in found.accesses]
+    accesses = [one for one in bases if one[2] and one[2] not in found.descriptors]
+    roles: dict[str, set[str]] = {}
+    for kind, _, base in accesses:
+        roles.setdefault(base, set()).update({"load": {"in"}, "store": {"out"}}.get(kind, {"in", "out"}))
+    names = [one.name for one in parameters if one.name in roles]
+    arrays = frozenset(names)
+    indirect = {name for _, one, _ in accesses for term in one.terms for name in term.loaded}
+    indirect = (indirect | found.loaded_indices) & arrays
+    ends = {end for _, one, _ in accesses for term in one.terms for end in term.loops if not term.tiles}
+    addressed = {name for _, one, _ in accesses for term in one.terms for name in term.factors if term.runs}
+    return TritonKernel(
+        entry=function.name,
+        parameters=parameters,
+        roles={one: "inout" if len(roles[one]) > 1 else next(iter(roles[one])) for one in names},
+        shapes={
+            name: _shape([one for _, one, base in accesses if base == name], name, tiles) for name in names
+        },
+        index_arrays=frozenset(indirect),
+        tiles=tiles,
+        axis_bounds=_axis_bounds(found),
+        axes=max(found.axes, default=0) + 1,
+        ends=tuple(sorted(ends - {"?"})),
+        flags=frozenset(found.flags & constants),
+        optional=frozenset(found.flags & arrays),
+        choices={name: tuple(dict.fromkeys(values)) for name, values in found.choices.items()},
+        element_types=frozenset(found.kinds & constants),
+        index_types=frozenset(found.whole_kinds & constants),
+        whole_numbers=frozenset((found.indices | addressed | _bounding(found)) - arrays),
+        reals=frozenset(name for name, met in found.reals.items() if not met & indirect),
+        operands=frozenset(found.operands),
+        tuples=frozenset(found.tuples - constants),
+        is_precise=bool(found.precise & arrays),
+        blocks=_blocks([one for _, one, _ in accesses], tiles),
+        descriptors=frozenset(found.descriptors),
+        configs=configs,
+        unread=unread,
+        heuristics=_heuristics(module, function),
+        grids=grids,
+        is_tuned=_listed_configs(function) is not None,
+        has_dot=found.has_dot,
+        has_loop=found.has_loop,
+        has_mask=found.has_mask,
+    )
+
+
+def _parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    first_default = len(positional) - len(arguments.defaults)
+    for place, one in enumerate(positional):
+        yield TritonParameter(one.arg, _is_constant(one), place >= first_default)
+    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield TritonParameter(one.arg, _is_constant(one), default is not None)
+
+
+def _is_constant(argument: ast.arg) -> bool:
+    return argument.annotation is not None and "constexpr" in ast.unparse(argument.annotation)
+
+
+def _called(function: ast.FunctionDef) -> Iterator[str]:
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(ast.Name(name)):
+                yield name
+
+
+def _tiles(found: Findings, constants: set[str]) -> dict[str, Tile]:
+    """The constants that are tiles: lengths of `arange`, and steps of programs whose turns a loop counts."""
+    covered = {word for ends in found.loops.values() for end in ends for word in _words(end)}
+    counted = {name for name in found.steps if name in found.ends - found.tiles - covered}
+    stepped = {name for name, ends in found.loops.items() if ends}
+    names = [name for name in constants if name in found.tiles or name in counted or name in stepped]
+    return {name: _tile(name, found) for name in sorted(names)}
+
+
+def _tile(name: str, found: Findings) -> Tile:
+    ends = sorted(end for end in found.loops.get(name, ()) if end and name not in _words(end))
+    bounds = [
+        other.text
+        for one, other in found.bounds
+        if other.text
+        and _words(other.text) - {name}
+        and not any(term.runs for term in other.terms)
+        and any(name in term.tiles or (term.axes and name in term.factors) for term in one.terms)
+        and name not in _words(other.text)
+    ]
+    axes = tuple(sorted(found.steps.get(name, ())))
+    return Tile(name, axes, name in found.loops, next(iter([*bounds, *ends]), ""))
+
+
+def _axis_bounds(found: Findings) -> dict[int, str]:
+    bounds: dict[int, str] = {}
+    for one, other in found.bounds:
+        axes = {axis for term in one.terms for axis in term.axes}
+        is_plain = not any(term.tiles or term.loops or term.loaded or term.factors for term in one.terms)
+        if is_plain and len(axes) == 1 and _words(other.text) and not any(term.runs for term in other.terms):
+            bounds.setdefault(axes.pop(), other.text)
+    return bounds
+
+
+def _bounding(found: Findings) -> set[str]:
+    """The parameters that running indices are compared with."""
+    return {
+        name
+        for one, other in found.bounds
+        if any(term.axes or term.tiles or term.loops for term in one.terms)
+        for name in _words(other.text) | set(other.factors)
+    }
+
+
+def _shape(addresses: Sequence[Sum], array: str, tiles: Mapping[str, Tile]) -> tuple[Dimension, ...]:
+    found = [_dimensions(one, array, tiles) for one in addresses]
+    return max(found, key=lambda one: (len(one), sum(len(each.tiles) for each in one)), default=())
+
+
+def _dimensions(address: Sum, array: str, tiles: Mapping[str, Tile]) -> tuple[Dimension, ...]:
+    """The terms of an address by what multiplies them; what nothing multiplies comes last."""
+    groups: dict[tuple[str, ...], list[Term]] = {}
+    for term in address.terms:
+        strides = tuple(sorted(name for name in term.factors if name != array and name not in tiles))
+        if term.runs:
+            groups.setdefault(strides, []).append(term)
+    for strides in list(groups):
+        # such as a group of tiles, which are along the same dimension as each of them
+        for other in groups:
+            if (
+                set(other) < set(strides)
+                and _axes(groups[strides]) <= _axes(groups[other])
+                and not any(term.tiles for term in groups[strides])
+            ):
+                groups[other] += groups.pop(strides)
+                break
+    ordered = sorted(groups.items(), key=lambda item: not item[0])
+    return tuple(
+        Dimension(
+            strides,
+            _distinct(name for term in terms for name in sorted(term.tiles)),
+            _distinct(axis for term in terms for axis in sorted(term.axes)),
+            _distinct(end for term in terms for end in sorted(term.loops - {"?"})),
+            any(term.loaded for term in terms),
+        )
+        for strides, terms in ordered
+    )
+
+
+def _blocks(addresses: Sequence[Sum], tiles: Mapping[str, Tile]) -> tuple[tuple[str, ...], ...]:
+    found = set()
+    for address in addresses:
+        names = [name for one in _dimensions(address, "", tiles) for name in one.tiles if name in tiles]
+        # an index that is split is one tile; along two axes of the grid there are two
+        counts = {name: min(names.count(name), max(1, len(tiles[name].axes))) for name in names}
+        found.add(tuple(sorted(name for name, count in counts.items() for _ in range(count))))
+    return tuple(sorted(found - {()}))
+
+
+def _axes(terms: Sequence[Term]) -> set[int]:
+    return {axis for term in terms for axis in term.axes} or {-1}
+
+
+def _distinct(items: Iterator[Value]) -> tuple:  # type: ignore[type-arg]
+    return tuple(dict.fromkeys(items))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", text)) - {"ceil_div", "min", "max", "ceil", "log2"}
+
+
+def _listed_configs(function: ast.FunctionDef) -> ast.expr | None:
+    """The list of an autotuner: that of any decorator with `configs` and `key`, or of `autotune`."""
+    for one in function.decorator_list:
+        if isinstance(one, ast.Call):
+            named = {item.arg: item.value for item in one.keywords}
+            if "configs" in named and ("key" in named or decorator_name(one) == "autotune"):
+                return named["configs"]
+            if decorator_name(one) == "autotune" and one.args:
+                return one.args[0]
+    return None
+
+
+def _configs(module: Module, function: ast.FunctionDef) -> tuple[list[dict[str, Value]], str]:
+    """The configurations of a kernel, or why they were not read."""
+    listed = _listed_configs(function)
+    if listed is None:
+        return [], ""
+    try:
+        return module.reader.configs(listed), ""
+    except NotRead as error:
+        return [], f"{module.path.name}:{listed.lineno}: {error}"
+
+
+def _heuristics(module: Module, function: ast.FunctionDef) -> dict[str, str]:
+    """The rules of `@triton.heuristics` as expressions; empty for those that are none."""
+    found = {}
+    for one in function.decorator_list:
+        if decorator_name(one) != "heuristics" or not isinstance(one, ast.Call):
+            continue
+        table = one.args[0] if one.args else one.keywords[0].value if one.keywords else None
+        if isinstance(table, ast.Name):
+            table = module.assigned(table.id)
+        for key, rule in zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ():
+            match key, rule:
+                case ast.Constant(str(name)), ast.Lambda(ast.arguments(args=[ast.arg(meta)]), body):
+                    found[name] = _translated(body, meta)
+                case ast.Constant(str(name)), _:
+                    found[name] = ""
+    return found
+
+
+def _grids(module: Module) -> dict[str, list[list[str]]]:
+    """The grids with which a file launches its kernels, as expressions."""
+    found: dict[str, list[list[str]]] = {name: [] for name in module.kernels}
+    functions = [one for one in ast.walk(module.tree) if isinstance(one, ast.FunctionDef)]
+    for scope in (module.tree, *(one for one in functions if one.name not in found)):
+        values: dict[str, ast.expr] = {}
+        launched: list[tuple[str, ast.expr]] = []
+        for node in ast.walk(scope):
+            match node:
+                case ast.Assign([ast.Name(name)], value):
+                    values[name] = value
+                case ast.FunctionDef(
+                    name, ast.arguments(args=[ast.arg()]), [*_, ast.Return(ast.expr() as value)]
+                ):
+                    values[name] = ast.Lambda(node.args, value)
+                case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in found:
+                    launched.append((name, grid))
+        for name, grid in launched:
+            grid = values.get(grid.id, grid) if isinstance(grid, ast.Name) else grid
+            meta = ""
+            if isinstance(grid, ast.Lambda) and grid.args.args:
+                meta, grid = grid.args.args[0].arg, grid.body
+            parts = grid.elts if isinstance(grid, ast.Tuple | ast.List) else [grid]
+            found[name].append([_translated(part, meta) for part in parts])
+    return found
+
+
+class _Translation(ast.NodeTransformer):
+    """From Python on the host to the expressions of a space."""
+
+    def __init__(self, meta: str) -> None:
+        self._meta = meta
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """`meta["BLOCK"]` is BLOCK."""
+        is_meta = isinstance(node.value, ast.Name) and node.value.id == self._meta
+        if is_meta and isinstance(node.slice, ast.Constant):
+            return ast.Name(str(node.slice.value), ast.Load())
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """`triton.cdiv` and `triton.next_power_of_2` have other names."""
+        self.generic_visit(node)
+        called = decorator_name(node)
+        if called in ("cdiv", "ceil_div", "ceildiv"):
+            return ast.Call(ast.Name("ceil_div", ast.Load()), node.args, [])
+        if called == "next_power_of_2" and node.args:
+            return parse_expression(f"2 ** ceil(log2({ast.unparse(node.args[0])}))")
+        return node
+
+
+def _translated(node: ast.expr, meta: str) -> str:
+    """A part of a host function as an expression, which may read names that no space has."""
+    return ast.unparse(_Translation(meta).visit(parse_expression(ast.unparse(node))))

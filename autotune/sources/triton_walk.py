@@ -1,0 +1,594 @@
+"""Follow the indices of a kernel in Triton from programs and tiles to addresses, through its helpers.
+
+Each value is a sum of terms. A term knows which parameters multiply it, and what runs along it: the axes of
+the grid, tiles of `arange`, loops, elements of arrays. Addresses, comparisons and loops then say what each
+parameter is, whatever its name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from autotune.core.records import Value
+from autotune.sources.triton_module import Module, decorator_name
+from autotune.sources.triton_values import NotRead
+
+_MAX_TERMS, _MAX_FACTORS, _MAX_DEPTH, _MAX_CALLS, _MAX_LOOPS = 16, 16, 8, 500, 3
+# Functions of which the first argument is what counts.
+_SAME = frozenset((
+    "to", "cast", "multiple_of", "max_contiguous", "max_constancy", "broadcast_to", "expand_dims",
+    "advance", "reshape", "view", "trans", "permute", "ravel", "assume",
+))  # fmt: skip
+_SHAPED = ("zeros", "full", "zeros_like", "full_like")
+_RANDOM = ("rand", "randn", "randint", "randint4x", "rand4x", "philox")
+# Functions that Triton has for 32 and 64 bits only.
+_PRECISE = frozenset((
+    "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "softmax", "fma",
+    "sqrt_rn", "div_rn", "floor", "ceil", "tanh", "pow", "log1p", "rint", "round", "trunc",
+))  # fmt: skip
+_RANGES = ("range", "static_range")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of a sum: parameters that multiply it, and what runs along it."""
+
+    factors: tuple[str, ...] = ()
+    axes: frozenset[int] = frozenset()  # of the grid
+    tiles: frozenset[str] = frozenset()  # parameters in the length of an `arange`
+    loops: frozenset[str] = frozenset()  # what loops end at
+    loaded: frozenset[str] = frozenset()  # arrays whose elements it is made of
+    raw: frozenset[str] = frozenset()  # of these, arrays whose elements have the type of the array
+
+    @property
+    def runs(self) -> bool:
+        """Whether it differs between elements."""
+        return bool(self.axes or self.tiles or self.loops or self.loaded)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A value: its terms, its text as an expression of parameters if it is one, and items of a tuple."""
+
+    terms: tuple[Term, ...] = ()
+    text: str = ""
+    items: tuple[Sum, ...] = ()
+    constant: Value | None = None
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """All parameters in it."""
+        return tuple(dict.fromkeys(name for term in self.terms for name in term.factors))
+
+    @property
+    def parameter(self) -> str:
+        """The parameter that it is; empty for anything else."""
+        alone = len(self.terms) == 1 and len(self.terms[0].factors) == 1 and not self.terms[0].runs
+        return self.terms[0].factors[0] if alone else ""
+
+
+NOTHING = Sum()
+
+
+@dataclass
+class Findings:
+    """What a kernel's body says of its parameters."""
+
+    constants: frozenset[str]
+    accesses: list[tuple[str, Sum]] = field(default_factory=list)  # load, store or atomic, and the address
+    bounds: list[tuple[Sum, Sum]] = field(default_factory=list)  # what is compared with what
+    tiles: set[str] = field(default_factory=set)
+    steps: dict[str, set[int]] = field(default_factory=dict)  # axes of the grid that a parameter multiplies
+    loops: dict[str, set[str]] = field(default_factory=dict)  # ends of loops that step by a parameter
+    flags: set[str] = field(default_factory=set)
+    choices: dict[str, list[Value]] = field(default_factory=dict)  # what a parameter is compared with
+    kinds: set[str] = field(default_factory=set)  # parameters that are element types
+    whole_kinds: set[str] = field(default_factory=set)  # of these, types of indices
+    indices: set[str] = field(default_factory=set)  # numbers that are whole, as their use shows
+    loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
+    reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
+    operands: set[str] = field(default_factory=set)  # parameters in arithmetic
+    tuples: set[str] = field(default_factory=set)  # parameters of which an item is taken
+    precise: set[str] = field(default_factory=set)  # arrays whose elements go to functions of 32 bits
+    descriptors: set[str] = field(default_factory=set)  # parameters with `load` and `store` of their own
+    ends: set[str] = field(default_factory=set)  # parameters that a loop ends at
+    axes: set[int] = field(default_factory=set)
+    has_dot: bool = False
+    has_loop: bool = False
+    has_mask: bool = False
+
+    def base(self, address: Sum) -> str:
+        """The array that an address starts from, which nothing multiplies; empty if there is none."""
+        names = [one.factors[0] for one in address.terms if len(one.factors) == 1 and not one.runs]
+        names = [name for name in names if name not in self.constants]
+        return next((name for name in names if name not in self.indices), names[0] if names else "")
+
+
+def walk(module: Module, function: ast.FunctionDef, constants: Collection[str]) -> Findings:
+    """Follow the body of a kernel with these constants."""
+    walker = _Walker(constants)
+    names = [one.arg for one in _arguments(function)]
+    given = {name: Sum((Term((name,)),), name) for name in names}
+    walker.run(module, function.body, given)
+    return walker.found
+
+
+def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+
+
+class _Walker:
+    def __init__(self, constants: Collection[str]) -> None:
+        self.found = Findings(frozenset(constants))
+        self._module: Module
+        self._depth = self._calls = self._loops = 0
+        self._returned: list[Sum] = []
+
+    def run(self, module: Module, body: Sequence[ast.stmt], names: dict[str, Sum]) -> Sum:
+        """Follow a function's statements; gives what it returns."""
+        before, self._returned = self._returned, []
+        outer = getattr(self, "_module", module)
+        self._module = module
+        self._statements(body, names)
+        returned, self._returned, self._module = self._returned, before, outer
+        return returned[0] if returned else NOTHING
+
+    def _statements(self, body: Iterable[ast.stmt], names: dict[str, Sum]) -> None:
+        for one in body:
+            self._statement(one, names)
+
+    def _statement(self, node: ast.stmt, names: dict[str, Sum]) -> None:
+        match node:
+            case ast.Assign(targets, value):
+                found = self.value(value, names)
+                for target in targets:
+                    self._bind(target, found, names)
+            case ast.AnnAssign(target, _, ast.expr() as value):
+                self._bind(target, self.value(value, names), names)
+            case ast.AugAssign(ast.Name(name) as target, operator, value):
+                old = names.get(name, NOTHING)
+                self._bind(target, self._binary(operator, old, self.value(value, names)), names)
+            case ast.For(target, turns, body):
+                self.found.has_loop = True
+                variable = self._turns(turns, names)
+                for _ in self._twice():
+                    self._bind(target, variable, names)
+                    self._statements(body, names)
+                self._loops -= 1
+            case ast.While(condition, body):
+                self.found.has_loop = True
+                for _ in self._twice():
+                    self._test(condition, names)
+                    self._statements(body, names)
+                self._loops -= 1
+            case ast.If(condition, then, otherwise):
+                self._test(condition, names)
+                self._statements(then, other := dict(names))
+                self._statements(otherwise, names)
+                for name, held in other.items():
+                    old = names.get(name, NOTHING)
+                    if len(held.terms) > len(old.terms) and not old.text:
+                        names[name] = held
+            case ast.Return(ast.expr() as value):
+                self._returned.append(self.value(value, names))
+            case ast.Expr(value):
+                self.value(value, names)
+            case ast.With(_, body):
+                self._statements(body, names)
+
+    def _twice(self) -> range:
+        """The turns of a loop that are followed: the second has what the first assigned."""
+        self._loops += 1
+        return range(2 if self._loops <= _MAX_LOOPS else 1)
+
+    def _bind(self, target: ast.expr, value: Sum, names: dict[str, Sum]) -> None:
+        match target:
+            case ast.Name(name):
+                names[name] = value
+            case ast.Tuple(parts) | ast.List(parts):
+                items = value.items or (_merged([value]),) * len(parts)
+                for part, item in zip(parts, items, strict=False):
+                    self._bind(part, item, names)
+
+    def _turns(self, node: ast.expr, names: dict[str, Sum]) -> Sum:
+        """The variable of a loop."""
+        if not (isinstance(node, ast.Call) and decorator_name(node) in _RANGES):
+            return _merged([self.value(node, names)])
+        given = [self.value(one, names) for one in node.args]
+        start, end, step = NOTHING, given[0] if given else NOTHING, NOTHING
+        if len(given) > 1:
+            start, end = given[:2]
+        if len(given) > 2:
+            step = given[2]
+        self._whole(*given)
+        for one in given:
+            self.found.indices.update(one.factors)
+        self.found.ends.update(end.factors)
+        text = end.text or _names_text(end)
+        for name in step.factors:
+            self.found.loops.setdefault(name, set()).add(text)
+        own = Term(loops=frozenset({text} if text else {"?"}))
+        return Sum((*(one for one in start.terms if one.runs), own))
+
+    def _test(self, node: ast.expr, names: dict[str, Sum]) -> None:
+        """A condition: parameters alone in it are flags."""
+        match node:
+            case ast.BoolOp(_, parts):
+                for part in parts:
+                    self._test(part, names)
+            case ast.UnaryOp(ast.Not(), inner):
+                self._test(inner, names)
+            case ast.Name():
+                if name := self.value(node, names).parameter:
+                    self.found.flags.add(name)
+            case _:
+                self.value(node, names)
+
+    def value(self, node: ast.expr, names: dict[str, Sum]) -> Sum:
+        """The value of an expression."""
+        match node:
+            case ast.Constant(value):
+                if value is None or isinstance(value, int | float | str):
+                    return Sum(text=repr(value) if isinstance(value, int | float) else "", constant=value)
+                return NOTHING
+            case ast.Name(name):
+                return names[name] if name in names else self._global(name)
+            case ast.BinOp(left, operator, right):
+                return self._binary(operator, self.value(left, names), self.value(right, names))
+            case ast.UnaryOp(ast.Not(), inner):
+                self._test(inner, names)
+                return NOTHING
+            case ast.UnaryOp(_, inner):
+                found = self.value(inner, names)
+                return Sum(found.terms, constant=_negated(found.constant))
+            case ast.BoolOp(_, parts):
+                for part in parts:
+                    self._test(part, names)
+                return NOTHING
+            case ast.Compare(left, operators, others):
+                return self._compare(left, operators, others, names)
+            case ast.IfExp(condition, then, otherwise):
+                self._test(condition, names)
+                values = [self.value(then, names), self.value(otherwise, names)]
+                return Sum(_limited((*values[0].terms, *values[1].terms)))
+            case ast.Subscript(base, index):
+                found = self.value(base, names)
+                if found.items and isinstance(index, ast.Constant) and isinstance(index.value, int):
+                    return found.items[index.value] if index.value < len(found.items) else NOTHING
+                if found.parameter and isinstance(index, ast.Constant) and index.value is not None:
+                    self.found.tuples.add(found.parameter)
+                return found
+            case ast.Tuple(parts) | ast.List(parts):
+                items = tuple(self.value(part, names) for part in parts)
+                return Sum(_limited(tuple(term for item in items for term in item.terms)), items=items)
+            case ast.Call():
+                return self._call(node, names)
+            case ast.Attribute(base, "T"):
+                return self.value(base, names)
+        return NOTHING
+
+    def _global(self, name: str) -> Sum:
+        try:
+            found = self._module.value(name)
+        except NotRead:
+            return NOTHING
+        if isinstance(found, int | float | str):
+            return Sum(text=repr(found) if not isinstance(found, str) else "", constant=found)
+        return NOTHING
+
+    def _binary(self, operator: ast.operator, left: Sum, right: Sum) -> Sum:
+        self._meet(left, right)
+        text = _text(operator, left, right)
+        match operator:
+            case ast.Add() | ast.Sub():
+                terms = (*left.terms, *right.terms)
+                return Sum(_limited(_cast(terms) if any(map(_is_cast, terms)) else terms), text)
+            case ast.Mult():
+                self._steps(left, right)
+                if not left.terms or not right.terms:
+                    return Sum(left.terms or right.terms, text)
+                return Sum(
+                    _limited(tuple(_times(one, other) for one, other in product(left.terms, right.terms))),
+                    text,
+                )
+            case ast.FloorDiv() | ast.Mod():
+                self._whole(left, right)
+                if isinstance(operator, ast.Mod) and any(term.tiles for term in left.terms):
+                    self.found.bounds.append((left, right))
+                merged = _merged([left])
+                return Sum(merged.terms, text)
+            case ast.Div():
+                return Sum(_merged([left, right]).terms, text)
+            case ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.LShift() | ast.RShift():
+                self._whole(left, right)
+                return Sum(_merged([left, right]).terms)
+        return Sum(_merged([left, right]).terms)
+
+    def _meet(self, left: Sum, right: Sum) -> None:
+        """Note numbers that meet loaded elements in arithmetic."""
+        for one, other in ((left, right), (right, left)):
+            if one.parameter:
+                self.found.operands.add(one.parameter)
+                arrays = {name for term in other.terms for name in term.loaded}
+                if arrays or isinstance(other.constant, float):
+                    self.found.reals.setdefault(one.parameter, set()).update(arrays)
+
+    def _whole(self, *sums: Sum) -> None:
+        """Note numbers, and arrays whose elements are numbers, that are whole."""
+        for one in sums:
+            if one.parameter:
+                self.found.indices.add(one.parameter)
+            self.found.loaded_indices.update(name for term in one.terms for name in term.raw)
+
+    def _steps(self, left: Sum, right: Sum) -> None:
+        """Note parameters that multiply an axis of the grid, or the turns of a loop."""
+        for one, other in ((left, right), (right, left)):
+            if len(one.factors) != 1:
+                continue
+            name = one.factors[0]
+            for term in other.terms:
+                if term.loaded or term.tiles:
+                    continue
+                if term.axes:
+                    self.found.steps.setdefault(name, set()).update(term.axes)
+                for end in term.loops:
+                    if end.startswith("ceil_div(") and end.endswith(f", {name})"):
+                        whole = end[len("ceil_div(") : -len(f", {name})")]
+                        self.found.loops.setdefault(name, set()).add(whole)
+
+    def _compare(
+        self,
+        left: ast.expr,
+        operators: Sequence[ast.cmpop],
+        others: Sequence[ast.expr],
+        names: dict[str, Sum],
+    ) -> Sum:
+        values = [self.value(one, names) for one in (left, *others)]
+        for operator, one, other in zip(operators, values, values[1:], strict=False):
+            is_none = isinstance(operator, ast.Is | ast.IsNot)
+            for this, that in ((one, other), (other, one)):
+                if this.parameter and is_none:
+                    self.found.flags.add(this.parameter)
+                elif this.parameter and that.constant is not None:
+                    if isinstance(that.constant, bool):
+                        self.found.flags.add(this.parameter)
+                    elif isinstance(operator, ast.Eq | ast.NotEq):
+                        self.found.choices.setdefault(this.parameter, []).append(that.constant)
+            if isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+                self.found.bounds += [(one, other), (other, one)]
+                for this, that in ((one, other), (other, one)):
+                    if any(
+                        (term.axes or term.tiles or term.loops) and not term.loaded for term in this.terms
+                    ):
+                        self._whole(that)
+        return Sum(_cast(_merged(values).terms))
+
+    def _call(self, node: ast.Call, names: dict[str, Sum]) -> Sum:
+        called = decorator_name(node)
+        given = [self.value(one, names) for one in node.args if not isinstance(one, ast.Starred)]
+        named = {one.arg: self.value(one.value, names) for one in node.keywords if one.arg}
+        base = NOTHING
+        if isinstance(node.func, ast.Attribute):
+            base = self.value(node.func.value, names)
+        self._element_types(called, given, named, is_method=bool(base.terms))
+        if (function := self._function(node.func)) is not None:
+            return self._helper(*function, given, named)
+        first = given[0] if given else NOTHING
+        match called:
+            case "program_id":
+                axis = (named.get("axis") or first).constant
+                if isinstance(axis, int):
+                    self.found.axes.add(axis)
+                    return Sum((Term(axes=frozenset({axis})),))
+                return NOTHING
+            case "num_programs":
+                return NOTHING
+            case "arange":
+                end = given[1] if len(given) > 1 else named.get("end", NOTHING)
+                self.found.tiles.update(end.factors)
+                return Sum((Term(tiles=frozenset(end.factors)),)) if end.factors else NOTHING
+            case "cdiv":
+                self._whole(*given)
+                text = f"ceil_div({given[0].text}, {given[1].text})" if _all_texts(given) == 2 else ""
+                return Sum(_merged(given).terms, text)
+            case "min" | "minimum" | "max" | "maximum" if len(given) > 1:
+                text = f"{called[:3]}({given[0].text}, {given[1].text})" if _all_texts(given) == 2 else ""
+                self._meet(given[0], given[1])
+                return Sum(_merged(given).terms, text)
+            case "next_power_of_2":
+                text = f"2 ** ceil(log2({first.text}))" if first.text else ""
+                return Sum(_merged(given).terms, text)
+            case "make_block_ptr":
+                return self._block_pointer(given, named)
+            case "make_tensor_descriptor":
+                return self._block_pointer(given, named)
+            case "load" | "store" | "gather" | "scatter":
+                return self._access(called, base, given, named)
+            case _ if called.startswith("atomic"):
+                return self._access("atomic", base, given, named)
+            case "dot" | "dot_scaled":
+                self.found.has_dot = True
+            case "where" if len(given) == 3:
+                return _merged(given[1:])
+            case _ if called in _RANDOM:
+                self._whole(*given[:1])
+            case _ if called in _SHAPED:
+                return NOTHING
+        if called in _SAME:
+            own = base if base.terms else first
+            if called in ("to", "cast"):
+                runs = any(term.axes or term.tiles for term in own.terms)
+                self.found.whole_kinds.update(
+                    one.parameter for one in given if one.parameter in self.found.kinds and runs
+                )
+                if _is_whole_type(node.args[-1:]):
+                    self.found.loaded_indices.update(name for term in own.terms for name in term.loaded)
+                own = Sum(_cast(own.terms), own.text, own.items)
+            return Sum(own.terms, own.text if called in ("to", "cast") else "", own.items)
+        found = _merged([base, *given, *named.values()])
+        if called in _PRECISE:
+            for name in {name for one in given for name in one.factors}:
+                self.found.reals.setdefault(name, set())
+            self.found.precise.update(name for term in found.terms for name in term.raw)
+        return Sum(found.terms)
+
+    def _element_types(
+        self, called: str, given: Sequence[Sum], named: Mapping[str, Sum], *, is_method: bool
+    ) -> None:
+        """Note parameters that stand for an element type."""
+        candidates = [named[key] for key in ("dtype", "out_dtype", "acc_dtype") if key in named]
+        place = {"to": 0, "cast": 0 if is_method else 1, "zeros": 1, "full": 2}.get(called)
+        if place is not None and len(given) > place:
+            candidates.append(given[place])
+        self.found.kinds.update(one.parameter for one in candidates if one.parameter)
+        for key in ("cache_modifier", "eviction_policy"):  # texts, of which the empty one changes nothing
+            if key in named and named[key].parameter:
+                self.found.choices.setdefault(named[key].parameter, []).insert(0, "")
+
+    def _function(self, called: ast.expr) -> tuple[Module, ast.FunctionDef] | None:
+        """The helper function of a call, here or in a module that is imported."""
+        match called:
+            case ast.Name(name):
+                return self._module.function(name)
+            case ast.Attribute(ast.Name(base), name):
+                return self._module.function_of(base, name)
+        return None
+
+    def _helper(
+        self, module: Module, function: ast.FunctionDef, given: Sequence[Sum], named: Mapping[str, Sum]
+    ) -> Sum:
+        self._calls += 1
+        if self._depth >= _MAX_DEPTH or self._calls > _MAX_CALLS:
+            return _merged([*given, *named.values()])
+        names = dict(zip((one.arg for one in _arguments(function)), given, strict=False)) | dict(named)
+        self._depth += 1
+        returned = self.run(module, function.body, names)
+        self._depth -= 1
+        return returned
+
+    def _block_pointer(self, given: Sequence[Sum], named: Mapping[str, Sum]) -> Sum:
+        """A pointer with the shape of its block, or a descriptor, which has no offsets."""
+        is_pointer = len(given) + len(named) >= 5
+        order = ["base", "shape", "strides", *(["offsets"] if is_pointer else []), "block_shape"]
+        parts = dict(zip(order, given, strict=False)) | dict(named)
+        base, shape, strides, block = (
+            parts.get(one, NOTHING) for one in ("base", "shape", "strides", "block_shape")
+        )
+        offsets = parts.get("offsets", NOTHING).items
+        terms: list[Term] = list(base.terms)
+        for place, tile in enumerate(block.items):
+            self.found.tiles.update(tile.factors)
+            extent = shape.items[place] if place < len(shape.items) else NOTHING
+            stride = strides.items[place] if place < len(strides.items) else NOTHING
+            offset = offsets[place] if place < len(offsets) else NOTHING
+            own = Term(tiles=frozenset(tile.factors))
+            along = Sum((own, *offset.terms))
+            self.found.bounds.append((along, extent))
+            self._whole(extent, stride)
+            for name in tile.factors if not is_pointer else ():
+                self.found.loops.setdefault(name, set()).add(extent.text)
+            terms += [
+                Term((*term.factors, *stride.factors), term.axes, term.tiles, term.loops, term.loaded)
+                for term in along.terms
+                if term.runs
+            ]
+        return Sum(tuple(terms))
+
+    def _access(self, kind: str, base: Sum, given: Sequence[Sum], named: Mapping[str, Sum]) -> Sum:
+        """A load or store, through `tl` or as a method of a descriptor."""
+        is_method = bool(base.terms)
+        address = base if is_method else (given[0] if given else named.get("pointer", NOTHING))
+        if is_method and base.parameter:
+            self.found.descriptors.add(base.parameter)
+        self.found.has_mask |= (
+            is_method
+            or len(given) > (1 if kind == "load" else 2)
+            or "mask" in named
+            or "boundary_check" in named
+        )
+        self.found.accesses.append((kind, address))
+        return Sum((_element(self.found.base(address)),)) if kind in ("load", "atomic", "gather") else NOTHING
+
+
+def _is_whole_type(given: Sequence[ast.expr]) -> bool:
+    """Whether an argument is a type of whole numbers of 32 or 64 bits."""
+    match given:
+        case [ast.Attribute(_, "int32" | "int64" | "uint32" | "uint64")]:
+            return True
+    return False
+
+
+def _element(array: str) -> Term:
+    names = frozenset({array} - {""})
+    return Term(loaded=names, raw=names)
+
+
+def _cast(terms: Sequence[Term]) -> tuple[Term, ...]:
+    return tuple(replace(term, raw=frozenset()) if term.raw else term for term in terms)
+
+
+def _times(one: Term, other: Term) -> Term:
+    return Term(
+        (*one.factors, *other.factors)[:_MAX_FACTORS],
+        one.axes | other.axes,
+        one.tiles | other.tiles,
+        one.loops | other.loops,
+        one.loaded | other.loaded,
+        frozenset() if _is_cast(one) or _is_cast(other) else one.raw | other.raw,
+    )
+
+
+def _is_cast(term: Term) -> bool:
+    return bool(term.loaded) and not term.raw
+
+
+def _merged(values: Iterable[Sum]) -> Sum:
+    """One term with all that runs along several values; their parameters do not multiply it."""
+    terms = [term for value in values for term in value.terms]
+    if len(terms) == 1 and not terms[0].runs:
+        return Sum((terms[0],))
+    axes = frozenset[int]().union(*(one.axes for one in terms))
+    tiles, loops, loaded, raw = (
+        frozenset[str]().union(*(getattr(one, name) for one in terms))
+        for name in ("tiles", "loops", "loaded", "raw")
+    )
+    found = Term((), axes, tiles, loops, loaded, frozenset() if any(map(_is_cast, terms)) else raw)
+    return Sum((found,)) if found.runs else NOTHING
+
+
+def _limited(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    return terms if len(terms) <= _MAX_TERMS else (terms[0], *_merged([Sum(terms[1:])]).terms)
+
+
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
+
+
+def _text(operator: ast.operator, left: Sum, right: Sum) -> str:
+    sign = _SIGNS.get(type(operator))
+    if sign is None or not left.text or not right.text or len(left.text) + len(right.text) > 200:
+        return ""
+    return f"{_factor(left.text)} {sign} {_factor(right.text)}"
+
+
+def _factor(text: str) -> str:
+    return (
+        text
+        if text.isidentifier() or text.isdecimal() or text.startswith(("ceil_div(", "min(", "max("))
+        else f"({text})"
+    )
+
+
+def _names_text(value: Sum) -> str:
+    return " * ".join(value.factors) if len(value.factors) == 1 else ""
+
+
+def _all_texts(given: Sequence[Sum]) -> int:
+    return sum(1 for one in given if one.text)
+
+
+def _negated(value: Any) -> Any:
+    return -value if isinstance(value, int | float) else value

@@ -1,0 +1,253 @@
+"""What is read of strangers' sources in Triton, and what a first space makes of it. Needs no Triton."""
+
+import pytest
+
+from autotune.errors import InputError
+from autotune.scaffold.triton import scaffold_triton
+from autotune.sources.triton import element_types, read_triton
+from autotune.sources.triton_module import device_part, is_triton
+from autotune.space import load_space
+
+HEAD = "import triton\nimport triton.language as tl\n"
+COPY = """
+@triton.jit
+def copied(x, y, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)
+"""
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Write a file, the space that is guessed for it, and load that."""
+
+    def make(text, name="kernel.py", entry=None):
+        source = tmp_path / name
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(text)
+        found = scaffold_triton(source, "made", entry)
+        space = source.with_name("made.yaml")
+        space.write_text(found.space)
+        source.with_name("made_reference.py").write_text(found.reference)
+        return load_space(space)
+
+    return make
+
+
+def values(spec):
+    return {one.name: one.values for one in spec.parameters}
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from a_framework.compat import tl, triton\n",
+        "from a_framework.compat import triton\nfrom a_framework.compat import tl\n",
+        "try:\n    from a_framework import tl, triton\nexcept ImportError:\n    triton = tl = None\n",
+        "from .compat import tl, triton\n",
+        "from triton import language as tl\nimport triton, a_framework\n",
+    ],
+)
+def test_whoever_hands_triton_on_is_not_imported(tmp_path, imports):
+    text = device_part(imports + COPY, tmp_path / "kernel.py")
+    assert "a_framework" not in text and "compat" not in text
+    assert "import triton\n" in text or "import triton as triton\n" in text
+    assert text.endswith(COPY.lstrip("\n"))
+
+
+def test_the_jit_of_another_language_is_not_tritons():
+    assert not is_triton("import tilelang\n@tilelang.jit\ndef f(x): pass\n")
+    assert is_triton("from triton import jit\n@jit\ndef f(x): pass\n")
+    assert is_triton("import triton as tr\nif True:\n    @tr.jit\n    def f(x): pass\n")
+
+
+def test_helpers_come_from_the_package_of_the_file_and_conditions_are_decided(tmp_path):
+    package = tmp_path / "project" / "ops"
+    package.mkdir(parents=True)
+    (tmp_path / "project" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("from .math import *\n")
+    (package / "math.py").write_text(
+        "import os\n" + HEAD + "FAST = os.environ.get('FAST', '0') == '1'\n"
+        "if FAST:\n    @triton.jit\n    def twice(x):\n        return fast(x)\n"
+        "else:\n    @triton.jit\n    def twice(x):\n        return x + x\n"
+    )
+    (package / "scope.py").write_text(HEAD + "@triton.jit\ndef place(n):\n    return tl.program_id(0) * n\n")
+    source = package / "kernel.py"
+    source.write_text(
+        HEAD + "import torch\nfrom project.ops import twice\nfrom project.ops import scope as where\n"
+        "try:\n    from a_framework.libdevice import tanh\nexcept ImportError:\n"
+        "    from triton.language.extra.libdevice import tanh\n"
+        "SIZE = tl.constexpr(4 if torch.version.hip is None else 8)\n"
+        "@triton.jit(launch_metadata=torch.zeros)\ndef f(x: torch.Tensor, B: tl.constexpr):\n"
+        "    at = where.place(B) + tl.arange(0, B)\n"
+        "    tl.store(x + at, tanh(twice(tl.load(x + at))) + SIZE)\n"
+    )
+    text = device_part(source.read_text(), source)
+    assert "return x + x" in text and "fast" not in text
+    assert "torch" not in text and "a_framework" not in text and "project" not in text
+    assert "SIZE = tl.constexpr(4)" in text and "where.place = place" in text
+    compile(text, "kernel.py", "exec")
+
+
+def test_a_block_is_one_by_its_use_and_flags_divide_no_grid(made):
+    spec = made(
+        HEAD + "@triton.jit\ndef k(x, y, n, flip: tl.constexpr, MODE: tl.constexpr, B: tl.constexpr):\n"
+        "    o = tl.program_id(0) * B + tl.arange(0, B)\n    v = tl.load(x + o, mask=o < n)\n"
+        "    if flip:\n        v = -v\n    if MODE == 'square':\n        v = v * v\n"
+        "    tl.store(y + o, v, mask=o < n)\n"
+    )
+    assert spec.launch[0].grid == ("ceil_div(n, B)",)
+    assert values(spec)["flip"] == (False,) and values(spec)["MODE"] == ("square",)
+    assert len(values(spec)["B"]) > 3 and [one.shape for one in spec.arguments[:2]] == [("n",), ("n",)]
+
+
+def test_an_option_of_triton_may_be_a_constant_of_the_kernel(made):
+    spec = made(
+        HEAD
+        + COPY.replace("B: tl.constexpr", "B: tl.constexpr, num_warps: tl.constexpr")
+        + "def host(x, y, n):\n    copied[(triton.cdiv(n, 1024),)](x, y, n, 1024)\n"
+    )
+    assert spec.launch[0].grid == ("ceil_div(n, B)",), "the host's grid is for one value of B"
+    assert values(spec)["num_warps"] == (1, 2, 4, 8)
+
+
+@pytest.mark.parametrize("tuner", ["triton.autotune", "libtuner", "wrapped.fla_cache_autotune"])
+def test_any_decorator_with_configs_and_a_key_is_an_autotuner(made, tmp_path, tuner):
+    (tmp_path / "lists.py").write_text(
+        HEAD + "def made(sizes):\n"
+        "    return [triton.Config({'B': b}, num_warps=w) for b in sizes for w in (4, 8)]\n"
+    )
+    spec = made(
+        HEAD + "from lists import made\nSIZES = [64] if unknown() else [32]\n"
+        f"@{tuner}(configs=made(SIZES), key=['n'], warmup=5)" + COPY
+    )
+    assert values(spec) == {"B": (64,), "num_warps": (4, 8)}
+    assert len(spec.landmarks) == 2
+
+
+def test_one_tile_that_covers_a_row_follows_from_its_length(made):
+    spec = made(
+        HEAD + "@triton.jit\ndef k(x, y, stride, columns, scale, B: tl.constexpr):\n"
+        "    row = tl.program_id(0)\n    o = tl.arange(0, B)\n"
+        "    v = tl.load(x + row * stride + o, mask=o < columns)\n"
+        "    tl.store(y + row * stride + o, v * scale, mask=o < columns)\n"
+    )
+    assert spec.derived == {"B": "2 ** ceil(log2(columns))"}
+    assert spec.launch[0].grid == ("programs",)
+    assert spec.arguments[0].shape == ("programs", "columns")
+    numbers = {one.name: (one.dtype, one.value) for one in spec.arguments[2:]}
+    assert numbers["stride"] == ("int32", "columns") and numbers["scale"] == ("float32", "1.0")
+
+
+def test_tiles_of_one_block_are_bounded_together_and_extents_differ(made):
+    spec = made(
+        HEAD + "@triton.jit\ndef k(x, y, m, n, A: tl.constexpr, B: tl.constexpr):\n"
+        "    i = tl.program_id(0) * A + tl.arange(0, A)\n    j = tl.program_id(1) * B + tl.arange(0, B)\n"
+        "    o = i[:, None] * n + j[None, :]\n    mask = (i[:, None] < m) & (j[None, :] < n)\n"
+        "    tl.store(y + o, tl.load(x + o, mask=mask), mask=mask)\n"
+    )
+    assert spec.launch[0].grid == ("ceil_div(m, A)", "ceil_div(n, B)")
+    assert spec.arguments[0].shape == ("m", "n")
+    sizes = spec.sizes["default"]
+    assert sizes["m"] != sizes["n"] and sizes["m"] * sizes["n"] <= 2**25
+    assert spec.default["A"] * spec.default["B"] <= 4096
+
+
+def test_arrays_whose_elements_are_indices_hold_whole_numbers(made):
+    spec = made(
+        HEAD + "@triton.jit\ndef k(x, y, places, n, B: tl.constexpr):\n"
+        "    o = tl.program_id(0) * B + tl.arange(0, B)\n    at = tl.load(places + o, mask=o < n)\n"
+        "    tl.store(y + o, tl.load(x + at, mask=o < n), mask=o < n)\n"
+    )
+    assert {one.name: one.dtype for one in spec.arguments[:3]} == {
+        "x": "DTYPE",
+        "y": "DTYPE",
+        "places": "int32",
+    }
+
+
+def test_an_array_that_may_be_none_is_named_as_such(tmp_path):
+    source = tmp_path / "k.py"
+    source.write_text(
+        HEAD + "@triton.jit\ndef k(x, bias):\n    v = tl.load(x)\n    if bias is not None:\n"
+        "        v += tl.load(bias)\n    tl.store(x, v)\n"
+    )
+    lines = scaffold_triton(source, "made").space.splitlines()
+    (line,) = (one for one in lines if "name: bias" in one)
+    assert line.endswith("the source also takes None for it")
+
+
+def test_arrays_and_texts_are_told_by_what_takes_them(made):
+    spec = made(
+        HEAD + "@triton.jit\ndef k(x, y, lengths, packed, CACHE: tl.constexpr, B: tl.constexpr):\n"
+        "    length = tl.load(lengths + tl.program_id(0))\n    total = tl.zeros((B,), dtype=tl.float32)\n"
+        "    for start in range(0, length, B):\n        o = start + tl.arange(0, B)\n"
+        "        total += tl.load(x + o, mask=o < length, cache_modifier=CACHE)\n"
+        "        total += (tl.load(packed + o) >> 4) & 15\n    tl.store(y + tl.arange(0, B), total)\n"
+    )
+    assert {one.name for one in spec.arguments if one.dtype == "int32"} == {"lengths", "packed"}
+    assert values(spec)["CACHE"] == ("",)
+
+
+def test_a_constant_that_is_an_element_type_is_told_from_a_text(tmp_path):
+    text = HEAD + (
+        "@triton.jit\ndef k(x, T: tl.constexpr, MODE: tl.constexpr):\n"
+        "    v = tl.load(x).to(T)\n    if MODE == 'float32':\n        v = -v\n    tl.store(x, v)\n"
+    )
+    assert element_types(text, tmp_path / "k.py", "k") == {"T"}
+
+
+def test_what_a_helper_loads_and_stores_counts_for_the_kernel(tmp_path):
+    text = HEAD + (
+        "@triton.jit\ndef put(place, v, o, n):\n    tl.store(place + o, v, mask=o < n)\n"
+        "@triton.jit\ndef k(x, y, n, B: tl.constexpr):\n"
+        "    o = tl.program_id(0) * B + tl.arange(0, B)\n    put(y, tl.load(x + o), o, n)\n"
+    )
+    kernel = read_triton(text, tmp_path / "k.py")["k"]
+    assert kernel.roles == {"x": "in", "y": "out"}
+    assert kernel.tiles["B"].bound == "n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("@triton.jit\ndef twice(x):\n    return 2 * x\n", "are helpers: none loads or stores"),
+        ("@triton.jit\ndef k(d, y):\n    tl.store(y, d.load([0]))\n", "d is a tensor descriptor"),
+        ("@triton.jit\ndef k(s, y):\n    tl.store(y + s[0], 1)\n", "s is a tuple"),
+        ("@triton.jit\ndef k(x, n):\n    tl.load(x)\n", "stores nothing"),
+        (
+            "@triton.jit\ndef k(x, min: tl.constexpr):\n    tl.store(x, min)\n",
+            "min has a name that spaces reserve",
+        ),
+    ],
+)
+def test_a_kernel_that_no_space_can_pass_is_refused_in_one_line(made, text, reason):
+    with pytest.raises(InputError, match=reason) as caught:
+        made(HEAD + text)
+    assert "\n" not in str(caught.value)
+
+
+def nested(depth, header, body):
+    lines = [f"{'    ' * (level + 1)}{header}" for level in range(depth)]
+    return "\n".join([*lines, "    " * (depth + 1) + body])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    " + "\n    ".join(["a = (a, a)", "b = b * b", "c = c + c - b"] * 200),
+        nested(18, "for i in range(n):", "x += i * n"),
+        "    " + "\n    ".join(f"a = again(a, {number})" for number in range(2000)),
+        "    a = " + " + ".join(["n"] * 5000),
+        "    a = " + "(" * 90 + "n" + ")" * 90,
+    ],
+)
+def test_hostile_kernels_are_read_soon_or_refused(tmp_path, body):
+    text = HEAD + (
+        "@triton.jit\ndef again(x, y):\n    return again(x, y) + again(y, x)\n"
+        f"@triton.jit\ndef k(x, a, b, c, n):\n{body}\n    tl.store(x, a)\n"
+    )
+    try:
+        assert "k" in read_triton(text, tmp_path / "k.py")
+    except InputError as error:
+        assert "nested too deeply" in str(error)
