@@ -288,8 +288,8 @@ class _Guesser:
         """The grid of a kernel whose file does not launch it with what the kernel knows."""
         found = []
         for axis in range(min(self._kernel.axes, 3)):
-            along = [tile for tile in self._kernel.tiles.values() if axis in tile.axes]
-            counts = [f"ceil_div({self._bound(tile)}, {tile.name})" for tile in along]
+            along = {self._bound(tile): tile for tile in self._kernel.tiles.values() if axis in tile.axes}
+            counts = [f"ceil_div({bound}, {tile.name})" for bound, tile in along.items()]
             found.append(" * ".join(counts) or self._axis_sizes[axis])
         return found
 

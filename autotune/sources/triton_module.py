@@ -400,6 +400,9 @@ class Extract:
                 return ""
         inner, wrapper = value, ast.unparse(annotation) if annotation is not None else ""
         match value:
+            case ast.IfExp(condition, then, otherwise):
+                chosen = then if self._module.reader.holds(condition) else otherwise
+                return f"{name} = {ast.unparse(chosen)}\n"
             case ast.Call(called, [one], []) if ast.unparse(called).endswith("constexpr"):
                 inner, wrapper = one, ast.unparse(called)
         wrapper = wrapper if "constexpr" in wrapper else ""

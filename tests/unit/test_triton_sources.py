@@ -78,13 +78,15 @@ def test_helpers_come_from_the_package_of_the_file_and_conditions_are_decided(tm
         "try:\n    from a_framework.libdevice import tanh\nexcept ImportError:\n"
         "    from triton.language.extra.libdevice import tanh\n"
         "SIZE = tl.constexpr(4 if torch.version.hip is None else 8)\n"
+        "KIND = tl.float8e4b8 if torch.version.hip else tl.float8e4nv\n"
         "@triton.jit(launch_metadata=torch.zeros)\ndef f(x: torch.Tensor, B: tl.constexpr):\n"
         "    at = where.place(B) + tl.arange(0, B)\n"
-        "    tl.store(x + at, tanh(twice(tl.load(x + at))) + SIZE)\n"
+        "    tl.store(x + at, tanh(twice(tl.load(x + at))).to(KIND) + SIZE)\n"
     )
     text = device_part(source.read_text(), source)
     assert "return x + x" in text and "fast" not in text
     assert "torch" not in text and "a_framework" not in text and "project" not in text
+    assert "KIND = tl.float8e4nv\n" in text
     assert "SIZE = tl.constexpr(4)" in text and "where.place = place" in text
     compile(text, "kernel.py", "exec")
 
