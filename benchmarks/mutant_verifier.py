@@ -190,8 +190,8 @@ class Verifier:
         if self._host is not None:
             part = some(tried, MAX_ON_HOST)
             with ThreadPoolExecutor(self._pool.workers) as threads:
-                check, deadline = self._host.check, Deadline()
-                checks = [threads.submit(check, one.source, problems, deadline) for one, problems in part]
+                run, deadline = self._host.check, Deadline()
+                checks = [threads.submit(run, one.source, problems, deadline) for one, problems in part]
                 for check in as_completed(checks):
                     found = check.result()
                     if isinstance(found, Failure):
