@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core import timeline
 from autotune.core.syntax import retried
+from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Rule, Status
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Device, Program
@@ -75,7 +77,8 @@ class DeviceState:
     def device(self) -> Device:
         """The device, opened when it is first used."""
         self._preparation.begin_last()  # while the device is opened
-        device = backend(self._address.backend).open_device(self._address.index)
+        with timeline.span("open the device"):
+            device = backend(self._address.backend).open_device(self._address.index)
         device.clocks.check(self._clocks)
         return device
 
@@ -185,10 +188,12 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
     """Verify a configuration on its checks and its problem, time it there, and verify its arrays again."""
     control = state.control(item)
     try:
-        program = state.program(item.binary)
+        with timeline.span("load the binary"):
+            program = state.program(item.binary)
         for problem in state.checks(item):
             buffers = state.buffers(problem)
-            failure = verify(program, buffers)
+            with timeline.span(f"verify at {size_text(problem.definition.sizes)}"):
+                failure = verify(program, buffers)
             if failure is not None:
                 return Outcome(state.save_arrays(failure, buffers))
         state.note_passed(item)
@@ -197,7 +202,8 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         if failure is not None:
             return Outcome(state.save_arrays(failure, buffers))
         stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed_inouts(buffers))
-        measurement = measure(stopwatch, item, run_ms, control)
+        with timeline.span("take samples"):
+            measurement = measure(stopwatch, item, run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
         failure = check(buffers) or impossible(measurement, item.floor_ms)

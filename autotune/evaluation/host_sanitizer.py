@@ -25,7 +25,9 @@ from pathlib import Path
 import numpy as np
 
 from autotune.compilers.kernel_source import packaged
+from autotune.core import timeline
 from autotune.core.records import Scalar as ScalarValue
+from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
 from autotune.devices.element_types import numpy_dtype
 from autotune.evaluation.wrong_result import place
@@ -145,13 +147,15 @@ class HostSanitizer:
             program.parent.mkdir()
             words: list[str | Path] = [*_OPTIONS, f"-I{packaged('kernels')}", *_BUILDS[build]]
             command = [self.compiler, *words, folder / "kernel.cpp", *_LIBRARIES, "-o", program]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_left_s(until_s))
+            with timeline.span(f"g++ for {build}"):
+                done = subprocess.run(command, capture_output=True, text=True, timeout=_left_s(until_s))
             if done.returncode:
                 error = _ERROR.search(done.stderr)
                 return Unchecked(f"g++ refuses the source{f': {error[1]}' if error else ''}")
             variables = {"AUTOTUNE_SHARED": _shared_variables(program)}
-            for number in range(len(problems)):
-                found = _run(program, number, until_s, variables)
+            for number, problem in enumerate(problems):
+                with timeline.span(f"{build} at {size_text(problem.definition.sizes)}"):
+                    found = _run(program, number, until_s, variables)
                 if found is not None:
                     return found
         differing = (_unwritten(folder, number, problem) for number, problem in enumerate(problems))

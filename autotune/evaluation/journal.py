@@ -37,6 +37,7 @@ VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _MAX_KNOWN = 16  # journals that a reader remembers
 _FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: scales of devices, and which device failed
+_STAGES = "stages"  # the row with the time of each stage of a search
 
 
 class LastRound(NamedTuple):
@@ -123,6 +124,10 @@ class Journal:
     def append_lost(self, device: str, reason: str) -> None:
         """Write that a device has failed and is left out; raises WriteError when that fails."""
         self._write({"lost": {device: shortened(reason)}})
+
+    def append_stages(self, seconds: Mapping[str, float]) -> None:
+        """Write how long each stage of a search took; raises WriteError when that fails."""
+        self._write({_STAGES: {name: round(time_s, 3) for name, time_s in seconds.items()}})
 
     def close(self) -> None:
         """Sync and close the file, and release its lock; raises WriteError when a sync failed."""
@@ -250,11 +255,12 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 class JournalContent(NamedTuple):
-    """The first line of a journal, its trials, and the latest last round by key."""
+    """A journal: its first line, trials, the latest last round by key, and the seconds of its stages."""
 
     header: dict[str, Any]
     trials: list[Trial]
     last_round: dict[str, Measurement]
+    stages: dict[str, float]
 
 
 ParseJournal = Callable[[str, Path], JournalContent]
@@ -295,7 +301,7 @@ class JournalReader:
             self._known[path] = rows  # the latest is last
             if len(self._known) > _MAX_KNOWN:
                 del self._known[next(iter(self._known))]
-            return JournalContent(rows.header, list(rows.trials.values()), rows.last_round)
+            return JournalContent(rows.header, list(rows.trials.values()), rows.last_round, rows.stages)
 
 
 def journal_text(path: Path) -> str:
@@ -320,6 +326,7 @@ class _Rows:
         self.header: dict[str, Any] = {}
         self.trials: dict[str, Trial] = {}
         self.finals: _Finals = {}
+        self.stages: dict[str, float] = {}  # of the latest search
         self._count = 0
 
     @property
@@ -357,6 +364,8 @@ class _Rows:
             if "trial" in row:
                 trial = decode_trial(row["trial"])
                 self.trials[trial.key] = trial
+            elif _STAGES in row:
+                self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
             elif not row.keys() & _FOR_PEOPLE:
                 measured = read_finals(row.get("finals"), "finals")
                 checked = read_keys(row.get("checked", []), "checked")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from autotune.core import timeline
 from autotune.core.records import Config, Entry
 from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial, pareto_front
@@ -148,7 +149,8 @@ def _stopping_estimate(
     if not is_alone:
         return StoppingEstimate(len(tried), valid, None, None)
     context.observer.stage(Stage("estimating what the others promise"))
-    from autotune.searchers.surrogate import stopping_estimate  # takes long to import
+    with timeline.span("import the model"):
+        from autotune.searchers.surrogate import stopping_estimate  # takes long to import
 
     return stopping_estimate(context.task.space, [trials[config] for config in tried], floor_ms)
 

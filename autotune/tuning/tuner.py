@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.text import hint, size_text
 from autotune.core.trials import Objective, Status, Trial
@@ -44,6 +45,7 @@ from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import Processes
 from autotune.tuning.source_results import gather, summary
+from autotune.tuning.staged import StageTimes
 from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # needs the extra `cluster`
@@ -94,9 +96,11 @@ def search(
     began = cpu_times()
     if warning := name_clash(task, root):
         observer.warn(warning)
-    with open_context(task, search_options(options), observer, policy, processes, cluster) as context:
+    times = StageTimes(observer)
+    with open_context(task, search_options(options), times, policy, processes, cluster) as context:
         context.evaluator.submit([task.spec.default])  # compiled while libraries are imported
-        searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
+        with timeline.span("import and make the searcher"):
+            searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
         first = tuple(sources)  # more may come
         explore(context, searcher, options, f"started from {summary(first)}" if first else "", began)
         strategy = strategy or default_strategy(engine)
@@ -105,10 +109,14 @@ def search(
         limits = last_round_limits(options, seconds)
         searched = Searched(root, label, options.seed, seconds, began, limits, tuple(sources))
         if context.fleet is None:
-            return conclude(context, searched)
-        from autotune.tuning.several_devices import conclude_twice
+            result = conclude(context, searched)
+        else:
+            from autotune.tuning.several_devices import conclude_twice
 
-        return conclude_twice(context, context.fleet, searched)
+            result = conclude_twice(context, context.fleet, searched)
+        times.turn_to("ending the processes")
+        context.journal.append_stages(times.seconds)
+        return result
 
 
 def explore(
