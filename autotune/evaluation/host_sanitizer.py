@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, takewhile
 from pathlib import Path
 
@@ -109,6 +110,11 @@ class HostSanitizer:
 
     compiler: str
 
+    @property
+    def version(self) -> str:
+        """The compiler's name and version."""
+        return program_version(self.compiler, "-dumpfullversion")
+
     def check(
         self, source: str, problems: Sequence[ProblemInstance], until_s: float = math.inf
     ) -> Failure | Unchecked | None:
@@ -160,6 +166,14 @@ class HostSanitizer:
                     return found
         differing = (_unwritten(folder, number, problem) for number, problem in enumerate(problems))
         return next(filter(None, differing), None)
+
+
+@cache
+def program_version(program: str, option: str) -> str:
+    """The name of a program and the last line that it prints with an option that asks for its version."""
+    done = subprocess.run([program, option], capture_output=True, text=True, errors="replace")
+    lines = done.stdout.strip().splitlines() or [""]
+    return f"{Path(program).name} {lines[-1]}"
 
 
 def find_host_sanitizer() -> HostSanitizer | None:

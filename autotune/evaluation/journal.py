@@ -41,18 +41,26 @@ _STAGES = "stages"  # the row with the time of each stage of a search
 
 
 class LastRound(NamedTuple):
-    """The measurements of a last round by key, and the keys that have passed all of its checks."""
+    """The measurements of a last round by key, and the keys that have passed all of its checks.
+
+    `sanitizers` names the tools that are among the checks, with their versions; None if they were left out.
+    `is_fresh` is True if all its configurations were right on fresh inputs.
+    """
 
     measurements: dict[str, Measurement]
     checked: frozenset[str]
-    has_sanitizers: bool  # these are among the checks, if the device has some
+    sanitizers: str | None
+    is_fresh: bool
 
 
 _Finals = dict[tuple[str, ...], LastRound]
 
 
 class Journal:
-    """An open journal: `trials` by key, and last rounds (`finals`) by the keys of their finalists."""
+    """An open journal: `trials` by key, and last rounds (`finals`) by the keys of their finalists.
+
+    `is_concluded` is True if the latest last round came after all trials.
+    """
 
     def __init__(
         self,
@@ -81,6 +89,7 @@ class Journal:
         self.warning: str | None = None
         self.trials: dict[str, Trial] = {}
         self.finals: _Finals = {}
+        self.is_concluded = False
         self._header, self._notes = dict(header), dict(notes or {})
         self._file = _open_locked(path)
         self._unsynced = threading.Event()
@@ -110,11 +119,13 @@ class Journal:
         Raises WriteError when that fails; earlier rows stay whole.
         """
         self.trials.update((trial.key, trial) for trial in trials)
+        self.is_concluded = False
         self._write(*map(_trial_row, trials))
 
     def append_finals(self, found: LastRound) -> None:
         """Write a last round; raises WriteError when that fails."""
         _put_last(self.finals, found)
+        self.is_concluded = True
         self._write(_finals_row(found))
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
@@ -174,7 +185,7 @@ class Journal:
             return
         rows = _Rows()
         rows.add(lines, self.path)
-        self.trials, self.finals = rows.trials, rows.finals
+        self.trials, self.finals, self.is_concluded = rows.trials, rows.finals, rows.is_concluded
         if not any(trial.status is Status.OK for trial in self.trials.values()):
             # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
             if self.trials:
@@ -190,6 +201,7 @@ class Journal:
     def _replace(self, trials: Iterable[Trial], finals: _Finals) -> None:
         """Replace the file, atomically, by one with these trials and last rounds."""
         self.trials, self.finals = {trial.key: trial for trial in trials}, finals
+        self.is_concluded = bool(finals)  # only a harmless edit keeps them
         rows = [{"journal": VERSION, **self._header, **self._notes}, *map(_trial_row, self.trials.values())]
         rows += map(_finals_row, finals.values())
         if not os.fstat(self._file.fileno()).st_size:  # there is nothing to lose
@@ -247,7 +259,8 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 
 def _finals_row(found: LastRound) -> dict[str, Any]:
     rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
-    return {"finals": rows, "checked": sorted(found.checked), "sanitizers": found.has_sanitizers}
+    facts = {"sanitizers": found.sanitizers, "fresh": found.is_fresh}
+    return {"finals": rows, "checked": sorted(found.checked), **facts}
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -326,6 +339,7 @@ class _Rows:
         self.header: dict[str, Any] = {}
         self.trials: dict[str, Trial] = {}
         self.finals: _Finals = {}
+        self.is_concluded = False
         self.stages: dict[str, float] = {}  # of the latest search
         self._count = 0
 
@@ -364,12 +378,17 @@ class _Rows:
             if "trial" in row:
                 trial = decode_trial(row["trial"])
                 self.trials[trial.key] = trial
+                self.is_concluded = False
             elif _STAGES in row:
                 self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
             elif not row.keys() & _FOR_PEOPLE:
                 measured = read_finals(row.get("finals"), "finals")
                 checked = read_keys(row.get("checked", []), "checked")
-                _put_last(self.finals, LastRound(measured, frozenset(checked), row.get("sanitizers") is True))
+                sanitizers = row.get("sanitizers")
+                tools = sanitizers if isinstance(sanitizers, str) else None
+                is_fresh = row.get("fresh") is True
+                _put_last(self.finals, LastRound(measured, frozenset(checked), tools, is_fresh))
+                self.is_concluded = True
         except ValueError as error:
             raise JournalError(f"{path}:{self._count + 1}: not a row of a journal ({error})") from None
 

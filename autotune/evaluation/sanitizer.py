@@ -30,6 +30,7 @@ from autotune.evaluation.device_process import (
     run_and_restore,
     run_bare,
 )
+from autotune.evaluation.host_sanitizer import program_version
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child, was_killed
 
@@ -62,6 +63,11 @@ class Sanitizer:
     address: Address
     reference: Path
     environment: Mapping[str, str]
+
+    @property
+    def version(self) -> str:
+        """The program's name and version."""
+        return program_version(self.program, "--version")
 
     def check(
         self,

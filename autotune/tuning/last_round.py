@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,11 +15,17 @@ from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import SourceResults
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import affordable, choose_finalists, finalists, nearly_as_fast
-from autotune.tuning.finals import remeasure
+from autotune.tuning.finalists import (
+    MAX_FINALISTS,
+    affordable,
+    choose_finalists,
+    finalists,
+    nearly_as_fast,
+)
+from autotune.tuning.finals import FRESH_INPUTS, Finals, remeasure
 from autotune.tuning.groups import leaders
 from autotune.tuning.limits import NO_LIMITS, LastRoundLimits
-from autotune.tuning.stored_checks import SkippedChecks, StoredChecks, late_text
+from autotune.tuning.stored_checks import SkippedChecks, StoredChecks, late_text, sanitizers
 from autotune.tuning.ties import winner_and_ties
 
 MAX_BESIDE = 1  # finalists in addition to the needed ones
@@ -45,7 +51,7 @@ class Decision:
 
     measurements: Mapping[str, Measurement]  # of all finalists, by content key
     stored: tuple[Trial, ...]  # the winner, then those that cannot be told from it
-    skipped: tuple[SkippedChecks, ...] | None  # of each; None: an earlier search checked them
+    skipped: tuple[SkippedChecks, ...]  # of each
 
 
 def last_round(
@@ -75,19 +81,29 @@ def last_round(
     trials = dict(trials)
     default = trials[context.task.spec.default]
     is_strict = searched.limits.is_strict
+    checks.recall(context, trials.values())
     while True:
         now_s = time.perf_counter()
-        if searched.needed:
-            best = finalists(trials.values(), MAX_BESIDE)
+        first = finalists(trials.values(), MAX_BESIDE if searched.needed else MAX_FINALISTS)
+        others = nearly_as_fast(first[0], [trials[config] for config in searched.needed])
+        ahead = [*leaders(context.task.space, trials.values()), default, *others]
+        rounds = _concluded(context, len(first) if not searched.needed else 0)
+        measured = _journaled(context, rounds, trials.values(), ahead)
+        if not measured:
+            best = (
+                first
+                if searched.needed
+                else choose_finalists(context, trials.values(), (now_s + until_s) / 2)
+            )
+            needed = list({trial.config: trial for trial in (best[0], *ahead)}.values())
+            chosen = affordable(best, needed, until_s - now_s if is_strict else math.inf)
+            allowed, least = ((*best, *needed), needed) if is_strict else (chosen, chosen)
+            measured = _journaled(context, reversed(context.journal.finals.values()), allowed, least)
+        if measured:
+            chosen = [trial for trial in trials.values() if trial.key in measured]
+            found = judge(context, chosen, Finals(measured, {}, ()), checks, until_s, searched.limits)
         else:
-            best = choose_finalists(context, trials.values(), (now_s + until_s) / 2)
-        others = nearly_as_fast(best[0], [trials[config] for config in searched.needed])
-        named = (best[0], *leaders(context.task.space, trials.values()), default, *others)
-        needed = list({trial.config: trial for trial in named}.values())
-        chosen = affordable(best, needed, until_s - now_s if is_strict else math.inf)
-        if known := _journaled(context, checks, best if is_strict else (), needed, chosen):
-            return trials, known
-        found = decide(context, chosen, checks, until_s, searched.limits)
+            found = decide(context, chosen, checks, until_s, searched.limits)
         if isinstance(found, Decision):
             _journal(context, found)
             return trials, found
@@ -121,6 +137,18 @@ def decide(
     outcome = remeasure(context, chosen, until_s, limits.seeds)
     if outcome.rejected:
         return dict(outcome.rejected)
+    return judge(context, chosen, outcome, checks, until_s, limits)
+
+
+def judge(
+    context: TuningContext,
+    chosen: Sequence[Trial],
+    outcome: Finals,
+    checks: StoredChecks,
+    until_s: float,
+    limits: LastRoundLimits,
+) -> Decision | dict[Config, Failure]:
+    """Check the winner of measured finalists and its ties, as `decide` does."""
     stored = winner_and_ties(chosen, outcome.measurements, context.objective)
     end_s = max(until_s, time.perf_counter()) + limits.checks_s
     if failures := checks.check(context, [trial.config for trial in stored], end_s):
@@ -133,36 +161,42 @@ def decide(
 
 
 def _journal(context: TuningContext, found: Decision) -> None:
-    """Write a last round to the journal, with the configurations that passed all checks."""
-    pairs = zip(found.stored, found.skipped or (), strict=True)
-    checked = frozenset(trial.key for trial, one in pairs if not one.late)
-    context.journal.append_finals(LastRound(dict(found.measurements), checked, not context.skips_sanitizer))
+    """Write a last round to the journal, unless it has the same with as many checks."""
+    passed = zip(found.stored, found.skipped, strict=True)
+    checked = frozenset(trial.key for trial, one in passed if not one.late)
+    is_fresh = all(FRESH_INPUTS not in one.late for one in found.skipped)
+    row = LastRound(dict(found.measurements), checked, sanitizers(context), is_fresh)
+    known = context.journal.finals.get(tuple(sorted(row.measurements)))
+    has_tools = known is not None and row.sanitizers in (None, known.sanitizers)
+    if not (known and has_tools and known.measurements == row.measurements and known.checked >= checked):
+        context.journal.append_finals(row)
+
+
+def _concluded(context: TuningContext, least: int) -> Iterator[LastRound]:
+    """The latest last round of the journal, if no trial came later and it has at least so many finalists.
+
+    Another choice among the same trials would only differ by chance.
+    """
+    if context.journal.is_concluded:
+        latest = next(reversed(context.journal.finals.values()))
+        if len(latest.measurements) >= least:
+            yield latest
 
 
 def _journaled(
-    context: TuningContext,
-    checks: StoredChecks,
-    allowed: Sequence[Trial],
-    needed: Sequence[Trial],
-    chosen: Sequence[Trial],
-) -> Decision | None:
-    """The last round of an earlier search with the same finalists, or with others that are allowed.
+    context: TuningContext, rounds: Iterable[LastRound], allowed: Iterable[Trial], needed: Iterable[Trial]
+) -> dict[str, Measurement]:
+    """The measurements of the first of these last rounds that can be reused; empty without one.
 
-    All that it would store must have passed every check then: some checks may have been left out, also for
-    lack of time.
+    Its finalists have to be allowed, and all needed ones have to be among them.
     """
-    by_key = {trial.key: trial for trial in (*allowed, *needed, *chosen)}
-    exact, most, least = ({trial.key for trial in group} for group in (chosen, (*allowed, *needed), needed))
-    for keys, found in reversed(context.journal.finals.items()):
-        is_same = set(keys) == exact or (bool(allowed) and least <= set(keys) <= most)
-        valued = _valued(context, by_key, found.measurements) if is_same else {}
-        if valued and all(_is_reusable(measured, context.objective) for measured in valued.values()):
-            stored = winner_and_ties([by_key[key] for key in valued], valued, context.objective)
-            is_checked = found.has_sanitizers or context.skips_sanitizer
-            if is_checked and found.checked.issuperset(trial.key for trial in stored):
-                skipped = tuple(checks.passed.get(trial.config, SkippedChecks()) for trial in stored)
-                return Decision(valued, stored, skipped if stored[0].config in checks.passed else None)
-    return None
+    by_key, least = {trial.key: trial for trial in allowed}, {trial.key for trial in needed}
+    for found in rounds:
+        if found.is_fresh and least <= found.measurements.keys() <= by_key.keys():
+            valued = _valued(context, by_key, found.measurements)
+            if valued and all(_is_reusable(measured, context.objective) for measured in valued.values()):
+                return valued
+    return {}
 
 
 def _is_reusable(measurement: Measurement, objective: Objective) -> bool:

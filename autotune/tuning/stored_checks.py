@@ -21,7 +21,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
-from autotune.core.trials import WRONG, Failure, Status
+from autotune.core.trials import WRONG, Failure, Status, Trial
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
@@ -48,6 +48,7 @@ FINDINGS = (*WRONG, Status.CRASHED)
 class SkippedChecks:
     """Checks that a configuration did not get, although it passed all others."""
 
+    is_earlier: bool = False  # an earlier search checked it
     on_cpu: str = ""  # why it could not be checked on the CPU
     late: tuple[str, ...] = ()  # checks that no time was left for
     broken: tuple[str, ...] = ()  # tools that do not work here
@@ -93,6 +94,17 @@ class StoredChecks:
 
     passed: dict[Config, SkippedChecks] = field(default_factory=dict)
 
+    def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
+        """Take over what the journal says has passed all checks, with the sanitizers that are here now."""
+        tools = sanitizers(context)
+        rounds = [
+            found for found in context.journal.finals.values() if tools is None or found.sanitizers == tools
+        ]
+        checked = {key for found in rounds for key in found.checked}
+        for trial in trials:
+            if trial.key in checked:
+                self.passed.setdefault(trial.config, SkippedChecks(is_earlier=True))
+
     def check(
         self, context: TuningContext, configs: Iterable[Config], until_s: float = math.inf
     ) -> dict[Config, Failure]:
@@ -130,7 +142,7 @@ class StoredChecks:
                     failures[config] = one
                     del passed[config]
                 else:
-                    passed[config] = SkippedChecks(one.reason)
+                    passed[config] = SkippedChecks(on_cpu=one.reason)
 
         checks: list[_Check] = [often, with_other_schedules, on_other_data]
         with ThreadPoolExecutor(1) as thread:
@@ -287,6 +299,14 @@ def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     return find_host_sanitizer() if is_asked else None
 
 
+def sanitizers(context: TuningContext) -> str | None:
+    """The sanitizers of a search with their versions, for its journal; None if it leaves them out."""
+    if context.skips_sanitizer:
+        return None
+    tools = (_host_sanitizer(context), context.sanitizer)
+    return ", ".join(tool.version for tool in tools if tool is not None)
+
+
 def under_sanitizers(
     context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
 ) -> dict[Config, Failure | Unchecked]:
@@ -374,5 +394,5 @@ def checks_text(context: TuningContext, skipped: Iterable[SkippedChecks]) -> str
         on_gpu = TOOLS if context.sanitizer else ()
         tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late and tool not in broken]
         tools = tools or ["no sanitizer"]
-    not_on_cpu = dict.fromkeys(str(SkippedChecks(one.on_cpu)) for one in left)
+    not_on_cpu = dict.fromkeys(str(SkippedChecks(on_cpu=one.on_cpu)) for one in left)
     return ", ".join(filter(None, ["; ".join(done), *tools, *not_on_cpu, late_text(late)]))

@@ -115,7 +115,8 @@ def search(
 
             result = conclude_twice(context, context.fleet, searched)
         times.turn_to("ending the processes")
-        context.journal.append_stages(times.seconds)
+        if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
+            context.journal.append_stages(times.seconds)
         return result
 
 
