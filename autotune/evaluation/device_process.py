@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.verify import attempt, changed_inouts, check, verify, wrong_arrays
 from autotune.evaluation.work_item import Outcome, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.problem.inputs import ProblemData
+from autotune.problem.inputs import ProblemData, draw_inputs
 from autotune.problem.kept_results import KeptResults, save_results
 from autotune.problem.problem_instance import ProblemInstance, in_order
 
@@ -67,6 +67,7 @@ class DeviceState:
         """Begin to prepare the problems."""
         self._address, self._wrong = setting.address, setting.wrong
         self._placed: dict[str, SharedBuffers] = {}
+        self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
         self._programs: dict[str, Program] = {}
         self._passed: set[tuple[str, str]] = set()  # keys of items that were right on all their checks
         self._control: Control | None = None
@@ -110,6 +111,12 @@ class DeviceState:
     def data(self, problem: ProblemInstance) -> ProblemData:
         """Return the inputs and expected results of a problem; the first problems' are kept."""
         return self._preparation.of(problem)
+
+    def inputs(self, problem: ProblemInstance) -> Mapping[str, NDArray[Any]]:
+        """Draw the inputs of a problem, once; no reference runs."""
+        if problem.data_key not in self._inputs:
+            self._inputs[problem.data_key] = draw_inputs(problem.definition, problem.arrays)
+        return self._inputs[problem.data_key]
 
     def allows_rounding(self, problem: ProblemInstance) -> bool:
         """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
@@ -262,7 +269,7 @@ def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> No
 
     Results are not checked. Arrays without an input are left as they were allocated.
     """
-    program, device, inputs = state.program(binary, keep=True), state.device, state.data(problem).inputs
+    program, device, inputs = state.program(binary, keep=True), state.device, state.inputs(problem)
     arguments: dict[str, Buffer | np.generic] = {
         scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in problem.scalars
     }

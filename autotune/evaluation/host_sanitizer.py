@@ -32,6 +32,7 @@ from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
 from autotune.devices.element_types import numpy_dtype
 from autotune.evaluation.wrong_result import place
+from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.problem_instance import Array, ProblemInstance
 
@@ -126,8 +127,8 @@ class HostSanitizer:
             until_s: When to end, on the clock of `time.perf_counter`.
         """
         small = [one for one in problems if sum(array.size_bytes for array in one.arrays) <= MAX_BYTES]
-        by_size = sorted(small, key=_threads)
-        fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(_threads, by_size)))
+        by_size = sorted(small, key=threads)
+        fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(threads, by_size)))
         chosen = by_size[: len(list(fitting))]
         limits = f"more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
         if not chosen:
@@ -184,10 +185,6 @@ def find_host_sanitizer() -> HostSanitizer | None:
 
 def _entries(problems: Sequence[ProblemInstance]) -> set[str]:
     return {launch.entry for problem in problems for launch in problem.launches}
-
-
-def _threads(problem: ProblemInstance) -> int:
-    return sum(launch.threads for launch in problem.launches)
 
 
 def _with_own_words(source: str, dynamic_bytes: int) -> str:

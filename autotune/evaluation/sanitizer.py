@@ -35,7 +35,7 @@ from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-TIMEOUT_S = 60.0  # per process: under the sanitizer a kernel is up to a hundred times slower
+TIMEOUT_S = 60.0  # to open the device, and of one run: under the sanitizer it is up to a hundred times slower
 RUNS_OF_PROCESS = 6  # the most runs per process: more are divided among parallel processes
 _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
@@ -138,16 +138,15 @@ class Sanitizer:
 
         No run begins if the tool does not work, or the device cannot be opened under it.
         """
-        deadline_s = min(time.perf_counter() + TIMEOUT_S, until_s)
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
         wrapper = (self.program, *options)
-        setting = DeviceSetting(self.address, self.reference, problems=runs[0][1])
+        setting = DeviceSetting(self.address, self.reference)
         child = Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)
 
         def left_s() -> float:
-            return max(0.0, deadline_s - time.perf_counter())
+            return min(TIMEOUT_S, max(0.0, until_s - time.perf_counter()))
 
         begun = 0
         try:

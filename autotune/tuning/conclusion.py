@@ -105,6 +105,7 @@ def _result(
         final=decision.measurements[winner.key],
         default=decision.measurements[trials[task.spec.default].key],
         ties=tuple(trial.config for trial in ties),
+        unchecked_ties=tuple(trial.config for trial in decision.unchecked),
         groups=compare(task.space, trials.values(), decision.measurements, objective),
         trials=tuple(trials[config] for config in ledger.trials),
         resumed=ledger.resumed,
@@ -131,6 +132,7 @@ def _result(
         data_sha256=instance.problem.data_sha256,
         checks=checks,
         late=tuple(dict.fromkeys(name for one in decision.skipped for name in one.late)),
+        broken=tuple(dict.fromkeys(name for one in decision.skipped for name in one.broken)),
     )
 
 

@@ -29,6 +29,7 @@ from autotune.tuning.stored_checks import SkippedChecks, StoredChecks, late_text
 from autotune.tuning.ties import winner_and_ties
 
 MAX_BESIDE = 1  # finalists in addition to the needed ones
+MAX_TIES = 5  # that are checked and stored
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Decision:
     measurements: Mapping[str, Measurement]  # of all finalists, by content key
     stored: tuple[Trial, ...]  # the winner, then those that cannot be told from it
     skipped: tuple[SkippedChecks, ...]  # of each
+    unchecked: tuple[Trial, ...]  # further ties, which are not stored
 
 
 def last_round(
@@ -149,7 +151,8 @@ def judge(
     limits: LastRoundLimits,
 ) -> Decision | dict[Config, Failure]:
     """Check the winner of measured finalists and its ties, as `decide` does."""
-    stored = winner_and_ties(chosen, outcome.measurements, context.objective)
+    tied = winner_and_ties(chosen, outcome.measurements, context.objective)
+    stored, unchecked = tied[: 1 + MAX_TIES], tied[1 + MAX_TIES :]
     end_s = max(until_s, time.perf_counter()) + limits.checks_s
     if failures := checks.check(context, [trial.config for trial in stored], end_s):
         return failures
@@ -157,7 +160,7 @@ def judge(
         context.observer.warn(late_text(outcome.late))
     skipped = (checks.passed[trial.config] for trial in stored)
     late = (replace(one, late=(*outcome.late, *one.late)) for one in skipped)
-    return Decision(outcome.measurements, stored, tuple(late))
+    return Decision(outcome.measurements, stored, tuple(late), unchecked)
 
 
 def _journal(context: TuningContext, found: Decision) -> None:

@@ -32,6 +32,7 @@ from autotune.evaluation.host_sanitizer import (
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS, Run
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
+from autotune.problem.covering import covering
 from autotune.problem.data_sets import DATA_SETS, other_data
 from autotune.problem.problem_instance import ProblemInstance, in_order
 from autotune.tuning.context import TuningContext
@@ -326,7 +327,7 @@ def on_host(
         return {}
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         found = threads.map(
-            lambda one: host.check(one.source, _problems(one), deadline.until_s), instances.values()
+            lambda one: host.check(one.source, _small_problems(one), deadline.until_s), instances.values()
         )
         by_config = dict(zip(instances, found, strict=True))
     late = {config for config, one in by_config.items() if isinstance(one, Unchecked) and one.is_late}
@@ -349,7 +350,7 @@ def sanitized(
         binary = compilation.result()
         if not isinstance(binary, Failure):
             compiled.append(config)
-            runs.append((binary, instances[config].checks))
+            runs.append((binary, _small_problems(instances[config])))
     found = context.sanitizer.check(
         runs, until_s=deadline.until_s, on_late=deadline.note, on_broken=deadline.note_broken
     )
@@ -362,6 +363,10 @@ def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
 
 def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
     return instance.checks or (instance.problem,)
+
+
+def _small_problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
+    return covering(_problems(instance), instance.config)
 
 
 def late_text(late: Iterable[str]) -> str:

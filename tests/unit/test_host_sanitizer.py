@@ -205,7 +205,8 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
         skips_sanitizer=False,
         observer=SimpleNamespace(stage=stages.append),
     )
-    instance = SimpleNamespace(source=render(source_of_text(KERNEL, "last.cu"), {}), checks=(PROBLEM,))
+    source = render(source_of_text(KERNEL, "last.cu"), {})
+    instance = SimpleNamespace(source=source, config=Config({}), checks=(PROBLEM,))
     over = Deadline(0.0)
     assert on_host(context, {Config({}): instance}, over) == {}
     assert tuple(over.late) == HOST_TOOLS and not stages  # what is left out is not said to be under way
