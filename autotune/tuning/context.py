@@ -21,6 +21,7 @@ from autotune.evaluation.journal import Journal
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.memory_check import enough_memory, memory_warning
 from autotune.evaluation.one_device import Devices, OneDevice
+from autotune.evaluation.references import References
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
@@ -61,6 +62,7 @@ class TuningContext:
     sanitizer: Sanitizer | None
     skips_sanitizer: bool  # although there may be one
     observer: Observer
+    references: References
     fleet: Fleet | None = None
 
     @property
@@ -176,6 +178,8 @@ def open_context(
 
             devices = fleet = opened.enter_context(processes.fleet(task, default, cluster, tell))
             worker = fleet.worker(next(iter(fleet.devices)))
+        references = processes.references(task)
+        opened.callback(references.close)
         ledger = Ledger(journal, options.budget, scoring, observer.tried)
         evaluator = Evaluator(
             maker,
@@ -201,6 +205,7 @@ def open_context(
             sanitizer=_sanitizer(task, processes.variables) if options.sanitizer else None,
             skips_sanitizer=not options.sanitizer,
             observer=observer,
+            references=references,
             fleet=fleet,
         )
 

@@ -13,6 +13,7 @@ from autotune.core.records import Config
 from autotune.core.text import hint, size_text
 from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
+from autotune.evaluation.references import can_run_aside
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
     check_searcher,
@@ -36,6 +37,7 @@ from autotune.tuning.context import (
     scoring_of,
 )
 from autotune.tuning.failed_default import failed_default
+from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.machine_load import load_warnings
@@ -99,6 +101,9 @@ def search(
     times = StageTimes(observer)
     with open_context(task, search_options(options), times, policy, processes, cluster) as context:
         context.evaluator.submit([task.spec.default])  # compiled while libraries are imported
+        if can_run_aside(task.spec, task.device.kind):
+            seeds = different(context.maker, SEEDS)
+            context.references.begin(fresh_problems(context.maker, task.spec.default, seeds))
         with timeline.span("import and make the searcher"):
             searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
         first = tuple(sources)  # more may come
