@@ -23,7 +23,10 @@ STAGES = "stages"  # the track of the run's stages, which is no thread
 
 
 class Span(NamedTuple):
-    """What one thread did from one time to another; `call` joins the two sides of a call to a child."""
+    """What one thread did from one time to another, and the CPU time that it took itself.
+
+    `call` joins the two sides of a call to a child.
+    """
 
     name: str
     began_s: float
@@ -31,6 +34,7 @@ class Span(NamedTuple):
     process: int
     process_name: str
     track: str  # the name of a thread
+    cpu_s: float = 0.0
     call: str = ""
 
 
@@ -67,11 +71,13 @@ def span(name: str, *, call: str = "") -> AbstractContextManager[None]:
     return _NOTHING if _state.spans is None else _Running(name, call)
 
 
-def add(name: str, began_s: float, ended_s: float, *, call: str = "", track: str = "") -> None:
+def add(
+    name: str, began_s: float, ended_s: float, *, cpu_s: float = 0.0, call: str = "", track: str = ""
+) -> None:
     """Record what was done between two times, by this thread or on a track with a name of its own."""
     if _state.spans is not None:
         track = track or threading.current_thread().name
-        _state.spans.append(Span(name, began_s, ended_s, os.getpid(), _state.name, track, call))
+        _state.spans.append(Span(name, began_s, ended_s, os.getpid(), _state.name, track, cpu_s, call))
 
 
 def taken() -> list[Span]:
@@ -120,9 +126,8 @@ def chrome_trace(spans: Iterable[Span]) -> str:
     for one in unique:
         processes[one.process] = one.process_name
         duration = round((one.ended_s - one.began_s) * 1e6, 3)
-        events.append(
-            {"name": one.name, "ph": "X", "ts": microseconds(one.began_s), "dur": duration, **place(one)}
-        )
+        event = {"name": one.name, "ph": "X", "ts": microseconds(one.began_s), "dur": duration, **place(one)}
+        events.append({**event, "args": {"cpu_ms": round(one.cpu_s * 1e3, 3)}} if one.cpu_s else event)
         if one.call:
             sides.setdefault(one.call, {})[one.process] = one
     numbers = count(1)
@@ -150,9 +155,10 @@ class _Running:
         self._name, self._call = name, call
 
     def __enter__(self) -> None:
-        self._began_s = time.perf_counter()
+        self._began_s, self._cpu_began_s = time.perf_counter(), time.thread_time()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        add(self._name, self._began_s, time.perf_counter(), call=self._call)
+        cpu_s = time.thread_time() - self._cpu_began_s
+        add(self._name, self._began_s, time.perf_counter(), cpu_s=cpu_s, call=self._call)
