@@ -44,13 +44,16 @@ class LastRound(NamedTuple):
     """The measurements of a last round by key, and the keys that have passed all of its checks.
 
     `sanitizers` names the tools that are among the checks, with their versions; None if they were left out.
-    `is_fresh` is True if all its configurations were right on fresh inputs.
+    `is_fresh` is True if all its configurations were right on fresh inputs. `on_cpu` says of some why they
+    could not be checked on the CPU, and `broken` names tools that did not work.
     """
 
     measurements: dict[str, Measurement]
     checked: frozenset[str]
     sanitizers: str | None
     is_fresh: bool
+    on_cpu: Mapping[str, str]
+    broken: tuple[str, ...]
 
 
 _Finals = dict[tuple[str, ...], LastRound]
@@ -260,7 +263,8 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 def _finals_row(found: LastRound) -> dict[str, Any]:
     rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
     facts = {"sanitizers": found.sanitizers, "fresh": found.is_fresh}
-    return {"finals": rows, "checked": sorted(found.checked), **facts}
+    missing = {"on_cpu": dict(found.on_cpu), "broken": list(found.broken)}
+    return {"finals": rows, "checked": sorted(found.checked), **facts, **missing}
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -382,15 +386,22 @@ class _Rows:
             elif _STAGES in row:
                 self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
             elif not row.keys() & _FOR_PEOPLE:
-                measured = read_finals(row.get("finals"), "finals")
-                checked = read_keys(row.get("checked", []), "checked")
-                sanitizers = row.get("sanitizers")
-                tools = sanitizers if isinstance(sanitizers, str) else None
-                is_fresh = row.get("fresh") is True
-                _put_last(self.finals, LastRound(measured, frozenset(checked), tools, is_fresh))
-                self.is_concluded = True
+                self._add_finals(row)
         except ValueError as error:
             raise JournalError(f"{path}:{self._count + 1}: not a row of a journal ({error})") from None
+
+    def _add_finals(self, row: Mapping[str, Any]) -> None:
+        sanitizers = row.get("sanitizers")
+        found = LastRound(
+            read_finals(row.get("finals"), "finals"),
+            frozenset(read_keys(row.get("checked", []), "checked")),
+            sanitizers if isinstance(sanitizers, str) else None,
+            row.get("fresh") is True,
+            values.mapping_of(values.text, values.text)(row.get("on_cpu", {}), "on_cpu"),
+            tuple(read_keys(row.get("broken", []), "broken")),
+        )
+        _put_last(self.finals, found)
+        self.is_concluded = True
 
 
 def _put_last(finals: _Finals, found: LastRound) -> None:

@@ -92,12 +92,6 @@ def _result(
     again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
     is_alone = not searched.needed
     was_served = cached is not None and cached.config == winner.config
-    if not decision.skipped[0].is_earlier:
-        checks = checks_text(context, decision.skipped)
-    elif cached is not None and was_served:
-        checks = cached.provenance.checks
-    else:
-        checks = "in an earlier search"
     return SearchResult(
         task=task,
         engine=searched.label,
@@ -130,7 +124,7 @@ def _result(
         seconds=ledger.spent_s,
         cores_of_others=searched.began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
-        checks=checks,
+        checks=checks_text(context, decision.skipped),
         late=tuple(dict.fromkeys(name for one in decision.skipped for name in one.late)),
         broken=tuple(dict.fromkeys(name for one in decision.skipped for name in one.broken)),
     )

@@ -18,6 +18,7 @@ from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import (
     MAX_FINALISTS,
     affordable,
+    by_score,
     choose_finalists,
     finalists,
     nearly_as_fast,
@@ -136,10 +137,13 @@ def decide(
         The decision; or why some failed.
     """
     context.observer.last_round(len(chosen))
-    outcome = remeasure(context, chosen, until_s, limits.seeds)
-    if outcome.rejected:
-        return dict(outcome.rejected)
-    return judge(context, chosen, outcome, checks, until_s, limits)
+    likely = by_score(chosen)[: 1 + MAX_TIES]
+    end_s = max(until_s, time.perf_counter()) + limits.checks_s
+    with checks.begun(context, [trial.config for trial in likely], end_s):
+        outcome = remeasure(context, chosen, until_s, limits.seeds)
+        if outcome.rejected:
+            return dict(outcome.rejected)
+        return judge(context, chosen, outcome, checks, until_s, limits)
 
 
 def judge(
@@ -165,10 +169,12 @@ def judge(
 
 def _journal(context: TuningContext, found: Decision) -> None:
     """Write a last round to the journal, unless it has the same with as many checks."""
-    passed = zip(found.stored, found.skipped, strict=True)
-    checked = frozenset(trial.key for trial, one in passed if not one.late)
+    passed = {trial.key: one for trial, one in zip(found.stored, found.skipped, strict=True)}
+    checked = frozenset(key for key, one in passed.items() if not one.late)
+    on_cpu = {key: one.on_cpu for key, one in passed.items() if one.on_cpu}
+    broken = tuple(dict.fromkeys(tool for one in found.skipped for tool in one.broken))
     is_fresh = all(FRESH_INPUTS not in one.late for one in found.skipped)
-    row = LastRound(dict(found.measurements), checked, sanitizers(context), is_fresh)
+    row = LastRound(dict(found.measurements), checked, sanitizers(context), is_fresh, on_cpu, broken)
     known = context.journal.finals.get(tuple(sorted(row.measurements)))
     has_tools = known is not None and row.sanitizers in (None, known.sanitizers)
     if not (known and has_tools and known.measurements == row.measurements and known.checked >= checked):

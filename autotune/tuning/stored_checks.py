@@ -12,8 +12,10 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
@@ -43,13 +45,13 @@ MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
 FINDINGS = (*WRONG, Status.CRASHED)
+_OnHost = Failure | Unchecked | None
 
 
 @dataclass(frozen=True)
 class SkippedChecks:
     """Checks that a configuration did not get, although it passed all others."""
 
-    is_earlier: bool = False  # an earlier search checked it
     on_cpu: str = ""  # why it could not be checked on the CPU
     late: tuple[str, ...] = ()  # checks that no time was left for
     broken: tuple[str, ...] = ()  # tools that do not work here
@@ -94,6 +96,30 @@ class StoredChecks:
     """Checks each configuration once, and remembers which checks those that passed did not get."""
 
     passed: dict[Config, SkippedChecks] = field(default_factory=dict)
+    _on_host: dict[Config, Future[_OnHost]] = field(default_factory=dict)  # that were begun early
+
+    @contextmanager
+    def begun(self, context: TuningContext, configs: Iterable[Config], until_s: float) -> Iterator[None]:
+        """Meanwhile, run configurations that may be stored on the CPU under sanitizers, if it is not timed.
+
+        Args:
+            context: The open run.
+            configs: Configurations; those that have passed are skipped.
+            until_s: When to end, on the clock of `time.perf_counter`.
+        """
+        host = None if context.task.device.kind == "cpu" else _host_sanitizer(context)
+        threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
+        try:
+            if host is not None:
+                self._on_host |= {
+                    config: threads.submit(_checked_on, host, context.maker.make(config), until_s)
+                    for config in configs
+                    if config not in self.passed
+                }
+            yield
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            self._on_host.clear()
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Take over what the journal says has passed all checks, with the sanitizers that are here now."""
@@ -101,10 +127,14 @@ class StoredChecks:
         rounds = [
             found for found in context.journal.finals.values() if tools is None or found.sanitizers == tools
         ]
-        checked = {key for found in rounds for key in found.checked}
+        checked = {
+            key: SkippedChecks(found.on_cpu.get(key, ""), broken=found.broken)
+            for found in rounds
+            for key in found.checked
+        }
         for trial in trials:
             if trial.key in checked:
-                self.passed.setdefault(trial.config, SkippedChecks(is_earlier=True))
+                self.passed.setdefault(trial.config, checked[trial.key])
 
     def check(
         self, context: TuningContext, configs: Iterable[Config], until_s: float = math.inf
@@ -143,11 +173,11 @@ class StoredChecks:
                     failures[config] = one
                     del passed[config]
                 else:
-                    passed[config] = SkippedChecks(on_cpu=one.reason)
+                    passed[config] = SkippedChecks(one.reason)
 
         checks: list[_Check] = [often, with_other_schedules, on_other_data]
         with ThreadPoolExecutor(1) as thread:
-            by_sanitizers = thread.submit(under_sanitizers, context, instances, of_sanitizers)
+            by_sanitizers = thread.submit(under_sanitizers, context, instances, of_sanitizers, self._on_host)
             for number, check in enumerate(checks):
                 now_s = time.perf_counter()
                 deadline = Deadline(now_s + (until_s - now_s) / (len(checks) - number), missed)
@@ -309,31 +339,42 @@ def sanitizers(context: TuningContext) -> str | None:
 
 
 def under_sanitizers(
-    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+    context: TuningContext,
+    instances: Mapping[Config, KernelInstance],
+    deadline: Deadline,
+    begun: Mapping[Config, Future[_OnHost]] = MappingProxyType({}),
 ) -> dict[Config, Failure | Unchecked]:
     """Findings of the sanitizers, which run on the CPU and on the device at the same time."""
     with ThreadPoolExecutor(1) as thread:
-        found_on_host = thread.submit(on_host, context, instances, deadline)
+        found_on_host = thread.submit(on_host, context, instances, deadline, begun)
         found = sanitized(context, instances, deadline)
         return found_on_host.result() | found
 
 
 def on_host(
-    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+    context: TuningContext,
+    instances: Mapping[Config, KernelInstance],
+    deadline: Deadline,
+    begun: Mapping[Config, Future[_OnHost]] = MappingProxyType({}),
 ) -> dict[Config, Failure | Unchecked]:
-    """Findings of the host compiler's sanitizers in a kernel that runs on the CPU."""
+    """Findings of the host compiler's sanitizers in a kernel that runs on the CPU; some were begun before."""
     host = _host_sanitizer(context)
     if host is None or not instances or not deadline.allows(*HOST_TOOLS):
         return {}
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        found = threads.map(
-            lambda one: host.check(one.source, _small_problems(one), deadline.until_s), instances.values()
-        )
-        by_config = dict(zip(instances, found, strict=True))
+        runs = {
+            config: begun.get(config) or threads.submit(_checked_on, host, one, deadline.until_s)
+            for config, one in instances.items()
+        }
+        by_config = {config: run.result() for config, run in runs.items()}
     late = {config for config, one in by_config.items() if isinstance(one, Unchecked) and one.is_late}
     if late:
         deadline.note(*HOST_TOOLS)
     return {config: one for config, one in by_config.items() if one is not None and config not in late}
+
+
+def _checked_on(host: HostSanitizer, instance: KernelInstance, until_s: float) -> _OnHost:
+    return host.check(instance.source, _small_problems(instance), until_s)
 
 
 def sanitized(
@@ -399,5 +440,5 @@ def checks_text(context: TuningContext, skipped: Iterable[SkippedChecks]) -> str
         on_gpu = TOOLS if context.sanitizer else ()
         tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late and tool not in broken]
         tools = tools or ["no sanitizer"]
-    not_on_cpu = dict.fromkeys(str(SkippedChecks(on_cpu=one.on_cpu)) for one in left)
+    not_on_cpu = dict.fromkeys(str(SkippedChecks(one.on_cpu)) for one in left)
     return ", ".join(filter(None, ["; ".join(done), *tools, *not_on_cpu, late_text(late)]))
