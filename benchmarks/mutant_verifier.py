@@ -30,6 +30,7 @@ from autotune.evaluation.host_sanitizer import HostSanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.sanitizer import Sanitizer
 from autotune.evaluation.worker import Worker
+from autotune.problem.covering import covering
 from autotune.problem.data_sets import DATA_SETS, other_data
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.stored_inputs import StoredInputs
@@ -191,7 +192,10 @@ class Verifier:
             part = some(tried, MAX_ON_HOST)
             with ThreadPoolExecutor(self._pool.workers) as threads:
                 run, deadline = self._host.check, Deadline()
-                checks = [threads.submit(run, one.source, problems, deadline) for one, problems in part]
+                checks = [
+                    threads.submit(run, one.source, covering(problems, one.config), deadline)
+                    for one, problems in part
+                ]
                 for check in as_completed(checks):
                     found = check.result()
                     if isinstance(found, Failure):
@@ -200,7 +204,10 @@ class Verifier:
         if self._sanitizer is not None:
             part = some(tried, MAX_SANITIZED)
             compiled = [self._compiled(one) for one, _ in part]
-            built = [(one.result(), problems) for one, (_, problems) in zip(compiled, part, strict=True)]
+            built = [
+                (binary.result(), covering(problems, one.config))
+                for binary, (one, problems) in zip(compiled, part, strict=True)
+            ]
             sound = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
             for failure in self._sanitizer.check(sound, Deadline()).values():
                 return "sanitizer", failure.detail

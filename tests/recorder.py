@@ -54,6 +54,7 @@ RENAMED_KEYS: dict[str, str] = {}  # keys of JSON that were renamed on purpose, 
 MASKED = {  # what this machine decides on
     *("seconds", "compile_ms", "cost_s", "host", "tuned_at", "thinking_ms", "timestamp"),
     *("CompilationTime", "BenchmarkTime", "TimeStamp", "compilation", "benchmark", "framework"),
+    "stages",
     *("compile_time", "benchmark_time", "verification_time", "strategy_time", "framework_time"),
 }
 ANSWERS, PER_CACHE, SEARCHES = 10_000, 100, 2
@@ -280,7 +281,7 @@ def journals(folder):
     """Header and trials of the stored journals."""
     found = {}
     for path in sorted((GOLDEN / "identity-1").glob("*.jsonl")):
-        header, trials, _ = place("read_journal")(path)
+        header, trials, *_ = place("read_journal")(path)
         found[path.name] = [header, [place("encode_trial")(trial) for trial in trials]]
     return found
 

@@ -85,7 +85,7 @@ def read_trials(journal: str | PathLike[str]) -> Trials:
         InputError: There is no such file or journal.
         JournalError: The file is no journal, or is damaged.
     """
-    _, trials, _ = read_journal(find_journal(fspath(journal)))
+    _, trials, *_ = read_journal(find_journal(fspath(journal)))
     return Trials(trials)
 
 

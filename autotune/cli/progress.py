@@ -46,6 +46,7 @@ class _Progress:
     """Shows the present stage, the finished part of the whole, and times."""
 
     _first_line_s = 5.0  # without a terminal: until the first line about a long stage
+    _until = ""  # what the time left ends with, if it is not everything
 
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
         self._verbosity = verbosity
@@ -111,11 +112,19 @@ class _Progress:
         """The present stage in one line, the least important part last."""
         counted = [f"{self._done}/{self._total or '?'}"] if self._done else []
         stage = [str(self._stage)] if self._stage else []
-        now = time.monotonic()
-        times = [_clock(now - (self._began if self._done else self._stage_began))]
-        if self._done and self._total and self._done < self._total:
-            times.append(f"{_clock((self._total - self._done) / self._rate)} left")
-        return ", ".join([*counted, *stage, *times, *self._notes()])
+        times = [_clock(time.monotonic() - (self._began if self._done else self._stage_began))]
+        return ", ".join([*counted, *stage, *times, *self._left(), *self._notes()])
+
+    def _left(self) -> list[str]:
+        """The time left for all that is counted, else for the present stage."""
+        if self._done:
+            done, total, rate = self._done, self._total, self._rate
+        elif self._stage is not None:
+            done, total = self._stage.done, self._stage.total
+            rate = done / max(time.monotonic() - self._stage_began, 1e-3)
+        else:
+            return []
+        return [f"{_clock((total - done) / rate)} left{self._until}"] if total and 0 < done < total else []
 
     def _changed(self) -> None:
         """Called when there is something new to show, for displays that are not redrawn automatically."""
@@ -188,6 +197,7 @@ class SearchProgress(_Progress, Observer):
             self.warn(journal.warning)
         self._best_ms = None
         self._failures.clear()
+        self._until = " to the last round"
         self._count(total)
 
     def warn(self, text: str) -> None:
@@ -209,9 +219,10 @@ class SearchProgress(_Progress, Observer):
             self._say(f"{self._done} {time_text}: {trial.config}")
 
     def last_round(self, count: int) -> None:
-        """Describe the last round, and show only its stages."""
+        """Describe the last round, and show only its stages, each with its own share and time left."""
         what = count_text(count, "configuration")
         self._say(f"last round: {what} on fresh inputs, timed in turns in a fresh process")
+        self._until = " in this step"
         self._count(None)
         self._best_ms = None  # best of the search; another may be best in turns
 

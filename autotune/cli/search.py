@@ -6,16 +6,20 @@ The space's kernel and reference are code that runs on this machine.
 from __future__ import annotations
 
 import argparse
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit, wrapped
+from autotune.core import timeline
 from autotune.core.stages import Stage
 from autotune.core.trials import Budget
 from autotune.errors import InputError
+from autotune.processes.files import write_output
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
@@ -63,6 +67,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_sweep(parser.add_argument_group("a range of sizes"))
     _add_engine(parser.add_argument_group("how to search"))
+    parser.add_argument(
+        "--timeline",
+        metavar="FILE",
+        type=Path,
+        help="write what every process did and waited for, to be opened at ui.perfetto.dev",
+    )
     opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to store the result", reads=False)
     opt.add_json(parser)
@@ -130,7 +140,27 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Run the search that the options name, and print the results."""
     _require_consistent(parsed)
-    options = _options(parsed)
+    with _recorded(parsed.timeline):
+        _run(parsed, _options(parsed))
+
+
+@contextmanager
+def _recorded(path: Path | None) -> Iterator[None]:
+    """Write the timeline of what happens meanwhile, and since this process began; None writes none."""
+    if path is None:
+        yield
+        return
+    write_output(path, "")  # an error shows before the work, not after it
+    timeline.begin("autotune search")
+    timeline.add("start Python and read the options", timeline.process_began_s(), time.perf_counter())
+    try:
+        yield
+    finally:
+        write_output(path, timeline.chrome_trace(timeline.taken()))
+        timeline.end()
+
+
+def _run(parsed: argparse.Namespace, options: Options) -> None:
     if parsed.wanted:
         _search_wanted(parsed, options)
     elif parsed.more_spaces:
@@ -181,10 +211,13 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
 
 
 def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
-    with opt.opened_task(parsed) as (task, progress):
+    with ExitStack() as opened:
+        with timeline.span("import autotune, and find the device and its configurations"):
+            task, progress = opened.enter_context(opt.opened_task(parsed))
         from autotune.tuning.tuner import search, sources_of
 
-        return search(task, options, progress, sources_of(task, options))
+        with timeline.span("search"):
+            return search(task, options, progress, sources_of(task, options))
 
 
 def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:

@@ -36,7 +36,7 @@ _FASTEST = 10  # number of the fastest configurations that the line `learnt` des
 def result_line(result: SearchResult) -> str:
     """One line on a search that is one of several."""
     best = f"best {result.final.median_ms:.4g} ms, {ratio_text(result.speedup)} over the default"
-    return f"{result.task.spec.kernel}: {best}; {_explored(result)}"
+    return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {_explored(result)}"
 
 
 def result_text(result: SearchResult) -> str:
@@ -45,7 +45,8 @@ def result_text(result: SearchResult) -> str:
     is_earlier = all(trial.config != winner.config for trial in result.trials)
     before = ", which had this configuration before" if result.was_served else ""
     lines = [
-        f"{task.spec.kernel} on {task.device.name} ({task.address}), {space_problem(task.space)}",
+        f"{task.spec.kernel} on {task.device.name} ({task.address}), {space_problem(task.space)}"
+        + _unverified(result),
         _tried(result),
         f"best    {measured_text(task.space, winner.config, final)}"
         + _energy(final)
@@ -89,6 +90,8 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "default_time_ms": result.default.median_ms,
         "speedup": result.speedup,
         "ties": [dict(config) for config in result.ties],
+        "unchecked_ties": [dict(config) for config in result.unchecked_ties],
+        "unchecked": [*result.late, *result.broken],
         "groups": [
             {"name": group.name, "tried": group.tried, "time_ms": group.best and group.best.median_ms}
             for group in result.groups
@@ -107,6 +110,12 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "cache_file": str(result.cache_file),
         "journal": str(result.journal),
     }
+
+
+def _unverified(result: SearchResult) -> str:
+    """What was not checked, for the first line; empty if everything was."""
+    names = ", ".join((*result.late, *result.broken))
+    return f": not verified in full, without {names}" if names else ""
 
 
 def _tried(result: SearchResult) -> str:
@@ -168,7 +177,7 @@ def _speedup(result: SearchResult) -> str:
     default, ratio = result.task.spec.default, result.speedup
     if result.winner.config == default:
         return _no_speedup(result)
-    if default in result.ties or ratio <= 1:
+    if default in (*result.ties, *result.unchecked_ties) or ratio <= 1:
         return "the best cannot be told from it"
     doubt = "" if result.compares else ", if its result is right"
     if result.objective is not Objective.TIME:
@@ -221,7 +230,10 @@ def _ties(result: SearchResult) -> list[str]:
     names = ", ".join(name for name in winner if any(tie[name] != winner[name] for tie in result.ties))
     among = ", the default among them" if count > 1 and result.task.spec.default in result.ties else ""
     differ = "it differs" if count == 1 else "they differ"
-    return [f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"]
+    line = f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"
+    if left := len(result.unchecked_ties):
+        line += f"; {left} more were not checked, and are not kept:"
+    return [line, *(f"        {config}" for config in result.unchecked_ties)]
 
 
 def _groups(result: SearchResult) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core import timeline
 from autotune.core.syntax import retried
+from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Rule, Status
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Device, Program
@@ -29,7 +31,7 @@ from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.verify import attempt, changed_inouts, check, verify, wrong_arrays
 from autotune.evaluation.work_item import Outcome, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.problem.inputs import ProblemData
+from autotune.problem.inputs import ProblemData, draw_inputs
 from autotune.problem.kept_results import KeptResults, save_results
 from autotune.problem.problem_instance import ProblemInstance, in_order
 
@@ -65,6 +67,7 @@ class DeviceState:
         """Begin to prepare the problems."""
         self._address, self._wrong = setting.address, setting.wrong
         self._placed: dict[str, SharedBuffers] = {}
+        self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
         self._programs: dict[str, Program] = {}
         self._passed: set[tuple[str, str]] = set()  # keys of items that were right on all their checks
         self._control: Control | None = None
@@ -75,7 +78,8 @@ class DeviceState:
     def device(self) -> Device:
         """The device, opened when it is first used."""
         self._preparation.begin_last()  # while the device is opened
-        device = backend(self._address.backend).open_device(self._address.index)
+        with timeline.span("open the device"):
+            device = backend(self._address.backend).open_device(self._address.index)
         device.clocks.check(self._clocks)
         return device
 
@@ -107,6 +111,12 @@ class DeviceState:
     def data(self, problem: ProblemInstance) -> ProblemData:
         """Return the inputs and expected results of a problem; the first problems' are kept."""
         return self._preparation.of(problem)
+
+    def inputs(self, problem: ProblemInstance) -> Mapping[str, NDArray[Any]]:
+        """Draw the inputs of a problem, once; no reference runs."""
+        if problem.data_key not in self._inputs:
+            self._inputs[problem.data_key] = draw_inputs(problem.definition, problem.arrays)
+        return self._inputs[problem.data_key]
 
     def allows_rounding(self, problem: ProblemInstance) -> bool:
         """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
@@ -185,10 +195,12 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
     """Verify a configuration on all problems, time it on its own, and verify the arrays there again."""
     control = state.control(item)
     try:
-        program = state.program(item.binary)
+        with timeline.span("load the binary"):
+            program = state.program(item.binary)
         for problem in state.to_verify(item):
             buffers = state.buffers(problem)
-            failure = verify(program, buffers)
+            with timeline.span(f"verify at {size_text(problem.definition.sizes)}"):
+                failure = verify(program, buffers)
             if failure is not None:
                 return Outcome(state.save_arrays(failure, buffers))
         state.note_passed(item)
@@ -197,7 +209,8 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
         if failure is not None:
             return Outcome(state.save_arrays(failure, buffers))
         stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed_inouts(buffers))
-        measurement = measure(stopwatch, item, run_ms, control)
+        with timeline.span("take samples"):
+            measurement = measure(stopwatch, item, run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
         failure = check(buffers) or impossible(measurement, item.floor_ms)
@@ -256,7 +269,7 @@ def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> No
 
     Results are not checked. Arrays without an input are left as they were allocated.
     """
-    program, device, inputs = state.program(binary, keep=True), state.device, state.data(problem).inputs
+    program, device, inputs = state.program(binary, keep=True), state.device, state.inputs(problem)
     arguments: dict[str, Buffer | np.generic] = {
         scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in problem.scalars
     }

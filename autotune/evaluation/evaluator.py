@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import Any
 
+from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Binary, Failure, Status, Trial
@@ -301,7 +302,8 @@ class Evaluator:
         self._tell_compiling()
         self._devices.wait()
         try:
-            events = [self._events.get(timeout=_PATIENCE_S)]
+            with timeline.span("wait: devices" if self._running else "wait: compilers"):
+                events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:
             self._send_again(self._devices.unplaced())
             return

@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,14 @@ from typing import Any
 import numpy as np
 
 from autotune.compilers.kernel_source import packaged
+from autotune.core import timeline
 from autotune.core.records import Scalar as ScalarValue
+from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
 from autotune.devices.element_types import numpy_dtype
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.wrong_result import place
+from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.problem_instance import Array, ProblemInstance
 
@@ -107,6 +111,11 @@ class HostSanitizer:
 
     compiler: str
 
+    @property
+    def version(self) -> str:
+        """The compiler's name and version."""
+        return program_version(self.compiler, "-dumpfullversion")
+
     def check(
         self, source: str, problems: Sequence[ProblemInstance], deadline: Deadline
     ) -> Failure | Unchecked | None:
@@ -118,8 +127,8 @@ class HostSanitizer:
             deadline: When to end.
         """
         small = [one for one in problems if sum(array.size_bytes for array in one.arrays) <= MAX_BYTES]
-        by_size = sorted(small, key=_threads)
-        fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(_threads, by_size)))
+        by_size = sorted(small, key=threads)
+        fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(threads, by_size)))
         chosen = by_size[: len(list(fitting))]
         limits = f"more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
         if not chosen:
@@ -145,17 +154,27 @@ class HostSanitizer:
             program.parent.mkdir()
             words: list[str | Path] = [*_OPTIONS, f"-I{packaged('kernels')}", *_BUILDS[build]]
             command = [self.compiler, *words, folder / "kernel.cpp", *_LIBRARIES, "-o", program]
-            done = _done(command, deadline)
+            with timeline.span(f"g++ for {build}"):
+                done = _done(command, deadline)
             if done.returncode:
                 error = _ERROR.search(done.stderr)
                 return Unchecked(f"g++ refuses the source{f': {error[1]}' if error else ''}")
             variables = {"AUTOTUNE_SHARED": _shared_variables(program)}
-            for number in range(len(problems)):
-                found = _run(program, number, deadline, variables)
+            for number, problem in enumerate(problems):
+                with timeline.span(f"{build} at {size_text(problem.definition.sizes)}"):
+                    found = _run(program, number, deadline, variables)
                 if found is not None:
                     return found
         differing = (_unwritten(folder, number, problem) for number, problem in enumerate(problems))
         return next(filter(None, differing), None)
+
+
+@cache
+def program_version(program: str, option: str) -> str:
+    """The name of a program and the last line that it prints with an option that asks for its version."""
+    done = subprocess.run([program, option], capture_output=True, text=True, errors="replace")
+    lines = done.stdout.strip().splitlines() or [""]
+    return f"{Path(program).name} {lines[-1]}"
 
 
 def find_host_sanitizer() -> HostSanitizer | None:
@@ -166,10 +185,6 @@ def find_host_sanitizer() -> HostSanitizer | None:
 
 def _entries(problems: Sequence[ProblemInstance]) -> set[str]:
     return {launch.entry for problem in problems for launch in problem.launches}
-
-
-def _threads(problem: ProblemInstance) -> int:
-    return sum(launch.threads for launch in problem.launches)
 
 
 def _with_own_words(source: str, dynamic_bytes: int) -> str:

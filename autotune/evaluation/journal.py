@@ -44,21 +44,33 @@ VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _MAX_KNOWN = 16  # journals that a reader remembers
 _FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: scales of devices, and which device failed
+_STAGES = "stages"  # the row with the time of each stage of a search
 
 
 class LastRound(NamedTuple):
-    """The measurements of a last round by key, and the keys that have passed all of its checks."""
+    """The measurements of a last round by key, and the keys that have passed all of its checks.
+
+    `sanitizers` names the tools that are among the checks, with their versions; None if they were left out.
+    `is_fresh` is True if all its configurations were right on fresh inputs. `on_cpu` says of some why they
+    could not be checked on the CPU, and `broken` names tools that did not work.
+    """
 
     measurements: dict[str, Measurement]
     checked: frozenset[str]
-    has_sanitizers: bool  # these are among the checks, if the device has some
+    sanitizers: str | None
+    is_fresh: bool
+    on_cpu: Mapping[str, str]
+    broken: tuple[str, ...]
 
 
 _Finals = dict[tuple[str, ...], LastRound]
 
 
 class Journal:
-    """An open journal: `trials` by key, and last rounds (`finals`) by the keys of their finalists."""
+    """An open journal: `trials` by key, and last rounds (`finals`) by the keys of their finalists.
+
+    `is_concluded` is True if the latest last round came after all trials.
+    """
 
     def __init__(
         self,
@@ -87,6 +99,7 @@ class Journal:
         self.warning: str | None = None
         self.trials: dict[str, Trial] = {}
         self.finals: _Finals = {}
+        self.is_concluded = False
         self._header, self._notes = dict(header), dict(notes or {})
         self._file = _open_locked(path)
         self._unsynced = threading.Event()
@@ -116,11 +129,13 @@ class Journal:
         Raises WriteError when that fails; earlier rows stay whole.
         """
         self.trials.update((trial.key, trial) for trial in trials)
+        self.is_concluded = False
         self._write(*map(_trial_row, trials))
 
     def append_finals(self, found: LastRound) -> None:
         """Write a last round; raises WriteError when that fails."""
         _put_last(self.finals, found)
+        self.is_concluded = True
         self._write(_finals_row(found))
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
@@ -130,6 +145,10 @@ class Journal:
     def append_lost(self, device: str, reason: str) -> None:
         """Write that a device has failed and is left out; raises WriteError when that fails."""
         self._write({"lost": {device: shortened(reason)}})
+
+    def append_stages(self, seconds: Mapping[str, float]) -> None:
+        """Write how long each stage of a search took; raises WriteError when that fails."""
+        self._write({_STAGES: {name: round(time_s, 3) for name, time_s in seconds.items()}})
 
     def close(self) -> None:
         """Sync and close the file, and release its lock; raises WriteError when a sync failed."""
@@ -176,7 +195,7 @@ class Journal:
             return
         rows = _Rows()
         rows.add(lines, self.path)
-        self.trials, self.finals = rows.trials, rows.finals
+        self.trials, self.finals, self.is_concluded = rows.trials, rows.finals, rows.is_concluded
         if not any(trial.status is Status.OK for trial in self.trials.values()):
             # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
             if self.trials:
@@ -192,6 +211,7 @@ class Journal:
     def _replace(self, trials: Iterable[Trial], finals: _Finals) -> None:
         """Replace the file, atomically, by one with these trials and last rounds."""
         self.trials, self.finals = {trial.key: trial for trial in trials}, finals
+        self.is_concluded = bool(finals)  # only a harmless edit keeps them
         rows = [{"journal": VERSION, **self._header, **self._notes}, *map(_trial_row, self.trials.values())]
         rows += map(_finals_row, finals.values())
         if not os.fstat(self._file.fileno()).st_size:  # there is nothing to lose
@@ -249,7 +269,9 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 
 def _finals_row(found: LastRound) -> dict[str, Any]:
     rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
-    return {"finals": rows, "checked": sorted(found.checked), "sanitizers": found.has_sanitizers}
+    facts = {"sanitizers": found.sanitizers, "fresh": found.is_fresh}
+    missing = {"on_cpu": dict(found.on_cpu), "broken": list(found.broken)}
+    return {"finals": rows, "checked": sorted(found.checked), **facts, **missing}
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -257,11 +279,12 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 class JournalContent(NamedTuple):
-    """The first line of a journal, its trials, and the latest last round by key."""
+    """A journal: its first line, trials, the latest last round by key, and the seconds of its stages."""
 
     header: dict[str, Any]
     trials: list[Trial]
     last_round: dict[str, Measurement]
+    stages: dict[str, float]
 
 
 ParseJournal = Callable[[str, Path], JournalContent]
@@ -302,7 +325,7 @@ class JournalReader:
             self._known[path] = rows  # the latest is last
             if len(self._known) > _MAX_KNOWN:
                 del self._known[next(iter(self._known))]
-            return JournalContent(rows.header, list(rows.trials.values()), rows.last_round)
+            return JournalContent(rows.header, list(rows.trials.values()), rows.last_round, rows.stages)
 
 
 def journal_text(path: Path) -> str:
@@ -327,6 +350,8 @@ class _Rows:
         self.header: dict[str, Any] = {}
         self.trials: dict[str, Trial] = {}
         self.finals: _Finals = {}
+        self.is_concluded = False
+        self.stages: dict[str, float] = {}  # of the latest search
         self._count = 0
 
     @property
@@ -364,12 +389,26 @@ class _Rows:
             if "trial" in row:
                 trial = decode_trial(row["trial"])
                 self.trials[trial.key] = trial
+                self.is_concluded = False
+            elif _STAGES in row:
+                self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
             elif not row.keys() & _FOR_PEOPLE:
-                measured = read_finals(row.get("finals"), "finals")
-                checked = read_keys(row.get("checked", []), "checked")
-                _put_last(self.finals, LastRound(measured, frozenset(checked), row.get("sanitizers") is True))
+                self._add_finals(row)
         except ValueError as error:
             raise JournalError(f"{path}:{self._count + 1}: not a row of a journal ({error})") from None
+
+    def _add_finals(self, row: Mapping[str, Any]) -> None:
+        sanitizers = row.get("sanitizers")
+        found = LastRound(
+            read_finals(row.get("finals"), "finals"),
+            frozenset(read_keys(row.get("checked", []), "checked")),
+            sanitizers if isinstance(sanitizers, str) else None,
+            row.get("fresh") is True,
+            values.mapping_of(values.text, values.text)(row.get("on_cpu", {}), "on_cpu"),
+            tuple(read_keys(row.get("broken", []), "broken")),
+        )
+        _put_last(self.finals, found)
+        self.is_concluded = True
 
 
 def _put_last(finals: _Finals, found: LastRound) -> None:

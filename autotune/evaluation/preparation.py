@@ -32,7 +32,7 @@ class Preparation:
         The data of `problems` are kept, the data of `upcoming` until their first use.
         """
         self._reference, self._kept = reference, kept
-        self._thread = ThreadPoolExecutor(1)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="preparation")
         self._problems = problems
         self._prepared = {problem.data_key: self._begun(problem) for problem in problems[:-1]}
         self._upcoming = {problem.data_key: self._begun(problem) for problem in _small(upcoming)}

@@ -66,7 +66,7 @@ class Profiler:
             SetupError: The launch fails, or the profiler does.
         """
         report.parent.mkdir(parents=True, exist_ok=True)
-        setting = DeviceSetting(self.address, self.reference, (problem,))
+        setting = DeviceSetting(self.address, self.reference)
         child = Child(DeviceState, setting, environment=self.environment, wrapper=self._command(report))
         try:
             failure: Failure | None = child.call(

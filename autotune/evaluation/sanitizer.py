@@ -11,7 +11,6 @@ import math
 import os
 import re
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -31,11 +30,12 @@ from autotune.evaluation.device_process import (
     run_and_restore,
     run_bare,
 )
+from autotune.evaluation.host_sanitizer import program_version
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-TIMEOUT_S = 60.0  # per process: under the sanitizer a kernel is up to a hundred times slower
+TIMEOUT_S = 60.0  # to open the device, and of one run: under the sanitizer it is up to a hundred times slower
 RUNS_OF_PROCESS = 6  # the most runs per process: more are divided among parallel processes
 _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
@@ -56,6 +56,11 @@ class Sanitizer:
     address: Address
     reference: Path
     environment: Mapping[str, str]
+
+    @property
+    def version(self) -> str:
+        """The program's name and version."""
+        return program_version(self.program, "--version")
 
     def check(
         self,
@@ -122,24 +127,23 @@ class Sanitizer:
 
         No run begins if the tool does not work, or the device cannot be opened under it.
         """
-        own = replace(deadline, at_s=min(deadline.at_s, time.perf_counter() + TIMEOUT_S))
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
         wrapper = (self.program, *options)
-        setting = DeviceSetting(self.address, self.reference, problems=runs[0][1])
+        setting = DeviceSetting(self.address, self.reference)
         child = Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)
         begun = 0
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):
                 with suppress(ChildDied, ChildRaised):
-                    child.call(compared_outputs, timeout_s=own.left_s(TIMEOUT_S))  # opens the device
+                    child.call(compared_outputs, timeout_s=deadline.left_s(TIMEOUT_S))  # opens the device
                     for binary, problems in runs:
                         begun += 1
                         for problem in problems:
-                            limit_s = own.left_s(TIMEOUT_S)
+                            limit_s = deadline.left_s(TIMEOUT_S)
                             child.call(run_and_restore, run_bare, binary, problem, timeout_s=limit_s)
-                return *child.finish(own.left_s(TIMEOUT_S)), begun
+                return *child.finish(deadline.left_s(TIMEOUT_S)), begun
         finally:
             child.kill()
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from autotune.core import timeline
 from autotune.core.fills import RANDOM_FILLS
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
@@ -84,8 +85,10 @@ def attempt(
     for guarded in buffers.arrays():
         if guarded.array.role not in kept:
             guarded.restore()
-    run_ms = buffers.run(program)
-    return CheckedRun(check(buffers, inputs=inputs), run_ms)
+    with timeline.span("launch"):
+        run_ms = buffers.run(program)
+    with timeline.span("compare arrays"):
+        return CheckedRun(check(buffers, inputs=inputs), run_ms)
 
 
 def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
 
 SETUP_TIMEOUT_S = 600.0
+_PREPARED = Stage("verifying")  # what follows, until another stage is told
 
 
 class DeviceWorker(Protocol):
@@ -285,13 +286,14 @@ class Worker:
 
     @contextmanager
     def _setting_up(self) -> Iterator[None]:
-        """Report that a problem is being prepared; close the child if that fails."""
+        """Report that a problem is being prepared, and the end of it; close the child if that fails."""
         self._on_stage(Stage(f"computing the reference ({self._setting.reference.name})"))
         try:
             yield
         except ChildFailed:
             self.close()
             raise
+        self._on_stage(_PREPARED)
 
     def _broken(self, error: ChildFailed) -> SetupError | NoMemory:
         """The error for a setup that fails for every configuration."""

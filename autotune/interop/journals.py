@@ -35,7 +35,7 @@ def is_journal(text: str) -> bool:
 
 def read(text: str, path: Path) -> Recording:
     """Read the trials of a journal; raises InputError if there are none, or if their parameters differ."""
-    header, trials, _ = parse_journal(text, path)
+    header, trials, *_ = parse_journal(text, path)
     if not trials:
         raise InputError(f"{path}: holds no trial")
     names = list(trials[0].config)

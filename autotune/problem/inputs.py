@@ -15,10 +15,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from autotune.core import timeline
 from autotune.core.c_types import is_complex
 from autotune.core.fills import SPECIAL_VALUES
 from autotune.core.records import Value
 from autotune.core.syntax import retried
+from autotune.core.text import size_text
 from autotune.core.trials import Problem
 from autotune.devices.array_compare import EXACT, unlike
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype, plain_dtype
@@ -53,7 +55,8 @@ class ProblemData:
 def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None = None) -> ProblemData:
     """Draw the inputs and run the reference, unless its results are stored already; raises SetupError."""
     definition = problem.definition
-    inputs = draw_inputs(definition, problem.arrays)
+    with timeline.span(f"draw the inputs at {size_text(definition.sizes)}"):
+        inputs = draw_inputs(definition, problem.arrays)
     if problem.expected is not None:
         stored = {name: _from_file(array.path, array.dtype) for name, array in problem.expected}
         _require_kept(problem, inputs, stored)
@@ -64,7 +67,8 @@ def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None 
             raise SetupError(f"{problem.trusted}: the trusted results are gone; start the search again")
     else:
         run = partial(run_reference, reference, inputs, definition, problem.arrays)
-        results = run() if kept is None else kept.of(reference, problem.data_key, run)
+        with timeline.span(f"reference at {size_text(definition.sizes)}"):
+            results = run() if kept is None else kept.of(reference, problem.data_key, run)
     dtypes = {array.name: array.dtype for array in problem.arrays}
     found = {name: loaded(values, dtypes[name]) for name, values in results.items()}
     _require_kept(problem, inputs, found)
@@ -96,7 +100,8 @@ def _magnitudes(
     if not problem.with_magnitude:
         return {}
     run = partial(run_magnitude, reference, inputs, problem.definition, problem.arrays)
-    found = run() if kept is None else kept.of(reference, f"magnitude {problem.data_key}", run)
+    with timeline.span(f"magnitudes at {size_text(problem.definition.sizes)}"):
+        found = run() if kept is None else kept.of(reference, f"magnitude {problem.data_key}", run)
     return {name: found[name] for name in problem.with_magnitude if name in found}
 
 

@@ -23,9 +23,12 @@ import traceback
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from multiprocessing.connection import Pipe
+from types import FunctionType
 from typing import Any, TypeVar
 
+from autotune.core import timeline
 from autotune.core.text import shortened
 from autotune.errors import Blame, ChildDied, ChildFailed, ChildRaised, ChildTimeout
 from autotune.processes.fork_server import SHARED, AnyConnection, ForkedProcess, fork, set_variables
@@ -45,6 +48,14 @@ class _Raised:
     kind: str
     message: str
     trace: str
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """An answer, with the spans of the timeline since the last one."""
+
+    answer: Any
+    spans: list[timeline.Span]
 
 
 class Child:
@@ -69,6 +80,7 @@ class Child:
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
+        self._calls, self._called = 0, ""
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - is read after the process has ended
         weakref.finalize(self, self._output.close)
         self._pipe, theirs = Pipe()
@@ -80,7 +92,7 @@ class Child:
         self._process = ForkedProcess(self._pipe, ended)
         theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process
-            self._pipe.send((sys.path, {**used.changed_variables(), **own}))
+            self._pipe.send((sys.path, {**used.changed_variables(), **own}, timeline.is_recording()))
             self._pipe.send((factory, arguments))
 
     @property
@@ -108,11 +120,18 @@ class Child:
         """
         self._timeout_s = timeout_s
         self._deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        self._calls, self._called = self._calls + 1, _words(function, *arguments)
         with contextlib.suppress(OSError):  # `answer` reports a process that is dead or was killed
             self._pipe.send((function, arguments, options))
 
     def answer(self) -> Any:
         """Wait for the call that was begun; raises as `call` does."""
+        if not timeline.is_recording():
+            return self._answer()
+        with timeline.span(f"wait: {self._called}", call=f"{self.pid}.{self._calls}"):
+            return self._answer()
+
+    def _answer(self) -> Any:
         try:
             began_s = time.monotonic()
             if self.pid is None:
@@ -129,6 +148,9 @@ class Child:
             answer = pickle.loads(data)
         except Exception:  # noqa: BLE001 - a child whose memory is damaged sends anything
             raise self._damage() from None
+        if isinstance(answer, _Recorded):
+            timeline.receive(answer.spans)
+            answer = answer.answer
         if isinstance(answer, _Raised):
             raise ChildRaised(answer.kind, answer.message, answer.trace)
         return answer
@@ -230,16 +252,31 @@ def _blame_for_delay() -> Blame:
 def serve(pipe: AnyConnection) -> None:
     """Run in the child: build the state, then answer calls until the pipe closes."""
     try:
-        sys.path[:], variables = pipe.recv()
+        sys.path[:], variables, is_recorded = pipe.recv()
         set_variables(variables)
         factory, arguments = pipe.recv()
-        state, broken = _attempt(factory, *arguments)
-        while True:
+        if is_recorded:
+            timeline.begin(factory.__module__.rpartition(".")[2].replace("_", " "))
+        else:
+            timeline.end()
+        with timeline.span(f"start: {_words(factory)}"):
+            state, broken = _attempt(factory, *arguments)
+        for number in count(1):
             function, arguments, options = pipe.recv()
-            answer, raised = (None, broken) if broken else _attempt(function, state, *arguments, **options)
-            pipe.send(raised or answer)
+            with timeline.span(_words(function, *arguments), call=f"{os.getpid()}.{number}"):
+                answer, raised = (
+                    (None, broken) if broken else _attempt(function, state, *arguments, **options)
+                )
+            answer = raised or answer
+            pipe.send(_Recorded(answer, timeline.taken()) if is_recorded else answer)
     except EOFError:
         return
+
+
+def _words(function: Callable[..., Any], *arguments: Any) -> str:
+    """The name of a function in words, for the timeline: of the one that it is to call, if there is one."""
+    called = arguments[0] if arguments and isinstance(arguments[0], FunctionType) else function
+    return getattr(called, "__name__", type(called).__name__).strip("_").replace("_", " ")
 
 
 def _attempt(function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, _Raised | None]:

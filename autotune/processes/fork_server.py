@@ -28,6 +28,8 @@ from socket import AF_UNIX, SOCK_SEQPACKET, recv_fds, send_fds, socket, socketpa
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
+from autotune.core import timeline
+
 _PR_SET_PDEATHSIG = 1
 _MAX_MESSAGE_BYTES = 2**16
 _CALLER_CHECK_S = 0.5
@@ -208,6 +210,7 @@ def fork(server: str, wrapper: Sequence[str], pipe: int, output: int, ended: int
 
 def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) -> None:
     """Run in the server, and in each child, where `serve` is called with its pipe."""
+    timeline.begin("fork server")  # its imports are in the timelines that its children send
     requests = socket(fileno=descriptor)
     children = _Children()
     _end_with(parent, children)
@@ -333,7 +336,8 @@ def _import(load: _Load) -> None:
     before = {name: os.environ.get(name) for name in load.environment}
     set_variables(load.environment)
     for module in load.modules:
-        with suppress(Exception):  # the child imports it again, and reports what is wrong
+        # the child imports it again, and reports what is wrong
+        with suppress(Exception), timeline.span(f"import {module}"):
             importlib.import_module(module)
     set_variables(before)
 

@@ -47,8 +47,8 @@ class Search:
 
     A cache keeps neither failures nor the order of trials; `journal` is None for everything but a journal.
     `device`, `record` and `entry` are what a cache knows of the same device and problem, the entry only if it
-    is of the same source; `cpu` is the fastest result of a CPU for the problem. `ceilings` are what `autotune
-    ceilings` measured.
+    is of the same source; `cpu` is the fastest result of a CPU for the problem. `stages` are the seconds of
+    the latest search's stages, and `ceilings` are what `autotune ceilings` measured.
     """
 
     kernel: str
@@ -66,6 +66,7 @@ class Search:
     device: DeviceInfo | None = None
     record: KernelRecord | None = None
     entry: Entry | None = None
+    stages: Mapping[str, float] = field(default_factory=dict)
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     cpu: DeviceResult | None = None
     spec: SpaceSpec | None = None
@@ -140,7 +141,7 @@ class _Reader:
         text = read_text(path)
         if not is_journal(text):
             return self._completed(_of_recording(read_recording(path), path))
-        header, trials, finals = self.parse(text, path)
+        header, trials, finals, stages = self.parse(text, path)
         if not trials:
             raise InputError(f"{path}: holds no trial")
         dtype = header.get("dtype")
@@ -157,6 +158,7 @@ class _Reader:
                 is_imported="verification" not in header,
                 source_sha256=str(header.get("source", "")),
                 journal=path,
+                stages=stages,
             )
         )
 

@@ -62,6 +62,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "limits": columns.limits,
         "hasOrder": not search.is_cached,
         "isImported": search.is_imported,
+        "stages": [[cut(name), short(seconds)] for name, seconds in search.stages.items()],
         "columns": columns.lists(),
         "best": view.best,
         "default": view.default,

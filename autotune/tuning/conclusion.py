@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from autotune.core import timeline
 from autotune.core.records import Config, Entry
 from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial, pareto_front
@@ -91,12 +92,6 @@ def _result(
     again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
     is_alone = not searched.needed
     was_served = cached is not None and cached.config == winner.config
-    if decision.skipped is not None:
-        checks = checks_text(context, decision.skipped)
-    elif cached is not None and was_served:
-        checks = cached.provenance.checks
-    else:
-        checks = "in an earlier search"
     return SearchResult(
         task=task,
         engine=searched.label,
@@ -104,6 +99,7 @@ def _result(
         final=decision.measurements[winner.key],
         default=decision.measurements[trials[task.spec.default].key],
         ties=tuple(trial.config for trial in ties),
+        unchecked_ties=tuple(trial.config for trial in decision.unchecked),
         groups=compare(task.space, trials.values(), decision.measurements, objective),
         trials=tuple(trials[config] for config in ledger.trials),
         resumed=ledger.resumed,
@@ -128,8 +124,9 @@ def _result(
         seconds=ledger.spent_s,
         cores_of_others=searched.began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
-        checks=checks,
-        late=tuple(dict.fromkeys(name for one in decision.skipped or () for name in one.late)),
+        checks=checks_text(context, decision.skipped),
+        late=tuple(dict.fromkeys(name for one in decision.skipped for name in one.late)),
+        broken=tuple(dict.fromkeys(name for one in decision.skipped for name in one.broken)),
     )
 
 
@@ -148,7 +145,8 @@ def _stopping_estimate(
     if not is_alone:
         return StoppingEstimate(len(tried), valid, None, None)
     context.observer.stage(Stage("estimating what the others promise"))
-    from autotune.searchers.surrogate import stopping_estimate  # takes long to import
+    with timeline.span("import the model"):
+        from autotune.searchers.surrogate import stopping_estimate  # takes long to import
 
     return stopping_estimate(context.task.space, [trials[config] for config in tried], floor_ms)
 

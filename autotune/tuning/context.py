@@ -18,6 +18,7 @@ from autotune.evaluation.journal import Journal
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.memory_check import enough_memory, memory_warning
 from autotune.evaluation.one_device import Devices, OneDevice
+from autotune.evaluation.references import References
 from autotune.evaluation.sanitizer import Sanitizer
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
@@ -57,6 +58,7 @@ class TuningContext:
     sanitizer: Sanitizer | None
     skips_sanitizer: bool  # although there may be one
     observer: Observer
+    references: References
     fleet: Fleet | None = None
 
     @property
@@ -149,6 +151,8 @@ def open_context(
         else:
             worker = own = processes.worker(study, default)
             devices = OneDevice(own)
+        references = processes.references(task)
+        opened.callback(references.close)
         ledger = Ledger(journal, options.budget, study.scoring, observer.tried)
         limit_s = options.timeout_s
         evaluator = Evaluator(
@@ -168,6 +172,7 @@ def open_context(
             sanitizer=processes.sanitizer,
             skips_sanitizer=not options.sanitizer,
             observer=observer,
+            references=references,
             fleet=fleet,
         )
 

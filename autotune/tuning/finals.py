@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
@@ -55,7 +56,10 @@ def remeasure(
         seeds: Seeds of the inputs to verify on; the finalists are timed on the last one's.
     """
     seeds = different(context.maker, seeds)
-    context.worker.renew(*fresh_problems(context.maker, trials[0].config, seeds))
+    fresh = fresh_problems(context.maker, trials[0].config, seeds)
+    with timeline.span("wait: references"):
+        context.references.settle(fresh)
+    context.worker.renew(*fresh)
     finalists = _Finalists(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
     late: tuple[str, ...] = ()

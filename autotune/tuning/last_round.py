@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,14 +15,22 @@ from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import SourceResults
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import affordable, choose_finalists, finalists, nearly_as_fast
-from autotune.tuning.finals import remeasure
+from autotune.tuning.finalists import (
+    MAX_FINALISTS,
+    affordable,
+    by_score,
+    choose_finalists,
+    finalists,
+    nearly_as_fast,
+)
+from autotune.tuning.finals import FRESH_INPUTS, Finals, remeasure
 from autotune.tuning.groups import leaders
 from autotune.tuning.limits import NO_LIMITS, LastRoundLimits
-from autotune.tuning.stored_checks import SkippedChecks, StoredChecks, late_text
+from autotune.tuning.stored_checks import SkippedChecks, StoredChecks, late_text, sanitizers
 from autotune.tuning.ties import winner_and_ties
 
 MAX_BESIDE = 1  # finalists in addition to the needed ones
+MAX_TIES = 5  # that are checked and stored
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,8 @@ class Decision:
 
     measurements: Mapping[str, Measurement]  # of all finalists, by content key
     stored: tuple[Trial, ...]  # the winner, then those that cannot be told from it
-    skipped: tuple[SkippedChecks, ...] | None  # of each; None: an earlier search checked them
+    skipped: tuple[SkippedChecks, ...]  # of each
+    unchecked: tuple[Trial, ...]  # further ties, which are not stored
 
 
 def last_round(
@@ -75,19 +84,29 @@ def last_round(
     trials = dict(trials)
     default = trials[context.task.spec.default]
     is_strict = searched.limits.is_strict
+    checks.recall(context, trials.values())
     while True:
         now_s = time.perf_counter()
-        if searched.needed:
-            best = finalists(trials.values(), MAX_BESIDE)
+        first = finalists(trials.values(), MAX_BESIDE if searched.needed else MAX_FINALISTS)
+        others = nearly_as_fast(first[0], [trials[config] for config in searched.needed])
+        ahead = [*leaders(context.task.space, trials.values()), default, *others]
+        rounds = _concluded(context, len(first) if not searched.needed else 0)
+        measured = _journaled(context, rounds, trials.values(), ahead)
+        if not measured:
+            best = (
+                first
+                if searched.needed
+                else choose_finalists(context, trials.values(), (now_s + deadline_s) / 2)
+            )
+            needed = list({trial.config: trial for trial in (best[0], *ahead)}.values())
+            chosen = affordable(best, needed, deadline_s - now_s if is_strict else math.inf)
+            allowed, least = ((*best, *needed), needed) if is_strict else (chosen, chosen)
+            measured = _journaled(context, reversed(context.journal.finals.values()), allowed, least)
+        if measured:
+            chosen = [trial for trial in trials.values() if trial.key in measured]
+            found = judge(context, chosen, Finals(measured, {}, ()), checks, deadline_s, searched.limits)
         else:
-            best = choose_finalists(context, trials.values(), (now_s + deadline_s) / 2)
-        others = nearly_as_fast(best[0], [trials[config] for config in searched.needed])
-        named = (best[0], *leaders(context.task.space, trials.values()), default, *others)
-        needed = list({trial.config: trial for trial in named}.values())
-        chosen = affordable(best, needed, deadline_s - now_s if is_strict else math.inf)
-        if known := _journaled(context, checks, best if is_strict else (), needed, chosen):
-            return trials, known
-        found = decide(context, chosen, checks, deadline_s, searched.limits)
+            found = decide(context, chosen, checks, deadline_s, searched.limits)
         if isinstance(found, Decision):
             _journal(context, found)
             return trials, found
@@ -118,10 +137,26 @@ def decide(
         The decision; or why some failed.
     """
     context.observer.last_round(len(chosen))
-    outcome = remeasure(context, chosen, deadline_s, limits.seeds)
-    if outcome.rejected:
-        return dict(outcome.rejected)
-    stored = winner_and_ties(chosen, outcome.measurements, context.objective)
+    likely = by_score(chosen)[: 1 + MAX_TIES]
+    end_s = max(deadline_s, time.perf_counter()) + limits.checks_s
+    with checks.begun(context, [trial.config for trial in likely], end_s):
+        outcome = remeasure(context, chosen, deadline_s, limits.seeds)
+        if outcome.rejected:
+            return dict(outcome.rejected)
+        return judge(context, chosen, outcome, checks, deadline_s, limits)
+
+
+def judge(
+    context: TuningContext,
+    chosen: Sequence[Trial],
+    outcome: Finals,
+    checks: StoredChecks,
+    deadline_s: float,
+    limits: LastRoundLimits,
+) -> Decision | dict[Config, Failure]:
+    """Check the winner of measured finalists and its ties, as `decide` does."""
+    tied = winner_and_ties(chosen, outcome.measurements, context.objective)
+    stored, unchecked = tied[: 1 + MAX_TIES], tied[1 + MAX_TIES :]
     end_s = max(deadline_s, time.perf_counter()) + limits.checks_s
     if failures := checks.check(context, [trial.config for trial in stored], end_s):
         return failures
@@ -129,52 +164,48 @@ def decide(
         context.observer.warn(late_text(outcome.late))
     skipped = (checks.passed[trial.config] for trial in stored)
     late = (replace(one, late=(*outcome.late, *one.late)) for one in skipped)
-    return Decision(outcome.measurements, stored, tuple(late))
+    return Decision(outcome.measurements, stored, tuple(late), unchecked)
 
 
 def _journal(context: TuningContext, found: Decision) -> None:
-    """Write a last round to the journal, with the configurations that passed all checks."""
-    pairs = zip(found.stored, found.skipped or (), strict=True)
-    checked = frozenset(trial.key for trial, one in pairs if not one.late)
-    context.journal.append_finals(LastRound(dict(found.measurements), checked, not context.skips_sanitizer))
+    """Write a last round to the journal, unless it has the same with as many checks."""
+    passed = {trial.key: one for trial, one in zip(found.stored, found.skipped, strict=True)}
+    checked = frozenset(key for key, one in passed.items() if not one.late)
+    on_cpu = {key: one.on_cpu for key, one in passed.items() if one.on_cpu}
+    broken = tuple(dict.fromkeys(tool for one in found.skipped for tool in one.broken))
+    is_fresh = all(FRESH_INPUTS not in one.late for one in found.skipped)
+    row = LastRound(dict(found.measurements), checked, sanitizers(context), is_fresh, on_cpu, broken)
+    known = context.journal.finals.get(tuple(sorted(row.measurements)))
+    has_tools = known is not None and row.sanitizers in (None, known.sanitizers)
+    if not (known and has_tools and known.measurements == row.measurements and known.checked >= checked):
+        context.journal.append_finals(row)
+
+
+def _concluded(context: TuningContext, least: int) -> Iterator[LastRound]:
+    """The latest last round of the journal, if no trial came later and it has at least so many finalists.
+
+    Another choice among the same trials would only differ by chance.
+    """
+    if context.journal.is_concluded:
+        latest = next(reversed(context.journal.finals.values()))
+        if len(latest.measurements) >= least:
+            yield latest
 
 
 def _journaled(
-    context: TuningContext,
-    checks: StoredChecks,
-    allowed: Sequence[Trial],
-    needed: Sequence[Trial],
-    chosen: Sequence[Trial],
-) -> Decision | None:
-    """The decision of a journaled last round that can stand for one of these finalists; None without one.
+    context: TuningContext, rounds: Iterable[LastRound], allowed: Iterable[Trial], needed: Iterable[Trial]
+) -> dict[str, Measurement]:
+    """The measurements of the first of these last rounds that can be reused; empty without one.
 
-    Args:
-        context: The open run.
-        checks: The checks before storing.
-        allowed: A last round of any of these, and of all needed ones, counts as well.
-        needed: Finalists that take part in any case.
-        chosen: The finalists.
+    Its finalists have to be allowed, and all needed ones have to be among them.
     """
-    known = {trial.key: trial for trial in (*allowed, *needed, *chosen)}
-    exact, least = ({trial.key for trial in group} for group in (chosen, needed))
-    for found in reversed(context.journal.finals.values()):
-        keys = found.measurements.keys()
-        if keys != exact and not (allowed and least <= keys <= known.keys()):
+    by_key, least = {trial.key: trial for trial in allowed}, {trial.key for trial in needed}
+    for found in rounds:
+        if not found.is_fresh or not least <= found.measurements.keys() <= by_key.keys():
             continue
-        measurements = _reusable(context, known, found.measurements)
-        if not measurements:
-            continue
-        stored = winner_and_ties([known[key] for key in measurements], measurements, context.objective)
-        if _passed_all(context, found, stored):
-            skipped = tuple(checks.passed.get(trial.config, SkippedChecks()) for trial in stored)
-            return Decision(measurements, stored, skipped if stored[0].config in checks.passed else None)
-    return None
-
-
-def _passed_all(context: TuningContext, found: LastRound, stored: Sequence[Trial]) -> bool:
-    """True if these passed every check that this search asks for, of which a search may leave out some."""
-    has_sanitizers = found.has_sanitizers or context.skips_sanitizer
-    return has_sanitizers and found.checked.issuperset(trial.key for trial in stored)
+        if measurements := _reusable(context, by_key, found.measurements):
+            return measurements
+    return {}
 
 
 def _reusable(

@@ -185,6 +185,6 @@ def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
             source_sha256=task.source.sha256,
             space_sha256=task.spec.sha256,
             workload_sha256=workload_sha256(task.spec),
-            checks=checks_text(context, decision.skipped or ()),
+            checks=checks_text(context, decision.skipped),
         ),
     )

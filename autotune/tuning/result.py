@@ -24,6 +24,7 @@ class SearchResult:
     final: Measurement  # of the winner
     default: Measurement
     ties: tuple[Config, ...]  # cannot be told from the winner
+    unchecked_ties: tuple[Config, ...]  # nor can these, which are neither checked before storing nor stored
     groups: tuple[Group, ...]  # the groups that the space contrasts, best first
     trials: tuple[Trial, ...]
     resumed: int  # trials taken from the journal
@@ -48,6 +49,7 @@ class SearchResult:
     data_sha256: str  # of inputs that come from files or from `inputs`; empty where there are none
     checks: str  # checks that the winner and its ties passed in addition to verification
     late: tuple[str, ...]  # checks that no time was left for
+    broken: tuple[str, ...]  # tools that do not work here
 
     @property
     def cache_root(self) -> Path:

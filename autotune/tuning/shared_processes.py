@@ -18,6 +18,7 @@ from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.memory_check import enough_memory
+from autotune.evaluation.references import References
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.worker import Worker
@@ -119,6 +120,10 @@ class Processes:
         self._opened.callback(worker.end, waits=False)
         worker.start()
         return worker
+
+    def references(self, task: TuningTask) -> References:
+        """Return the process for later references, which is not begun yet."""
+        return References(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
 
     def fleet(
         self,

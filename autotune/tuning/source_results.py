@@ -87,7 +87,7 @@ def _journaled(task: TuningTask, own_journal: Path) -> Iterator[tuple[str, Trait
         if path.resolve() == own_journal.resolve():
             continue
         with suppress(AutotuneError):
-            header, trials, _ = read_journal(path)
+            header, trials, *_ = read_journal(path)
             if header.get("kernel") == task.spec.kernel:
                 traits = traits_of_name(str(header.get("device", "")))
                 device, dtype = str(header.get("device", "?")), str(header.get("dtype", ""))

@@ -12,8 +12,10 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple, TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
@@ -21,7 +23,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
-from autotune.core.trials import WRONG, Binary, Failure, Status
+from autotune.core.trials import WRONG, Binary, Failure, Status, Trial
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.host_sanitizer import (
@@ -33,6 +35,7 @@ from autotune.evaluation.host_sanitizer import (
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
+from autotune.problem.covering import covering
 from autotune.problem.data_sets import DATA_SETS, other_data
 from autotune.problem.problem_instance import ProblemInstance, in_order
 from autotune.tuning.context import TuningContext
@@ -43,6 +46,7 @@ MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
 FINDINGS = (*WRONG, Status.CRASHED)
+_OnHost = Failure | Unchecked | None
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,47 @@ class StoredChecks:
     """Checks each configuration once, and remembers which checks those that passed did not get."""
 
     passed: dict[Config, SkippedChecks] = field(default_factory=dict)
+    _on_host: dict[Config, Future[_OnHost]] = field(default_factory=dict)  # that were begun early
+
+    @contextmanager
+    def begun(self, context: TuningContext, configs: Iterable[Config], deadline_s: float) -> Iterator[None]:
+        """Meanwhile, run configurations that may be stored on the CPU under sanitizers, if it is not timed.
+
+        Args:
+            context: The open run.
+            configs: Configurations; those that have passed are skipped.
+            deadline_s: When to end, on the clock of `time.perf_counter`.
+        """
+        host = None if context.task.device.kind == "cpu" else _host_sanitizer(context)
+        deadline = Deadline(deadline_s)
+        threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
+        try:
+            if host is not None:
+                self._on_host |= {
+                    config: threads.submit(_checked_on, host, context.maker.make(config), deadline)
+                    for config in configs
+                    if config not in self.passed
+                }
+            yield
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            deadline.processes.kill()
+            self._on_host.clear()
+
+    def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
+        """Take over what the journal says has passed all checks, with the sanitizers that are here now."""
+        tools = sanitizers(context)
+        rounds = [
+            found for found in context.journal.finals.values() if tools is None or found.sanitizers == tools
+        ]
+        checked = {
+            key: SkippedChecks(found.on_cpu.get(key, ""), broken=found.broken)
+            for found in rounds
+            for key in found.checked
+        }
+        for trial in trials:
+            if trial.key in checked:
+                self.passed.setdefault(trial.config, checked[trial.key])
 
     def check(
         self, context: TuningContext, configs: Iterable[Config], deadline_s: float = math.inf
@@ -109,7 +154,7 @@ class StoredChecks:
 
         checks: list[_Check] = [often, with_other_schedules, on_other_data]
         with ThreadPoolExecutor(1) as thread:
-            by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers)
+            by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers, self._on_host)
             try:
                 for number, check in enumerate(checks):
                     now_s = time.perf_counter()
@@ -276,31 +321,52 @@ def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     return find_host_sanitizer() if is_asked else None
 
 
+def sanitizers(context: TuningContext) -> str | None:
+    """The sanitizers of a search with their versions, for its journal; None if it leaves them out."""
+    if context.skips_sanitizer:
+        return None
+    tools = (_host_sanitizer(context), context.sanitizer)
+    return ", ".join(tool.version for tool in tools if tool is not None)
+
+
 def under_sanitizers(
-    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
+    context: TuningContext,
+    built: Mapping[Config, Built],
+    deadline: Deadline,
+    begun: Mapping[Config, Future[_OnHost]] = MappingProxyType({}),
 ) -> dict[Config, Failure | Unchecked]:
     """Findings of the sanitizers, which run on the CPU and on the device at the same time."""
     instances = {config: one.instance for config, one in built.items()}
     with ThreadPoolExecutor(1) as thread:
-        found_on_host = thread.submit(on_host, context, instances, deadline)
+        found_on_host = thread.submit(on_host, context, instances, deadline, begun)
         found = sanitized(context, built, deadline)
         return found_on_host.result() | found
 
 
 def on_host(
-    context: TuningContext, instances: Mapping[Config, KernelInstance], deadline: Deadline
+    context: TuningContext,
+    instances: Mapping[Config, KernelInstance],
+    deadline: Deadline,
+    begun: Mapping[Config, Future[_OnHost]] = MappingProxyType({}),
 ) -> dict[Config, Failure | Unchecked]:
-    """Findings of the host compiler's sanitizers in a kernel that runs on the CPU."""
+    """Findings of the host compiler's sanitizers in a kernel that runs on the CPU; some were begun before."""
     host = _host_sanitizer(context)
     if host is None or not instances or not deadline.allows(*HOST_TOOLS):
         return {}
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        found = threads.map(lambda one: host.check(one.source, _problems(one), deadline), instances.values())
-        by_config = dict(zip(instances, found, strict=True))
+        runs = {
+            config: begun.get(config) or threads.submit(_checked_on, host, one, deadline)
+            for config, one in instances.items()
+        }
+        by_config = {config: run.result() for config, run in runs.items()}
     late = {config for config, one in by_config.items() if isinstance(one, Unchecked) and one.is_late}
     if late:
         deadline.note_late(*HOST_TOOLS)
     return {config: one for config, one in by_config.items() if one is not None and config not in late}
+
+
+def _checked_on(host: HostSanitizer, instance: KernelInstance, deadline: Deadline) -> _OnHost:
+    return host.check(instance.source, _small_problems(instance), deadline)
 
 
 def sanitized(
@@ -310,7 +376,7 @@ def sanitized(
     checked = {config: one for config, one in built.items() if one.instance.verify_problems}
     if context.sanitizer is None or not checked:
         return {}
-    runs = [(one.binary, one.instance.verify_problems) for one in checked.values()]
+    runs = [(one.binary, _small_problems(one.instance)) for one in checked.values()]
     found = context.sanitizer.check(runs, deadline)
     places = list(checked)
     return {places[place]: failure for place, failure in found.items()}
@@ -322,6 +388,10 @@ def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
 
 def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
     return instance.verify_problems or (instance.problem,)
+
+
+def _small_problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
+    return covering(_problems(instance), instance.config)
 
 
 def late_text(late: Iterable[str]) -> str:

@@ -27,8 +27,8 @@ def indistinguishable(winner: Measurement, other: Measurement, objective: Object
 def winner_and_ties(
     chosen: Sequence[Trial], measurements: Mapping[str, Measurement], objective: Objective
 ) -> tuple[Trial, ...]:
-    """The finalists that would be stored: the best, then those that cannot be told from it."""
-    winner = min(chosen, key=lambda trial: measurements[trial.key].score(objective) or math.inf)
+    """The best of measured finalists, then those that cannot be told from it, best first."""
+    ranked = sorted(chosen, key=lambda trial: measurements[trial.key].score(objective) or math.inf)
+    winner, *others = ranked
     best = measurements[winner.key]
-    others = (trial for trial in chosen if trial.key != winner.key)
     return (winner, *(one for one in others if indistinguishable(best, measurements[one.key], objective)))

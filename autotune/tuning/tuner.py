@@ -7,10 +7,12 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.text import hint, size_text
 from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
+from autotune.evaluation.references import can_run_aside
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
     check_searcher,
@@ -32,6 +34,7 @@ from autotune.tuning.context import (
     open_context,
 )
 from autotune.tuning.failed_default import failed_default
+from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.machine_load import load_warnings
@@ -41,6 +44,7 @@ from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
 from autotune.tuning.shared_processes import Processes
 from autotune.tuning.source_results import gather, summary
+from autotune.tuning.staged import StageTimes
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 
@@ -87,9 +91,14 @@ def search(
     else:
         policy = POLICY if study.scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
-    with open_context(study, search_options(options), observer, policy, processes, cluster) as context:
+    times = StageTimes(observer)
+    with open_context(study, search_options(options), times, policy, processes, cluster) as context:
         context.evaluator.submit([task.spec.default])  # compiled while libraries are imported
-        searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
+        if can_run_aside(task.spec, task.device.kind):
+            seeds = different(context.maker, SEEDS)
+            context.references.begin(fresh_problems(context.maker, task.spec.default, seeds))
+        with timeline.span("import and make the searcher"):
+            searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
         first = tuple(sources)  # more may come
         explore(context, searcher, options, f"started from {summary(first)}" if first else "", began)
         strategy = strategy or default_strategy(engine)
@@ -98,10 +107,15 @@ def search(
         limits = last_round_limits(options, seconds)
         searched = Searched(root, label, options.seed, seconds, began, limits, tuple(sources))
         if context.fleet is None:
-            return conclude(context, searched)
-        from autotune.tuning.several_devices import conclude_twice
+            result = conclude(context, searched)
+        else:
+            from autotune.tuning.several_devices import conclude_twice
 
-        return conclude_twice(context, context.fleet, searched)
+            result = conclude_twice(context, context.fleet, searched)
+        times.turn_to("ending the processes")
+        if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
+            context.journal.append_stages(times.seconds)
+        return result
 
 
 def explore(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from statistics import mean, median
 
+from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Objective, Trial, median_interval
@@ -61,7 +62,8 @@ def compiled(
     compilations = [context.pool.compile(instance) for instance in instances]
     for done, (trial, instance, compilation) in enumerate(zip(trials, instances, compilations, strict=True)):
         context.observer.stage(Stage("last round: compiling", done + 1, len(trials)))
-        binary = compilation.result()
+        with timeline.span("wait: compilers"):
+            binary = compilation.result()
         if isinstance(binary, Failure):
             rejected[trial.config] = binary
         else:

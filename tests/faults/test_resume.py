@@ -88,6 +88,33 @@ def test_a_finished_search_answers_again_without_running(folder):
     assert second["config"] == first["config"] and second["time_ms"] == first["time_ms"]
 
 
+def spans(folder, *options):
+    """The names of all that a search does."""
+    folder.search("--timeline", "t.json", "--journal", "j.jsonl", *options)
+    events = json.loads((folder.path / "t.json").read_text())["traceEvents"]
+    return {event["name"] for event in events if event["ph"] == "X"}
+
+
+def test_a_search_whose_trials_are_known_neither_times_nor_checks(folder):
+    ran = {"compile", "run work item", "sample", "verify once", "verify often"}
+    assert ran <= spans(folder)
+    text = (folder.path / "j.jsonl").read_text()
+    assert not ran & spans(folder)
+    assert (folder.path / "j.jsonl").read_text() == text
+
+
+def test_a_search_makes_up_for_checks_alone_if_its_times_are_known(folder):
+    assert "verify often" in spans(folder, "--no-sanitizer")
+    ran = spans(folder)
+    assert "verify often" in ran and "sample" not in ran and "run work item" not in ran
+    assert "verify often" not in spans(folder)
+
+
+def test_a_last_round_is_not_that_of_trials_that_came_later(folder):
+    spans(folder, "--budget", "4", "--engine", "exhaustive")
+    assert {"run work item", "sample"} <= spans(folder)
+
+
 def test_a_torn_last_line_is_dropped_with_a_warning(folder):
     result = folder.search()
     journal = folder.path / result["journal"]

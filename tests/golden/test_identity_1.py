@@ -43,7 +43,7 @@ def bound(found):
 @pytest.mark.parametrize("name", ROWS)
 def test_every_row_has_the_key_and_the_text_that_its_configuration_has_today(name):
     path = FOLDER / f"{name}.jsonl"
-    found, trials, _ = read_journal(path)
+    found, trials, *_ = read_journal(path)
     known = bound(found)
     maker = InstanceMaker(
         known.space,
@@ -72,7 +72,7 @@ def test_every_row_has_the_key_and_the_text_that_its_configuration_has_today(nam
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_header_is_that_of_the_same_search_today(name):
-    found, _, _ = read_journal(FOLDER / f"{name}.jsonl")
+    found, *_ = read_journal(FOLDER / f"{name}.jsonl")
     known = bound(found)
     assert set(ENVIRONMENT) <= set(environment(known.device, "any"))
     own = {word: value for word, value in found.items() if word not in ENVIRONMENT}
@@ -82,7 +82,7 @@ def test_the_header_is_that_of_the_same_search_today(name):
 
 def test_journals_are_what_other_searches_start_from(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    found, _, _ = read_journal(FOLDER / "sums.jsonl")
+    found, *_ = read_journal(FOLDER / "sums.jsonl")
     known = bound(found)
     elsewhere = replace(known, device=replace(known.device, name="Other CPU"))
     Path("runs").symlink_to(FOLDER)

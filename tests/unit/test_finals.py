@@ -22,12 +22,14 @@ from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.serving.cache import read_record
 from autotune.tuning import limits
 from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady, nearly_as_fast
-from autotune.tuning.finals import ROUNDS, remeasure
+from autotune.tuning.finals import ROUNDS, Finals, remeasure
+from autotune.tuning.last_round import judge
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
     OTHER_SCHEDULES,
     Built,
     SkippedChecks,
+    StoredChecks,
     checks_text,
     with_other_schedules,
 )
@@ -277,6 +279,24 @@ def test_a_last_round_without_sanitizers_is_not_that_of_a_search_with_them(folde
         folder.search(*options, *skipped)
         rounds.append((folder.path / "j.jsonl").read_text().count('{"finals"'))
     assert rounds == [1, 1, 2, 2, 2]
+
+
+class PassAll(StoredChecks):
+    """Checks that all configurations pass, at once."""
+
+    def check(self, context, configs, until_s=math.inf):
+        self.passed |= dict.fromkeys(configs, SkippedChecks())
+        return {}
+
+
+def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored():
+    chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in range(9)]
+    times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
+    context, checks = SimpleNamespace(objective=Objective.TIME), PassAll()
+    found = judge(context, chosen[::-1], Finals(times, {}, ()), checks, 0.0, limits.NO_LIMITS)
+    assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
+    assert [trial.key for trial in found.unchecked] == ["6", "7", "8"]
+    assert checks.passed.keys() == {trial.config for trial in found.stored}
 
 
 def test_a_check_is_either_done_or_left_out():

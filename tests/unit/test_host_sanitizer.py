@@ -1,5 +1,6 @@
 """What the sanitizers of g++ find in kernels whose results are right; a right kernel passes."""
 
+import math
 import re
 import time
 from dataclasses import replace
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from autotune.compilers.kernel_source import render, source_of_text
+from autotune.core import timeline
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.evaluation import host_sanitizer
@@ -16,7 +18,7 @@ from autotune.evaluation.host_sanitizer import HOST_TOOLS, Unchecked, find_host_
 from autotune.problem.problem_instance import Array, ArrayView, LocalArray, ProblemInstance, Scalar
 from autotune.tuning import stored_checks
 from autotune.tuning.observer import Observer
-from autotune.tuning.stored_checks import on_host, under_sanitizers
+from autotune.tuning.stored_checks import StoredChecks, on_host, under_sanitizers
 
 N = 96
 KERNEL = """\
@@ -208,15 +210,38 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
         skips_sanitizer=False,
         observer=SimpleNamespace(stage=stages.append),
     )
-    instance = SimpleNamespace(
-        source=render(source_of_text(KERNEL, "last.cu"), {}), verify_problems=(PROBLEM,)
-    )
+    source = render(source_of_text(KERNEL, "last.cu"), {})
+    instance = SimpleNamespace(source=source, config=Config({}), verify_problems=(PROBLEM,))
     over = Deadline(0.0)
     assert on_host(context, {Config({}): instance}, over) == {}
     assert tuple(over.late) == HOST_TOOLS and not stages  # what is left out is not said to be under way
     deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
     assert on_host(context, {Config({}): instance}, deadline) == {}
     assert tuple(deadline.late) == HOST_TOOLS
+
+
+@pytest.mark.parametrize(("kind", "threads"), [("gpu", {"sanitizer_0"}), ("cpu", set())])
+def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, threads):
+    if find_host_sanitizer() is None:
+        pytest.skip("needs g++")
+    source = render(source_of_text(KERNEL, "last.cu"), {})
+    config = Config({})
+    instance = SimpleNamespace(source=source, config=config, checks=(PROBLEM,))
+    context = SimpleNamespace(
+        task=SimpleNamespace(
+            dialect="cuda", spec=SimpleNamespace(dialect="portable"), device=SimpleNamespace(kind=kind)
+        ),
+        skips_sanitizer=False,
+        pool=SimpleNamespace(workers=1),
+        maker=SimpleNamespace(make=lambda config: instance),
+    )
+    timeline.begin("test")
+    checks = StoredChecks()
+    with checks.begun(context, [config], math.inf):
+        assert on_host(context, {config: instance}, Deadline(), checks._on_host) == {}
+    compiled = [one for one in timeline.taken() if one.name == "g++ for races"]
+    timeline.end()
+    assert len(compiled) == 1 and {one.track for one in compiled} & {"sanitizer_0"} == threads
 
 
 OPENCL = """\

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from autotune.core.records import Config
-from autotune.core.trials import Status, Trial
+from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import JournalError
-from autotune.evaluation.journal import Journal, read_trials
+from autotune.evaluation.journal import Journal, LastRound, read_trials
 from tests.conftest import KERNEL, LIMIT_S, Folder
 
 ROW = (
@@ -138,3 +138,25 @@ def test_a_journal_without_notes_goes_on_and_is_refused_in_fewer_words(folder):
     folder.edit("atol: 0", "atol: 1")
     refused = folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
     assert "arguments, verify_sizes or tolerances in the space file. No trial holds now" in refused.stderr
+
+
+def test_a_last_round_is_read_as_it_was_written(tmp_path):
+    found = LastRound(
+        {"key": Measurement((1.0,), Rule.FINALS)},
+        frozenset({"key"}),
+        "g++ 12.2.0",
+        is_fresh=True,
+        on_cpu={"key": "g++ refuses the source"},
+        broken=("initcheck",),
+    )
+    for expected in (False, True):
+        journal = Journal(tmp_path / "j.jsonl", {})
+        assert (list(journal.finals.values()) == [found]) is expected
+        if not expected:
+            journal.append(
+                Trial(Config({"A": 1}), "key", Status.OK, measurement=Measurement((1.0,), Rule.STEADY))
+            )
+            assert not journal.is_concluded
+            journal.append_finals(found)
+        assert journal.is_concluded
+        journal.close()

@@ -1,9 +1,12 @@
 """What a search shows while it runs: its stage from the start, in one line, as much as was asked for."""
 
+from types import SimpleNamespace
+
 from autotune.cli.progress import SearchProgress, SurveyProgress, Verbosity
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.tuning.task import Target, bind_target
 from tests.conftest import KERNEL
 
 
@@ -64,7 +67,20 @@ def test_the_last_round_has_a_bar_of_its_own():
     progress.tried(trial(1.0))
     progress.last_round(8)
     progress.stage(Stage("last round: timing, round", 6, 12))
-    assert progress._renderable().plain == "━━━━━━       last round: timing, round 6 of 12, 0:00"
+    assert progress._renderable().plain == (
+        "━━━━━━       last round: timing, round 6 of 12, 0:00, 0:00 left in this step"
+    )
+
+
+def test_the_time_left_of_the_trials_is_that_to_the_last_round(folder):
+    task = bind_target(Target(folder.space, device="fake"))
+    progress = SearchProgress(Verbosity.QUIET)
+    progress.started(task, 3, SimpleNamespace(path=folder.path / "j.jsonl", warning=None))
+    progress.stage(Stage("timing"))
+    progress._began -= 60.0
+    for _ in range(2):
+        progress.tried(trial(1.0))
+    assert "timing, 1:00, 0:30 left to the last round, " in progress._line()
 
 
 def test_warnings_are_said_to_the_quiet_too(capsys):

@@ -72,6 +72,8 @@ def plain(tmp_path_factory):
         data_sha256="",
         checks="2 schedules",
         late=(),
+        broken=(),
+        unchecked_ties=(),
     )
 
 
@@ -306,3 +308,14 @@ def test_a_governor_that_lets_the_clocks_change_is_told_with_the_result(plain, t
     cpu = replace(plain.task, device=replace(plain.task.device, kind="cpu"))
     said = "warning the CPU's governor is powersave: times may be unsteady"
     assert said in result_text(told(plain, task=cpu)) and said not in result_text(told(plain))
+
+
+def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(plain):
+    first = result_text(told(plain, late=("data zeros",), broken=("initcheck",))).splitlines()[0]
+    assert first.endswith("int32: not verified in full, without data zeros, initcheck")
+    assert "verified" not in result_text(told(plain))
+
+
+def test_ties_that_were_not_checked_are_named(plain):
+    text = result_text(told(plain, ties=(DEFAULT,), unchecked_ties=(OTHER,)))
+    assert f"; 1 more were not checked, and are not kept:\n        {OTHER}\n" in text

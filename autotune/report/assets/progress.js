@@ -67,6 +67,7 @@ function addProgress() {
       return [["evaluation", "best so far (ms)", "configuration"], rows];
     },
   });
+  addStages(grid);
   addCosts(grid);
 }
 
@@ -83,6 +84,19 @@ function markBest(context, colours, box, x, y) {
   context.globalAlpha = 1;
   context.fillStyle = colours.strong;
   context.fillText(said, left, y - 15);
+}
+
+/** The stages of the latest search, one after the other. */
+function addStages(grid) {
+  const total = (view.stages || []).reduce((sum, [, seconds]) => sum + seconds, 0);
+  if (!total) return;
+  const bars = view.stages.map(([label, value]) => ({ label, value, text: `${number(value, 3)} s, ${percent(value / total)}` }));
+  addChart(grid, {
+    id: "stages", title: "Stages of the latest search", isWide: true, height: () => barHeight(bars.length),
+    draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "seconds" }),
+    caption: () => `The search took ${number(total, 3)} s from its first configuration to the stored result; --timeline FILE shows every step of every process.`,
+    rows: () => [["stage", "seconds"], view.stages],
+  });
 }
 
 function addCosts(grid) {

@@ -8,6 +8,7 @@ from math import ceil
 
 import numpy as np
 
+from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.searchers.base import TrialStream, collect_next
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Positions
@@ -75,14 +76,16 @@ class Run:
                 self._try(())  # a model could propose nothing
                 continue
             fitted_to = len(history)
-            model = fit(history, list(self._pending.values()))
+            with timeline.span("fit the model"):
+                model = fit(history, list(self._pending.values()))
             if stop_when_unlikely:
                 probability, _ = improvement(model)
                 unlikely = unlikely + 1 if probability < UNLIKELY else 0
                 if unlikely == MODELS_TO_STOP:
                     break
             while len(history) < GROWTH * fitted_to:
-                rows = model.propose(self._room(least))
+                with timeline.span("choose from the model"):
+                    rows = model.propose(self._room(least))
                 if not rows and not self._pending:
                     break
                 self._try(rows)

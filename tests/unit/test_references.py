@@ -1,0 +1,52 @@
+"""References of the last round run next to the search, each of them once."""
+
+import json
+
+from autotune.devices import Address
+from autotune.evaluation.device_process import DeviceSetting
+from autotune.evaluation.references import References
+from autotune.problem.kept_results import KeptResults
+from tests.unit.test_sanitizer import PROBLEM
+
+SLOW = """\
+import os, time
+def reference(inputs, sizes):
+    with open({calls!r}, "a") as file:
+        file.write(f"{{os.getpid()}} {{sizes['n']}}\\n")
+    time.sleep(0.3 * (sizes["n"] == 1000))
+    return {{"y": 2 * inputs["x"]}}
+"""
+
+
+def spans(folder, *options):
+    """What each process of a search did, by its name."""
+    folder.search("--timeline", "t.json", *options)
+    events = json.loads((folder.path / "t.json").read_text())["traceEvents"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    return [(names[event["pid"]], event["name"]) for event in events if event["ph"] == "X"]
+
+
+def test_a_slow_reference_runs_once_a_seed_and_those_of_the_last_round_elsewhere(folder):
+    calls = folder.path / "calls"
+    (folder.path / "reference.py").write_text(SLOW.format(calls=str(calls)))
+    assert ("references", "keep") in spans(folder)
+    processes = [line.split()[0] for line in calls.read_text().splitlines() if line.endswith(" 1000")]
+    assert len(processes) == 3 and len(set(processes)) > 1
+
+
+def test_a_reference_that_may_use_the_device_runs_in_its_process_alone(folder):
+    text = (folder.path / "reference.py").read_text()
+    (folder.path / "reference.py").write_text("try:\n    import cupy\nexcept ImportError:\n    pass\n" + text)
+    assert not any(process == "references" for process, _ in spans(folder))
+
+
+def test_one_that_fails_or_is_not_begun_stands_in_nobodys_way(tmp_path):
+    path = tmp_path / "reference.py"
+    path.write_text("def reference(inputs, sizes):\n    raise RuntimeError\n")
+    setting = DeviceSetting(Address("fake", 0), path, kept=KeptResults(tmp_path / "kept"))
+    references = References(setting, {})
+    references.settle([PROBLEM])
+    references.begin([PROBLEM])
+    references.settle([PROBLEM])
+    references.close()
+    references.close()
