@@ -66,7 +66,7 @@ def last_round(
 ) -> tuple[dict[Config, Trial], Decision]:
     """Measure the finalists and the default in turns; if some fail, start again with the next best.
 
-    A journaled last round is reused if the same finalists passed it.
+    A journaled last round is reused if the same finalists passed it, or if no trial came after it.
 
     Args:
         context: The open run.
@@ -91,13 +91,11 @@ def last_round(
         others = nearly_as_fast(first[0], [trials[config] for config in searched.needed])
         ahead = [*leaders(context.task.space, trials.values()), default, *others]
         rounds = _concluded(context, len(first) if not searched.needed else 0)
-        measured = _journaled(context, rounds, trials.values(), ahead)
+        measured = _journaled(context, rounds, by_score(trials.values()), ahead)
         if not measured:
-            best = (
-                first
-                if searched.needed
-                else choose_finalists(context, trials.values(), (now_s + deadline_s) / 2)
-            )
+            best = first
+            if not searched.needed:
+                best = choose_finalists(context, trials.values(), (now_s + deadline_s) / 2)
             needed = list({trial.config: trial for trial in (best[0], *ahead)}.values())
             chosen = affordable(best, needed, deadline_s - now_s if is_strict else math.inf)
             allowed, least = ((*best, *needed), needed) if is_strict else (chosen, chosen)

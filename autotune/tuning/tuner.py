@@ -94,7 +94,7 @@ def search(
     times = StageTimes(observer)
     with open_context(study, search_options(options), times, policy, processes, cluster) as context:
         context.evaluator.submit([task.spec.default])  # compiled while libraries are imported
-        if can_run_aside(task.spec, task.device.kind):
+        if context.fleet is None and can_run_aside(task.spec, task.device.kind):
             seeds = different(context.maker, SEEDS)
             context.references.begin(fresh_problems(context.maker, task.spec.default, seeds))
         with timeline.span("import and make the searcher"):

@@ -110,6 +110,16 @@ def test_a_search_makes_up_for_checks_alone_if_its_times_are_known(folder):
     assert "verify often" not in spans(folder)
 
 
+def test_a_known_winner_that_crashes_in_a_missing_check_is_replaced(folder):
+    kernel = (folder.path / "double.py").read_text().replace("(A - 5) ** 2 + B + 1.0", "10 + abs(A - 5) + B")
+    crash = f"    if A == 5 and os.path.exists({str(folder.path / 'crash')!r}):\n        os._exit(1)\n"
+    folder.write("import os\n\n\n" + kernel.replace("    return", f"{crash}    return", 1))
+    first = folder.search("--no-sanitizer", "--journal", "j.jsonl")
+    (folder.path / "crash").touch()
+    second = folder.search("--journal", "j.jsonl")
+    assert first["config"]["A"] == 5 != second["config"]["A"]
+
+
 def test_a_last_round_is_not_that_of_trials_that_came_later(folder):
     spans(folder, "--budget", "4", "--engine", "exhaustive")
     assert {"run work item", "sample"} <= spans(folder)

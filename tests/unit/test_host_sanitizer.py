@@ -226,7 +226,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
         pytest.skip("needs g++")
     source = render(source_of_text(KERNEL, "last.cu"), {})
     config = Config({})
-    instance = SimpleNamespace(source=source, config=config, checks=(PROBLEM,))
+    instance = SimpleNamespace(source=source, config=config, verify_problems=(PROBLEM,))
     context = SimpleNamespace(
         task=SimpleNamespace(
             dialect="cuda", spec=SimpleNamespace(dialect="portable"), device=SimpleNamespace(kind=kind)

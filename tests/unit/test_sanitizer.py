@@ -139,9 +139,9 @@ def test_what_it_finds_counts_when_the_error_breaks_the_child(stand_in, end):
 
 def test_no_reference_runs(stand_in, binary, reference):
     reference.write_text("def reference(inputs, sizes):\n    raise RuntimeError\n")
-    broken = []
-    found = stand_in("", 0).check([(binary, (PROBLEM,))], ["memcheck"], on_broken=broken.append)
-    assert found == {} and not broken
+    deadline = Deadline()
+    found = stand_in("", 0).check([(binary, (PROBLEM,))], deadline, ["memcheck"])
+    assert found == {} and not deadline.broken
 
 
 def test_a_clean_run_is_no_failure(stand_in, binary):
