@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autotune.core.brackets import split_arguments
 from autotune.core.c_types import LOCAL_QUALIFIERS, QUALIFIERS, SCALARS
-from autotune.core.macro_reach import Unseen, unseen_macros
+from autotune.sources.macro_reach import Unseen, unseen_macros
 
 DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)[ \t]*([^\n]*)$", re.MULTILINE)
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")

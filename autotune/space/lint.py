@@ -15,7 +15,7 @@ from autotune.core.bare_code import bare_code, bare_lines
 from autotune.core.expressions import integer, names_behind, parse
 from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
-from autotune.core.macro_reach import Unseen, unseen_macros
+from autotune.sources.macro_reach import Unseen, unseen_macros
 from autotune.core.records import Config, Parameter
 from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest

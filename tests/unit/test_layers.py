@@ -14,6 +14,7 @@ LAYERS = (
     ("errors",),
     ("core",),
     ("hardware", "processes"),
+    ("sources",),
     ("serving", "space", "compilers", "scaffold"),
     ("cuda",),
     ("devices",),
