@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
-from autotune.core.bare_code import bare_code
+from autotune.core.launch_plan import macros as values_of_macros
+from autotune.core.records import Parameter
 from autotune.errors import InputError
 from autotune.scaffold.assumptions import USUAL, Assumptions
 from autotune.scaffold.guesses import Guess, guess
+from autotune.scaffold.macros import Macro
 from autotune.scaffold.reading import FoundKernel, Source, read_kernels
 from autotune.scaffold.writing import reference_text, space_text
 
@@ -62,7 +64,37 @@ def scaffold(
     Raises:
         InputError: The source has no such kernel, or none that can be tuned as it is.
     """
-    source = read_kernels(file, text, words, assumed, bare_code(host), bare_code(own or text))
+    del words
+    first = _guessed(file, text, {}, entry, assumed, host, own or text)
+    parameters = [Parameter(item.name, item.values) for item in first.launch.parameters]
+    config = {item.name: item.default for item in first.launch.parameters}
+    chosen = {name: str(value) for name, value in values_of_macros(parameters, config, "float32").items()}
+    chosen = {name: value for name, value in chosen.items() if not name.startswith("DTYPE")}
+    try:  # as the defaults select its branches
+        name_of_kernel = first.launch.kernel.name
+        known = first.launch.source.macros
+        found = _guessed(file, text, chosen, name_of_kernel, assumed, host, own or text, known)
+    except InputError:
+        found = first
+    if first.launch.kernel.name != found.launch.kernel.name:
+        found = first
+    space = space_text(file, name, found, include_dirs)
+    return Scaffold(found, space, reference_text(file, found), include_dirs)
+
+
+def _guessed(
+    file: str,
+    text: str,
+    values: Mapping[str, str],
+    entry: str | None,
+    assumed: Assumptions,
+    host: str,
+    own: str,
+    known: tuple[Macro, ...] | None = None,
+) -> Guess:
+    """What is guessed for a kernel of a source that is read for some values of its macros."""
+    source = read_kernels(file, text, values, assumed, host, own)
+    source = source if known is None else replace(source, macros=known)
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:
@@ -72,9 +104,7 @@ def scaffold(
         known = ", ".join(kernel.entry for kernel in source.kernels)
         raise InputError(f"{file}: no kernel is called {entry!r}; it has {known}")
     kernel = source.kernels[0] if entry is None else kernels[entry]
-    found = guess(kernel, source, assumed)
-    space = space_text(file, name, found, include_dirs)
-    return Scaffold(found, space, reference_text(file, found), include_dirs)
+    return guess(kernel, source, assumed)
 
 
 __all__ = ["Assumptions", "FoundKernel", "Guess", "Scaffold", "Source", "scaffold"]

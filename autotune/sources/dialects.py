@@ -18,6 +18,7 @@ _INTRODUCED = {  # what a kernel begins with; the first dialect with a match is 
         r"\b__kernel\b|\bkernel\b(?=\s+(?:void|__attribute__)\b)|\bvoid\s+kernel\b(?=\s+\w+\s*\()"
     ),
 }
+INTRODUCER = re.compile("|".join(words.pattern for words in _INTRODUCED.values()))
 # The parser knows attributes only as GCC writes them.
 _COMMON = """
 #define __align__(bytes) __attribute__((aligned(bytes)))

@@ -14,7 +14,8 @@ TOKEN = re.compile(
 )
 _MAX_TOKENS = 4_000_000  # of a source; macros that use each other twice make it ever longer
 
-Token = tuple[str, int]  # its text, and where it or the macro that it comes from stands in the source
+# Its text and where it stands in the source; below 0, `-place - 1` of the macro that it comes from.
+Token = tuple[str, int]
 
 
 class UnclosedCall(Exception):
@@ -65,8 +66,9 @@ def expanded(
         else:
             meaning = TOKEN.findall(body)
         active.append(text)
-        left += [(text, place), ("", place)]
-        left += [(part, place) for part in reversed(_pasted(meaning))]
+        origin = place if place < 0 else -place - 1
+        left += [(text, origin), ("", origin)]
+        left += [(part, origin) for part in reversed(_pasted(meaning))]
         total += len(meaning)
         if total > _MAX_TOKENS:
             raise TooLong("its macros stand for more text than can be read")

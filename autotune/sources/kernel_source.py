@@ -7,6 +7,7 @@ what is here only takes over what its tree says.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,8 @@ from autotune.sources.tree import SourceTree, descendants, field
 from autotune.sources.type_table import TypeTable, read_types
 
 _SCOPES = ("translation_unit", "namespace_definition", "linkage_specification", "declaration_list", "ERROR")
+_QUALIFIERS = re.compile(r"(?<=[(,])[\s\w]*\Z")
+_PREFIXES = 3  # readings in which words before the types of functions are found
 _BLOCKS = ("reqd_work_group_size", "work_group_size_hint")
 _KNOWN = frozenset(  # variables of the languages
     ("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "NULL", "nullptr", "INFINITY", "NAN", "this")
@@ -104,7 +107,7 @@ class Function:
     is_of_host: bool
     block: tuple[str, ...]
     place: int
-    _source: KernelSource
+    source: KernelSource
     _node: Node
 
     @cached_property
@@ -131,8 +134,8 @@ class Function:
     @cached_property
     def _statements(self) -> tuple[tuple[ast.stmt, ...], Statements]:
         pointers = (one.name for one in self.parameters if one.pointers)
-        known = (*self._source.declared_names, *(one.name for one in self.template or ()))
-        reading = Statements(self._source.tree, known, pointers)
+        known = (*self.source.declared_names, *(one.name for one in self.template or ()))
+        reading = Statements(self.source.tree, known, pointers)
         reading.declare(one.name for one in self.parameters)
         body = field(self._node, "body")
         return ((*reading.of(body),) if body else (), reading)
@@ -141,7 +144,7 @@ class Function:
     def text(self) -> str:
         """The code of its body after the preprocessor, without the braces around it."""
         body = field(self._node, "body")
-        return self._source.tree.text[body.start_byte + 1 : body.end_byte - 1] if body else ""
+        return self.source.tree.text[body.start_byte + 1 : body.end_byte - 1] if body else ""
 
 
 @dataclass(frozen=True)
@@ -153,12 +156,14 @@ class KernelSource:
         original: The text that was read.
         code: The text after the preprocessor.
         tree: Its syntax tree.
+        prefixes: Words before the types of functions that nothing defines.
     """
 
     dialect: str
     original: str
     code: Preprocessed
     tree: SourceTree
+    prefixes: frozenset[str] = frozenset()
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -218,13 +223,16 @@ class KernelSource:
         return dict(sorted(found.items(), key=lambda item: item[1]))
 
     def written(self, begin: int, end: int) -> str:
-        """A part of the code as the source has it, if no macro hides it."""
-        original = self.original[self.code.place(begin) : self.code.place(end - 1) + 1]
-        return " ".join(original.split())
+        """A part of the code as the source has it, with words before it that stand for nothing."""
+        first, last = self.code.place(begin), self.code.place(end - 1) + 1
+        before = _QUALIFIERS.search(self.original, max(0, first - 80), first)
+        return " ".join(self.original[before.start() if before else first : last].split())
 
 
 def read_kernel_source(text: str, values: Mapping[str, str] | None = None, dialect: str = "") -> KernelSource:
     """Read a source.
+
+    A word that nothing defines and that stands before the type of a function is taken for nothing.
 
     Args:
         text: It, with its includes resolved as far as they can be.
@@ -238,14 +246,44 @@ def read_kernel_source(text: str, values: Mapping[str, str] | None = None, diale
     try:
         if not dialect:
             dialect = dialect_of(preprocessed(text, values, words_of("")).text)
-        text = with_own_words(text) if dialect == OPENCL else text
+        own = with_own_words(text) if dialect == OPENCL else text
         pinned = PINNED if dialect == PORTABLE else ()
-        code = preprocessed(text, values, words_of(dialect), pinned)
+        prefixes: frozenset[str] = frozenset()
+        for _ in range(_PREFIXES):
+            words = words_of(dialect) + "".join(f"#define {word}\n" for word in sorted(prefixes))
+            code = preprocessed(own, values, words, pinned)
+            found = KernelSource(dialect, text, code, SourceTree(code.text), prefixes)
+            more = frozenset(_prefixes(found.tree)) - prefixes - values.keys()
+            if not more:
+                break
+            prefixes |= more
     except TooLong as error:
         raise InputError(str(error)) from None
     except RecursionError:
         raise InputError("its macros are nested too deeply") from None
-    return KernelSource(dialect, text, code, SourceTree(code.text))
+    return found
+
+
+def _prefixes(tree: SourceTree) -> Iterator[str]:
+    """Words in the place of a function's type, before the type."""
+    if not tree.root.has_error:
+        return
+    for node in scopes(tree.root):
+        if node.type in ("function_definition", "declaration"):
+            kind = field(node, "type")
+            after = kind.next_sibling if kind is not None else None
+            if kind is not None and kind.type == "sized_type_specifier":
+                kind = field(kind, "type")
+            if kind is not None and kind.type == "type_identifier" and after is not None and after.is_error:
+                yield tree.of(kind)
+
+
+def scopes(node: Node) -> Iterator[Node]:
+    """What stands outside of functions."""
+    for child in node.named_children:
+        yield child
+        if child.type in (*_SCOPES, "template_declaration"):
+            yield from scopes(child)
 
 
 def _functions(source: KernelSource, node: Node, namespace: tuple[str, ...]) -> Iterator[Function]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from autotune.sources.expansion import TOKEN, Token, UnclosedCall, expanded
 from autotune.sources.macros import Macro, MacroTable
-from autotune.sources.preprocessor import SourceLine, compiled_lines, words_tested
+from autotune.sources.preprocessor import SourceLine, compiled_lines
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 _STRINGS = re.compile(r"""(?:u8|[uUL])?"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""")
@@ -27,8 +27,6 @@ class Preprocessed:
         macros: What the names stand for that are defined at the end.
         defaults: What macros stand for where nobody defines them: `#ifndef NAME`, `#define NAME 4`.
         switches: The macro that leaves out the defaults of several others, with these.
-        tested: How conditions ask for a name: "if" for its value, "ifdef" only whether it is defined.
-        pragmas: The words of pragmas, in which macros may stand.
         used: The words of the code before macros are written out.
         errors: What an `#error` that is reached says.
     """
@@ -37,8 +35,6 @@ class Preprocessed:
     macros: Mapping[str, Macro]
     defaults: Mapping[str, str] = field(default_factory=dict)
     switches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    tested: Mapping[str, str] = field(default_factory=dict)
-    pragmas: tuple[str, ...] = ()
     used: frozenset[str] = frozenset()
     errors: tuple[str, ...] = ()
     _starts: tuple[int, ...] = ()
@@ -69,33 +65,42 @@ def preprocessed(
         words: Definitions in front of the source.
         pinned: Names that keep what `words` say, whatever the source defines.
     """
+    found = _read(text, values, words, pinned, ())
+    if found.switches:  # whose names are known now, and stay
+        found = _read(
+            text, values, words, pinned, [name for names in found.switches.values() for name in names]
+        )
+    return found
+
+
+def _read(
+    text: str, values: Mapping[str, str], words: str, pinned: Collection[str], kept: Collection[str]
+) -> Preprocessed:
     table = MacroTable({}, is_whole=True)
-    for line in compiled_lines(words, table):
-        assert not line.rest.strip() or line.directive  # nosec: our own text
+    for _ in compiled_lines(words, table):
+        pass
     own = {name: table[name] for name in pinned if name in table}
     table.update({name: Macro((value,)) for name, value in values.items()})
-    return _Reading(values, own).read(compiled_lines(text, table), table)
+    return _Reading({*values, *kept}, own).read(compiled_lines(text, table), table)
 
 
 class _Reading:
     """One pass over the lines of a source."""
 
-    def __init__(self, values: Mapping[str, str], own: Mapping[str, Macro]) -> None:
-        self._values, self._own = values, own
+    def __init__(self, kept: Collection[str], own: Mapping[str, Macro]) -> None:
+        self._always_kept, self._own = frozenset(kept), own
         self._parts: list[str] = []
         self._starts: list[int] = []
         self._origins: list[int] = []
         self._length = 0
-        self._kept = {*values}
+        self._kept = {*kept}
         self._defaults: dict[str, str] = {}
         self._groups: dict[str, list[str]] = {}
-        self._tested: dict[str, str] = {}
         self._used: set[str] = set()
         self._waiting: list[tuple[str, int]] = []  # lines of a call that is not closed yet
         self._depth = 0  # of brackets in these
 
     def read(self, lines: Iterable[SourceLine], table: MacroTable) -> Preprocessed:
-        pragmas: list[str] = []
         errors: list[str] = []
         for line in lines:
             if not line.directive:
@@ -103,21 +108,15 @@ class _Reading:
             elif line.directive == "define":
                 self._definition(line, table)
             elif line.directive == "undef":
-                self._kept -= {*WORD.findall(line.rest)} - self._values.keys()
-            elif line.directive == "pragma":
-                pragmas += () if "OPENCL" in line.rest else WORD.findall(line.rest)
+                self._kept -= {*WORD.findall(line.rest)} - self._always_kept
             elif line.directive == "error":
                 errors.append(line.rest.strip())
-            elif "if" in line.directive:
-                self._test(line)
         self._flush()
         return Preprocessed(
             "".join(self._parts),
             {name: macro for name, macro in table.items() if macro.bodies},
             self._defaults,
             {name: (*group,) for name, group in self._groups.items() if len(group) > 1},
-            self._tested,
-            (*pragmas,),
             frozenset(self._used),
             (*errors,),
             (*self._starts,),
@@ -137,18 +136,9 @@ class _Reading:
                 self._defaults[name] = body
                 if _INTEGER.fullmatch(body):
                     self._kept.add(name)
-            else:
+            elif line.guard not in table and _INTEGER.fullmatch(body):
                 self._groups.setdefault(line.guard, []).append(name)
         self._used.update(WORD.findall(_STRINGS.sub(" ", body)))
-
-    def _test(self, line: SourceLine) -> None:
-        """Note the names that a condition asks for."""
-        valued = words_tested(line.rest) if line.directive in ("if", "elif") else set()
-        for name in WORD.findall(line.rest):
-            if name in valued:
-                self._tested[name] = "if"
-            elif name != "defined":
-                self._tested.setdefault(name, "ifdef")
 
     def _code(self, rest: str, place: int, table: MacroTable) -> None:
         """Take over a line of code."""
@@ -175,7 +165,7 @@ class _Reading:
         self._waiting.clear()
         self._depth = 0
         for text, origin in done:
-            self._add(text, -origin - 1)
+            self._add(text, origin)
 
     def _flush(self) -> None:
         """Take over what a call that never closes has left."""

@@ -20,7 +20,7 @@ from autotune.sources.macros import GIVEN, MacroTable
 COMMENT_OR_STRING = re.compile(
     r"""//[^\n]*|/\*(?:.*?\*/|.*)|"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""", re.DOTALL
 )
-_DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
+DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _TOKEN = re.compile(
@@ -66,7 +66,7 @@ def compiled_lines(text: str, given: Collection[str] | MacroTable = ()) -> Itera
         begin, end = end + 1, end + 1 + len(line)
         state = conditions[-1].state if conditions else True
         guard = conditions[-1].guard if conditions else ""
-        found = _DIRECTIVE.match(line)
+        found = DIRECTIVE.match(line)
         if found is None:
             if state is not False:
                 yield SourceLine("", line, state is True, macros, begin, guard)
@@ -77,7 +77,7 @@ def compiled_lines(text: str, given: Collection[str] | MacroTable = ()) -> Itera
             if state is not False:
                 yield SourceLine(name, rest, state is True, macros, place, guard)
             holds = False if state is False else _holds(name, rest, macros)
-            conditions.append(_Condition(state, holds, guard=_guard(name, rest)))
+            conditions.append(_Condition(state, holds, guard=condition_guard(name, rest)))
         elif name in ("elif", "elifdef", "elifndef", "else") and conditions:
             before = conditions[-1]
             if not before.is_chosen and before.outer is not False:
@@ -143,7 +143,7 @@ def _define(directive: str, rest: str, macros: MacroTable, *, is_certain: bool) 
         macros.undefine(word[0], is_certain=is_certain)
 
 
-def _guard(directive: str, rest: str) -> str:
+def condition_guard(directive: str, rest: str) -> str:
     """The name that a condition asks not to be defined, and nothing else; else empty."""
     if directive == "ifndef":
         found = _WORD.match(rest)

@@ -483,8 +483,13 @@ class Statements:
             kinds = field(function, "arguments")
             kind = kinds.named_children[0] if kinds and kinds.named_children else None
             return self._cast(kind, given[0]) if given else ast.Name(UNREADABLE)
-        if function.type == "identifier":
-            called: ast.expr = ast.Name(self._tree.of(function))
+        scope = field(function, "scope") if function.type == "qualified_identifier" else None
+        if scope is not None and self._tree.of(scope) in self._known:
+            called: ast.expr = ast.Attribute(
+                ast.Name(self._tree.of(scope)), self._tree.of(field(function, "name"))
+            )
+        elif function.type == "identifier":
+            called = ast.Name(self._tree.of(function))
         else:
             called = self.expression(function)
         if configuration := [one for one in node.children if one.type == "kernel_call_syntax"]:
@@ -553,3 +558,11 @@ def type_name(tree: SourceTree, node: Node | None) -> str:
     if node.type == "qualified_identifier":
         return tree.of(node).removeprefix("std::").removeprefix("::")
     return tree.of(node)
+
+
+def parsed_expression(text: str) -> ast.expr | None:
+    """An expression in C; None for a text that is none."""
+    tree = SourceTree(f"int _ = ({text});")
+    declared = tree.root.named_children[0] if tree.root.named_children else None
+    value = field(field(declared, "declarator"), "value")
+    return None if value is None or tree.root.has_error else Statements(tree, (), ()).expression(value)

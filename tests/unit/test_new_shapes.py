@@ -4,8 +4,7 @@ import pytest
 
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
-from autotune.scaffold.host_launches import host_launches
-from autotune.scaffold.rewritten import inlined
+from autotune.sources.kernel_source import read_kernel_source
 
 
 def arguments(text, file="kernel.cl"):
@@ -457,13 +456,6 @@ def test_bytes_that_index_a_histogram_are_random():
     assert "fill: {integers: [0, 255]}" in found["data"]
 
 
-def test_a_function_that_calls_its_namesake_is_left_as_it_is():
-    code = (
-        "__device__ float exp(int i) { return exp((float)i); } __device__ int twice(int i) { return 2 * i; }"
-    )
-    assert inlined("y[twice(twice(i))] = exp(i);", code) == "y[(2 * ((2 * (i))))] = exp(i);"
-
-
 def test_a_launch_that_swaps_names_gives_its_grid_in_those_of_the_kernel():
     text = """
     __global__ void scale(float *x, int rows, int columns)
@@ -481,8 +473,7 @@ def test_a_launch_that_swaps_names_gives_its_grid_in_those_of_the_kernel():
 
 @pytest.mark.parametrize("before", ["", "template <int BLOCK = 64> int helper() { return BLOCK; }"])
 def test_only_the_launching_template_gives_defaults(before):
-    launches = host_launches(
-        "add",
+    launches = read_kernel_source(
         f"""{before}
         template <typename T, int ITEMS = 4> void run(float *x, int n)
         {{
@@ -490,7 +481,7 @@ def test_only_the_launching_template_gives_defaults(before):
             add<BLOCK, ITEMS><<<n / 512, 512>>>(x, n);
         }}
         """,
-    )
+    ).launches
     assert [launch.template for launch in launches] == [("BLOCK", "4")]
 
 
