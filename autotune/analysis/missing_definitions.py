@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
-from autotune.core.bare_code import bare_code
 from autotune.core.c_types import SCALARS
 from autotune.core.text import first_error
+from autotune.sources.bare_code import bare_code
 
 _SOURCES = frozenset((".c", ".cl", ".clh", ".cu", ".cuh", ".h", ".hpp", ".inc", ".opencl"))
 _MAX_BYTES = 1_000_000  # of a file that is searched

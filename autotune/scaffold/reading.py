@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.macros import WORD, Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template, with_function_objects
 from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, constant_value
-from autotune.sources.branches import Branches, read_branches
+from autotune.sources.branches import Branches, kernels_of_branches, read_branches
 from autotune.sources.dialects import portable_macros
 from autotune.sources.facts import Facts, facts
 from autotune.sources.kernel_source import Function, KernelSource, Parameter, Variable, read_kernel_source
@@ -30,7 +30,6 @@ _UNSUPPORTED = {
     "cudaSurfaceObject_t": f"is a surface; {_AN_ARRAY}",
     "sampler_t": f"is a sampler; {_AN_ARRAY}",
 }
-_READINGS = 8  # of kernels under conditions
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def read_kernels(
     found: list[FoundKernel] = []
     refusals: list[str] = []
     launches = (program or source).launches
-    for function, wanted in _functions(text, values, source, branches):
+    for function, wanted in kernels_of_branches(source, values, branches):
         types = KnownTypes.of(function.source, assumed.generic)
         try:
             found.append(_kernel(name, function, types, launches, wanted))
@@ -170,36 +169,6 @@ def read_kernels(
     macros = find_macros(source, branches, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
     return Source(dialect, (*kernels,), chosen, source, branches, program, (*dict.fromkeys(refusals),))
-
-
-def _functions(
-    text: str, values: Mapping[str, str], source: KernelSource, branches: Branches
-) -> Iterator[tuple[Function, Mapping[str, str]]]:
-    """The kernels of a source, and those that other values of its macros would select."""
-    wanted = dict(branches.kernels)
-    known = {one.place for one in source.kernels}
-    found = [(one, _around(one.place, wanted)) for one in source.kernels]
-    names = {one.name for one in source.kernels}
-    conditions = list(dict.fromkeys(tuple(one.items()) for one in wanted.values()))
-    for condition in conditions[:_READINGS]:
-        given = {name: value or "1" for name, value in condition}
-        given |= {value: "1" for value in given.values() if value.isidentifier()}
-        given = {name: "1" if value.isidentifier() else value for name, value in given.items()}
-        if values.items() >= given.items():
-            continue
-        other = read_kernel_source(text, {**values, **given}, source.dialect)
-        for one in other.kernels:
-            if one.place not in known and one.name not in names:
-                known.add(one.place)
-                names.add(one.name)
-                found.append((one, _around(one.place, wanted) or dict(condition)))
-    yield from sorted(found, key=lambda item: item[0].place)
-
-
-def _around(place: int, wanted: Mapping[int, Mapping[str, str]]) -> Mapping[str, str]:
-    """What the conditions around a kernel want, which begins before its name."""
-    before = [begin for begin in wanted if begin <= place]
-    return wanted[max(before)] if before and place - max(before) < 300 else {}
 
 
 def _stand_ins(

@@ -8,14 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Sequence
 
-from autotune.sources.facts import Facts, names_in
+from autotune.sources.facts import Facts, factors_around, index_of, names_in
 
 _DERIVATIONS = 3  # of a variable from the block's index, one from another
-
-
-def index_of(kind: str, axis: str) -> str:
-    """The text of an index or extent along an axis."""
-    return f"{kind}.{axis}"
 
 
 def reads_index(facts: Facts, axis: str, *kinds: str) -> bool:
@@ -243,24 +238,6 @@ class _Floored(ast.NodeTransformer):
 
 def _has_call(text: str) -> bool:
     return any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(ast.parse(text)))
-
-
-def factors_around(node: ast.expr, index: str) -> Iterator[list[ast.expr]]:
-    """For each place of an index in a sum of products, the factors of its product."""
-    match node:
-        case ast.Attribute() if ast.unparse(node) == index:
-            yield []
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-            yield from factors_around(left, index)
-            yield from factors_around(right, index)
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            for factors in factors_around(left, index):
-                yield [*factors, right]
-            for factors in factors_around(right, index):
-                yield [left, *factors]
-        case ast.BinOp(left=left, op=ast.LShift(), right=ast.Constant(value=int(bits))) if 0 <= bits < 32:
-            for factors in factors_around(left, index):
-                yield [*factors, ast.Constant(value=2**bits)]
 
 
 def _texts(factors: Sequence[ast.expr]) -> list[str]:

@@ -7,12 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from autotune.sources.dialects import INTRODUCER
+from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.preprocessor import DIRECTIVE, condition_guard, without_comments, words_tested
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
-_CONSTANT = re.compile(r"(?<![\w.])(?<!->)(?<!::)[A-Z][A-Z0-9_]*\b(?!\s*\()")
+_CONSTANT = re.compile(r"(?<![\w.#])(?<!->)(?<!::)(?<!## )[A-Z][A-Z0-9_]*\b(?!\s*(?:\(|##|::))")
+_PARAMETERS = re.compile(r"\(([^)]*)\)")
 _STRING = re.compile(r"""\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'""")
 _DECLARED = re.compile(r"\b(?!return\b|case\b|else\b|goto\b)[A-Za-z_]\w*[\s*&]+\Z")
+_READINGS = 8  # of kernels under conditions
+_NEAR = 300  # letters from the word that begins a kernel to its name
 _EQUAL = re.compile(r"(?<![!\w])(\w+)\s*[=!]=\s*(\w+)\b")
 _WANTED = re.compile(r"(?<![!\w])(\w+)\s*==\s*(\w+)\b|\A[\s(]*([A-Za-z_]\w*)[\s)]*\Z")
 _ASKED = re.compile(r"\s*(?:defined\s*)?\(?\s*(\w+)\s*\)?\s*")
@@ -68,10 +72,11 @@ def read_branches(text: str) -> Branches:
             del conditions[-1:]
         elif name == "define" and (word := _WORD.match(rest)):
             found.defined.add(word[0])
-            body = rest[word.end() :].strip()
+            listed = _PARAMETERS.match(rest, word.end())
+            body = rest[listed.end() if listed else word.end() :].strip()
             if conditions and conditions[-1][0] == "ifdef" and conditions[-1][1].strip() == body:
                 found.passed[body] = word[0]
-            found.constants.update(_constants(body))
+            found.constants.update({*_constants(body)} - {*_WORD.findall(listed[1] if listed else "")})
         elif name == "pragma" and "OPENCL" not in rest:
             found.pragmas.update(_CONSTANT.findall(rest))
     return found
@@ -125,3 +130,36 @@ def _wanted(conditions: list[tuple[str, str]]) -> Mapping[str, str]:
         if asked is not None and (name == "ifdef" or "defined" in rest):
             wanted.setdefault(asked[1], "")
     return wanted
+
+
+def kernels_of_branches(
+    source: KernelSource, values: Mapping[str, str], branches: Branches
+) -> Iterator[tuple[Function, Mapping[str, str]]]:
+    """The kernels of a source in the text's order, and those that other values of its macros would select.
+
+    Each comes with what the conditions around it want.
+    """
+    wanted = dict(branches.kernels)
+    known = {one.place for one in source.kernels}
+    found = [(one, _around(one.place, wanted)) for one in source.kernels]
+    names = {one.name for one in source.kernels}
+    conditions = list(dict.fromkeys(tuple(one.items()) for one in wanted.values()))
+    for condition in conditions[:_READINGS]:
+        given = {name: value or "1" for name, value in condition}
+        given |= {value: "1" for value in given.values() if value.isidentifier()}
+        given = {name: "1" if value.isidentifier() else value for name, value in given.items()}
+        if values.items() >= given.items():
+            continue
+        other = read_kernel_source(source.original, {**values, **given}, source.dialect)
+        for one in other.kernels:
+            if one.place not in known and one.name not in names:
+                known.add(one.place)
+                names.add(one.name)
+                found.append((one, _around(one.place, wanted) or dict(condition)))
+    yield from sorted(found, key=lambda item: item[0].place)
+
+
+def _around(place: int, wanted: Mapping[int, Mapping[str, str]]) -> Mapping[str, str]:
+    """What the conditions around a kernel want, which begins before its name."""
+    before = [begin for begin in wanted if begin <= place]
+    return wanted[max(before)] if before and place - max(before) < _NEAR else {}

@@ -484,6 +484,29 @@ def inlined(node: ast.expr, functions: Mapping[str, tuple[Sequence[str], Sequenc
     return _Inlined(functions).of(node)
 
 
+def index_of(kind: str, axis: str) -> str:
+    """The text of an index or extent along an axis."""
+    return f"{kind}.{axis}"
+
+
+def factors_around(node: ast.expr, index: str) -> Iterator[list[ast.expr]]:
+    """For each place of an index in a sum of products, the factors of its product."""
+    match node:
+        case ast.Attribute() if ast.unparse(node) == index:
+            yield []
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            yield from factors_around(left, index)
+            yield from factors_around(right, index)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            for factors in factors_around(left, index):
+                yield [*factors, right]
+            for factors in factors_around(right, index):
+                yield [left, *factors]
+        case ast.BinOp(left=left, op=ast.LShift(), right=ast.Constant(value=int(bits))) if 0 <= bits < 32:
+            for factors in factors_around(left, index):
+                yield [*factors, ast.Constant(value=2**bits)]
+
+
 def names_in(node: ast.AST) -> set[str]:
     """The names that an expression reads."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

@@ -127,6 +127,15 @@ class Function:
         return {**own, **self._statements[1].types}
 
     @property
+    def is_conditional(self) -> bool:
+        """True if a directive stands among its parameters."""
+        inside = next((one for one in descendants(self._node) if one.type == "parameter_list"), None)
+        if inside is None:
+            return False
+        places = self.source.code.place(inside.start_byte), self.source.code.place(inside.end_byte - 1)
+        return re.search(r"\n[ \t]*#", self.source.original[slice(*places)]) is not None
+
+    @property
     def defaults(self) -> Mapping[str, str]:
         """The defaults of what its template takes."""
         return {one.name: one.default for one in self.template or () if one.default}
@@ -220,6 +229,8 @@ class KernelSource:
             if not function.is_of_host:
                 for name, place in (*function.unknown.items(), *_of_signature(self, function)):
                     found.setdefault(name, self.code.place(place))
+        for name, place in _of_variables(self):
+            found.setdefault(name, self.code.place(place))
         return dict(sorted(found.items(), key=lambda item: item[1]))
 
     def written(self, begin: int, end: int) -> str:
@@ -289,26 +300,23 @@ def scopes(node: Node) -> Iterator[Node]:
 def _functions(source: KernelSource, node: Node, namespace: tuple[str, ...]) -> Iterator[Function]:
     """The functions in a scope."""
     for child in node.named_children:
-        if child.type == "function_definition":
-            yield from _function(source, child, namespace, None)
-            continue
-        if child.type == "template_declaration":
-            inside = child.named_children[-1]
-            if inside.type == "function_definition":
-                yield from _function(source, inside, namespace, field(child, "parameters"))
-                continue
-        body = field(child, "body")
-        if child.type == "namespace_definition" and body is not None:
-            name = source.tree.of(field(child, "name"))
+        inside, template = child, None
+        while inside.type in ("template_declaration", "linkage_specification"):
+            if inside.type == "template_declaration":
+                template = field(inside, "parameters")
+                inside = inside.named_children[-1]
+            elif (body := field(inside, "body")) is not None:
+                inside = body
+            else:
+                break
+        if inside.type == "function_definition":
+            yield from _function(source, inside, namespace, template)
+        elif inside.type == "namespace_definition" and (body := field(inside, "body")) is not None:
+            name = source.tree.of(field(inside, "name"))
             inner = (*namespace, *(part.strip() for part in name.split("::") if part.strip()))
             yield from _functions(source, body, inner)
-        elif child.type == "linkage_specification" and body is not None:
-            if body.type == "function_definition":
-                yield from _function(source, body, namespace, None)
-            else:
-                yield from _functions(source, body, namespace)
-        elif child.type in _SCOPES:
-            yield from _functions(source, child, namespace)
+        elif inside.type in _SCOPES:
+            yield from _functions(source, inside, namespace)
 
 
 def _function(
@@ -472,3 +480,15 @@ def _of_signature(source: KernelSource, function: Function) -> Iterator[tuple[st
         for node in descendants(reading.root):
             if node.type in ("identifier", "type_identifier") and reading.of(node) not in known:
                 yield reading.of(node), function._node.start_byte
+
+
+def _of_variables(source: KernelSource) -> Iterator[tuple[str, int]]:
+    """The names in the values and extents of variables outside of functions."""
+    for node, _ in _outer(source.tree, source.tree.root, ()):
+        reading = Statements(source.tree, source.declared_names, ())
+        for declared in node.children_by_field_name("declarator"):
+            for one in declarators(declared):
+                for part in (field(one, "value"), field(one, "size")):
+                    if part is not None:
+                        reading.expression(part)
+        yield from reading.unknown.items()

@@ -138,7 +138,6 @@ class _Reading:
                     self._kept.add(name)
             elif line.guard not in table and _INTEGER.fullmatch(body):
                 self._groups.setdefault(line.guard, []).append(name)
-        self._used.update(WORD.findall(_STRINGS.sub(" ", body)))
 
     def _code(self, rest: str, place: int, table: MacroTable) -> None:
         """Take over a line of code."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from autotune.compilers.host_code import device_part
 from autotune.compilers.kernel_source import missing_headers, perturbed, read_source, render
 from autotune.compilers.portable_words import portable_names
-from autotune.core.bare_code import bare_lines
+from autotune.sources.bare_code import bare_lines
 from autotune.core.triton_source import device_part as triton_part
 from autotune.core.triton_source import is_triton
 from autotune.devices.fake import list_devices
