@@ -101,8 +101,8 @@ def _guessed(
         begins = re.compile(rf"{re.escape(f'{file}: {entry}')}\b")
         if refusal := next(filter(begins.match, source.refusals), ""):
             raise InputError(refusal)
-        known = ", ".join(kernel.entry for kernel in source.kernels)
-        raise InputError(f"{file}: no kernel is called {entry!r}; it has {known}")
+        names = ", ".join(kernel.entry for kernel in source.kernels)
+        raise InputError(f"{file}: no kernel is called {entry!r}; it has {names}")
     kernel = source.kernels[0] if entry is None else kernels[entry]
     return guess(kernel, source, assumed)
 

@@ -6,9 +6,11 @@ The evidence is what multiplies the indices of blocks and threads, and what thes
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 
-from autotune.sources.facts import Facts, factors_around, index_of, names_in
+from autotune.sources.facts import Facts, factors_around, index_of, names_in, substituted
 
 _DERIVATIONS = 3  # of a variable from the block's index, one from another
 
@@ -50,10 +52,9 @@ def _multiplied(axis: str, facts: Facts) -> Iterator[str]:
         for letter in (axis, *"xyz".replace(axis, "")):
             others = [_texts(one) for one in factors_around(whole, index_of("blockIdx", letter))]
             if others:
-                left = [*others[0]]
-                shared = [left.remove(one) for one in own[0] if one in left]
-                if len(others) == 1 and len(left) == 1 and len(shared) == len(own[0]):
-                    yield left[0]
+                left = Counter(others[0]) - Counter(own[0])
+                if len(others) == 1 and left.total() == 1 and left.total() + len(own[0]) == len(others[0]):
+                    yield next(iter(left))
                 break
 
 
@@ -211,7 +212,7 @@ def tile_of(axis: str, facts: Facts, block: Sequence[str], known: Collection[str
 def _tiles(node: ast.expr, axis: str, block: Sequence[str], known: Collection[str]) -> Iterator[str]:
     """What a block's index is multiplied by in an expression, as a launch plan has it."""
     extents = [*block, "1", "1", "1"][:3]
-    names = {*known, *(name for extent in extents for name in names_in(ast.parse(extent)))}
+    names = {*known, *(name for extent in extents for name in _names(extent))}
     for factors in factors_around(node, index_of("blockIdx", axis)):
         parts: list[str] = []
         for factor in factors:
@@ -222,18 +223,24 @@ def _tiles(node: ast.expr, axis: str, block: Sequence[str], known: Collection[st
                 continue
             parts.append(f"({text})" if isinstance(factor, ast.BinOp) and len(factors) > 1 else text)
         text = " * ".join(parts)
-        if text and names_in(ast.parse(text)) <= names and not _has_call(text):
+        if text and _names(text) <= names and not _has_call(text):
             yield text
 
 
 def _floored(node: ast.expr) -> ast.expr:
     """A C expression with Python's division of whole numbers."""
-    return _Floored().visit(ast.parse(ast.unparse(node), mode="eval").body)
+
+    def floored(part: ast.expr) -> ast.expr:
+        is_quotient = isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div)
+        return ast.BinOp(part.left, ast.FloorDiv(), part.right) if is_quotient else part  # type: ignore[attr-defined]
+
+    return substituted(node, floored)
 
 
-class _Floored(ast.NodeTransformer):
-    def visit_Div(self, node: ast.Div) -> ast.FloorDiv:
-        return ast.FloorDiv()
+@lru_cache(maxsize=1024)
+def _names(text: str) -> frozenset[str]:
+    """The names in an expression of a launch plan."""
+    return frozenset(names_in(ast.parse(text)))
 
 
 def _has_call(text: str) -> bool:

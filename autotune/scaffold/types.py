@@ -135,15 +135,12 @@ class KnownTypes:
                 continue
             parts = [part for statement in function.body for part in ast.walk(statement)]
             names = {one.name for one in function.parameters if one.type == kind}
-            names |= {
-                part.target.id
-                for part in parts
-                if isinstance(part, ast.AnnAssign)
-                and isinstance(part.target, ast.Name)
-                and isinstance(part.annotation, ast.Constant)
-                and isinstance(part.annotation.value, Declared)
-                and part.annotation.value.type == kind
-            }
+            for part in parts:
+                match part:
+                    case ast.AnnAssign(
+                        target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as one)
+                    ):
+                        names |= {name} if one.type == kind else set()
             found.append((names, parts))
         return found
 
@@ -273,7 +270,9 @@ def _is_whole(variables: Iterable[str], parts: Iterable[ast.AST]) -> bool:
         if isinstance(part, ast.Subscript) and names & {*_read(part.slice)}:
             return True
         if isinstance(part, ast.BinOp | ast.AugAssign) and isinstance(part.op, _BITS):
-            sides = (part.left, part.right) if isinstance(part, ast.BinOp) else (part.target, part.value)
+            sides: tuple[ast.expr, ast.expr] = (
+                (part.left, part.right) if isinstance(part, ast.BinOp) else (part.target, part.value)
+            )
             if any(_base(side) in names for side in sides):
                 return True
     return False

@@ -113,7 +113,8 @@ def portable_macros() -> frozenset[str]:
 def _portable_header() -> str:
     """The directives of portable.h; its functions are left out."""
     text = (Path(packaged_folder("kernels")) / "portable.h").read_text(encoding="utf-8")
-    kept, is_directive = [], False
+    kept: list[str] = []
+    is_directive = False
     for line in text.split("\n"):
         is_directive = line.startswith("#") or (is_directive and kept[-1].endswith("\\"))
         kept.append(line if is_directive else "")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import is_
+from typing import Any
 
 from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABLE, Declared
 
 _INLINED = 4  # functions, one in another
+_MAX_NODES = 200  # of an expression with the values of its variables
 _MIRRORED = {ast.Gt: "<", ast.LtE: "<="}
 BARRIERS = ("__syncthreads", "barrier", "work_group_barrier", "BARRIER", "sync_threads")
 
@@ -98,6 +100,8 @@ class Facts:
     expressions: list[ast.expr] = field(default_factory=list)
     pointers: dict[str, str] = field(default_factory=dict)
     read_indices: set[str] = field(default_factory=set)
+    _written: dict[int, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
+    _values: dict[str, tuple[ast.expr, int]] = field(default_factory=dict)
 
     def of(self, array: str) -> list[Access]:
         """The accesses to an array."""
@@ -108,15 +112,43 @@ class Facts:
         values = self.values.get(name, ())
         return values[0] if len(values) == 1 and name not in self.changed else None
 
-    def written_out(self, node: ast.expr, depth: int = 8) -> ast.expr:
-        """An expression with the values of variables that have one in their place."""
-        return _WrittenOut(self, depth).visit(copy.deepcopy(node))
+    def written_out(self, node: ast.expr) -> ast.expr:
+        """An expression with the values of variables in their place, as far as it stays short."""
+        key = id(node)  # its nodes live as long as the facts
+        if key not in self._written:
+            self._written[key] = (node, self._with_values(node)[0])
+        return self._written[key][1]
+
+    def _with_values(self, node: ast.expr) -> tuple[ast.expr, int]:
+        """The same with the number of nodes that it has then."""
+        sizes = 1
+
+        def meaning(part: ast.expr) -> ast.expr:
+            nonlocal sizes
+            sizes += 1
+            if not isinstance(part, ast.Name):
+                return part
+            written, size = self._value_written(part)
+            if sizes + size > _MAX_NODES:
+                return part
+            sizes += size
+            return written
+
+        return substituted(node, meaning), sizes
+
+    def _value_written(self, name: ast.Name) -> tuple[ast.expr, int]:
+        if name.id not in self._values:
+            self._values[name.id] = (name, 1)  # of a variable that is set to itself
+            value = self.value(name.id)
+            if value is not None:
+                self._values[name.id] = self._with_values(value)
+        return self._values[name.id]
 
 
 def facts(
     body: Iterable[ast.stmt],
     arrays: Collection[str],
-    functions: Mapping[str, tuple[Sequence[str], Sequence[ast.stmt]]] | None = None,
+    functions: Functions | None = None,
 ) -> Facts:
     """What statements do.
 
@@ -133,13 +165,14 @@ def facts(
 class _Reading:
     """One pass over the statements."""
 
-    def __init__(
-        self, arrays: Collection[str], functions: Mapping[str, tuple[Sequence[str], Sequence[ast.stmt]]]
-    ) -> None:
+    def __init__(self, arrays: Collection[str], functions: Functions) -> None:
         self.found = Facts()
         self._arrays = {*arrays}
         self._pointers: dict[str, ast.expr] = {}  # what a pointer was made from
-        self._inlined = _Inlined(functions)
+        self._functions = functions
+
+    def _of(self, node: ast.expr) -> ast.expr:
+        return inlined(node, self._functions)
 
     def block(self, body: Sequence[ast.stmt], guards: tuple[ast.expr, ...]) -> None:
         for statement in body:
@@ -158,16 +191,16 @@ class _Reading:
                     if declared.extents and not declared.is_pointer:
                         self._arrays.add(name)
                 if value is not None:
-                    self._assigned(name, self._inlined.of(value), guards)
+                    self._assigned(name, self._of(value), guards)
             case ast.Assign(targets=[target], value=value):
-                value = self._inlined.of(value)
+                value = self._of(value)
                 if isinstance(target, ast.Name):
                     self._set(target.id, value, guards)
                 else:
                     self._expression(value, guards)
-                    self._stored(self._inlined.of(target), guards, value=value)
+                    self._stored(self._of(target), guards, value=value)
             case ast.AugAssign(target=target, op=operator, value=value):
-                value = self._inlined.of(value)
+                value = self._of(value)
                 self._expression(value, guards)
                 if isinstance(target, ast.Name):
                     signed = ast.UnaryOp(ast.USub(), value) if isinstance(operator, ast.Sub) else value
@@ -176,14 +209,14 @@ class _Reading:
                         found.grows.add(target.id)
                     found.expressions.append(ast.BinOp(ast.Name(target.id), operator, value))
                 else:
-                    self._stored(self._inlined.of(target), guards, operator=operator, value=value)
+                    self._stored(self._of(target), guards, operator=operator, value=value)
             case ast.If(test=test, body=body, orelse=orelse):
-                test = self._inlined.of(test)
+                test = self._of(test)
                 self._condition(test, guards)
                 self.block(body, (*guards, test))
                 self.block(orelse, (*guards, ast.UnaryOp(ast.Not(), test)))
             case ast.While(test=test, body=body):
-                test = self._inlined.of(test)
+                test = self._of(test)
                 self._condition(test, guards, is_loop=True)
                 found.loops.append(test)
                 self.block(body, (*guards, test))
@@ -193,9 +226,9 @@ class _Reading:
                 self.block(body, guards)
             case ast.Return(value=value):
                 if value is not None:
-                    self._expression(self._inlined.of(value), guards)
+                    self._expression(self._of(value), guards)
             case ast.Expr(value=value):
-                self._expression(self._inlined.of(value), guards)
+                self._expression(self._of(value), guards)
 
     def _set(self, name: str, value: ast.expr, guards: tuple[ast.expr, ...]) -> None:
         """Note an assignment, which may be a step: `i = i + 2`."""
@@ -276,8 +309,8 @@ class _Reading:
             indices[0] = one if is_zero else ast.BinOp(one, ast.Add(), indices[0])
         return Access(array, (*indices,), vector=vector, place=len(self.found.accesses))
 
-    def _note(self, access: Access, guards: tuple[ast.expr, ...], **changes: object) -> None:
-        self.found.accesses.append(_replaced(access, guards=guards, **changes))
+    def _note(self, access: Access, guards: tuple[ast.expr, ...], **changes: Any) -> None:
+        self.found.accesses.append(replace(access, guards=guards, **changes))
         for index in access.indices:
             self._expression(index, guards)
 
@@ -403,10 +436,6 @@ class _Reading:
         return self._access(ast.Subscript(pointer, ast.Constant(value=0))) if self._root(pointer) else None
 
 
-def _replaced(access: Access, **changes: object) -> Access:
-    return Access(**{**access.__dict__, **changes})
-
-
 def _leaves(body: Sequence[ast.stmt]) -> bool:
     """True if statements end with leaving the function or the turn of a loop."""
     return bool(body) and isinstance(body[-1], ast.Return | ast.Continue | ast.Break)
@@ -428,60 +457,43 @@ def _indices(value: ast.expr) -> Iterator[ast.expr]:
             yield value
 
 
-class _WrittenOut(ast.NodeTransformer):
-    """Puts the values of variables in their place."""
-
-    def __init__(self, known: Facts, depth: int) -> None:
-        self._known, self._depth = known, depth
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        value = self._known.value(node.id) if self._depth else None
-        if value is None:
-            return node
-        inside = _WrittenOut(self._known, self._depth - 1).visit(copy.deepcopy(value))
-        return inside if isinstance(inside, ast.expr) else node
+Functions = Mapping[str, tuple[Sequence[str], Sequence[ast.stmt]]]  # their parameters and statements, by name
 
 
-class _Inlined(ast.NodeTransformer):
-    """Writes out calls of functions that only return a value."""
-
-    def __init__(
-        self, functions: Mapping[str, tuple[Sequence[str], Sequence[ast.stmt]]], depth: int = _INLINED
-    ) -> None:
-        self._functions, self._depth = functions, depth
-
-    def of(self, node: ast.expr) -> ast.expr:
-        """An expression with the calls in it written out."""
-        if not self._functions:
-            return node
-        found = self.visit(copy.deepcopy(node))
-        return found if isinstance(found, ast.expr) else node
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        names, body = self._functions.get(name, ((), ()))
-        match body:
-            case [ast.Return(value=ast.expr() as value)] if len(names) == len(node.args) and self._depth:
-                given = dict(zip(names, node.args, strict=True))
-                inside = _Given(given).visit(copy.deepcopy(value))
-                return _Inlined(self._functions, self._depth - 1).visit(inside)
-        return node
-
-
-class _Given(ast.NodeTransformer):
-    """Puts arguments in the place of parameters."""
-
-    def __init__(self, given: Mapping[str, ast.expr]) -> None:
-        self._given = given
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._given.get(node.id, node)
-
-
-def inlined(node: ast.expr, functions: Mapping[str, tuple[Sequence[str], Sequence[ast.stmt]]]) -> ast.expr:
+def inlined(node: ast.expr, functions: Functions, depth: int = _INLINED) -> ast.expr:
     """An expression with the calls of functions that only return a value written out."""
-    return _Inlined(functions).of(node)
+
+    def written(part: ast.expr) -> ast.expr:
+        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Name):
+            return part
+        names, body = functions.get(part.func.id, ((), ()))
+        match body:
+            case [ast.Return(value=ast.expr() as value)] if len(names) == len(part.args) and depth:
+                given = dict(zip(names, part.args, strict=True))
+                inside = substituted(
+                    value, lambda one: given.get(one.id, one) if isinstance(one, ast.Name) else one
+                )
+                return inlined(inside, functions, depth - 1)
+        return part
+
+    return substituted(node, written) if functions else node
+
+
+def substituted(node: ast.expr, change: Callable[[ast.expr], ast.expr]) -> ast.expr:
+    """An expression with other parts; those that stay are shared."""
+    parts: dict[str, Any] = {}
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, ast.expr):
+            parts[name] = substituted(value, change)
+        elif isinstance(value, list):
+            parts[name] = [substituted(one, change) if isinstance(one, ast.expr) else one for one in value]
+        else:
+            parts[name] = value
+    is_same = all(
+        parts[name] is value or (isinstance(value, list) and all(map(is_, parts[name], value)))
+        for name, value in ast.iter_fields(node)
+    )
+    return change(node if is_same else type(node)(**parts))
 
 
 def index_of(kind: str, axis: str) -> str:

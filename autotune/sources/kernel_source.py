@@ -413,8 +413,8 @@ def _template(tree: SourceTree, node: Node) -> Iterator[TemplateParameter]:
     """The parameters of a template."""
     for one in node.named_children:
         if one.type in ("type_parameter_declaration", "optional_type_parameter_declaration"):
-            name = field(one, "name") or one.named_children[0]
-            yield TemplateParameter(tree.of(name), tree.of(one), "", tree.of(field(one, "default_type")))
+            named = field(one, "name") or one.named_children[0]
+            yield TemplateParameter(tree.of(named), tree.of(one), "", tree.of(field(one, "default_type")))
         elif one.type in ("parameter_declaration", "optional_parameter_declaration"):
             kind = tree.of(field(one, "type"))
             name = declarator_name(field(one, "declarator"))

@@ -58,8 +58,9 @@ def compiled_lines(text: str, given: Collection[str] | MacroTable = ()) -> Itera
         text: The source, with its includes resolved.
         given: Names that are macros with a value from outside, or a table, which follows the lines.
     """
-    is_table = isinstance(given, MacroTable)
-    macros = given if is_table else MacroTable(dict.fromkeys(given, GIVEN), is_whole=False)
+    macros = (
+        given if isinstance(given, MacroTable) else MacroTable(dict.fromkeys(given, GIVEN), is_whole=False)
+    )
     conditions: list[_Condition] = []
     end = -1
     for line in without_comments(text).split("\n"):
