@@ -14,7 +14,6 @@ from autotune.compilers.base import undefined_names
 from autotune.compilers.host_code import device_part
 from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
-from autotune.compilers.portable_words import portable_names
 from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter
 from autotune.core.trials import Failure
@@ -80,7 +79,7 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Draft:
     text, own, host = _texts(kernel.path, source.text)
     for _ in range(_ATTEMPTS):
         made = scaffold(
-            *(kernel.path.name, kernel.name, text, portable_names(), kernel.entry, assumed),
+            *(kernel.path.name, kernel.name, text, kernel.entry, assumed),
             own=own,
             host=host,
             include_dirs=kernel.include_dirs,

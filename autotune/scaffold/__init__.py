@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from autotune.core.launch_plan import macros as values_of_macros
@@ -40,7 +40,6 @@ def scaffold(
     file: str,
     name: str,
     text: str,
-    words: Collection[str],
     entry: str | None = None,
     assumed: Assumptions = USUAL,
     *,
@@ -54,7 +53,6 @@ def scaffold(
         file: Name of the source file.
         name: Name of the new space.
         text: Text of the source, with headers.
-        words: The macros of portable.h.
         entry: Name of the kernel; by default the first one that can be tuned as it is.
         assumed: What the source does not say.
         own: Text of the source without headers, where that is another one.
@@ -64,32 +62,36 @@ def scaffold(
     Raises:
         InputError: The source has no such kernel, or none that can be tuned as it is.
     """
-    del words
-    first = _guessed(file, text, {}, entry, assumed, host, own or text)
+    given = (file, text, assumed, host, own or text)
+    found = _guessed(*given, {}, entry)
+    if found.launch.source.branches.tested:
+        found = _as_compiled(found, *given)
+    space = space_text(file, name, found, include_dirs)
+    return Scaffold(found, space, reference_text(file, found), include_dirs)
+
+
+def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host: str, own: str) -> Guess:
+    """What is guessed of the branches that the defaults of a first guess select."""
     parameters = [Parameter(item.name, item.values) for item in first.launch.parameters]
     config = {item.name: item.default for item in first.launch.parameters}
     chosen = {name: str(value) for name, value in values_of_macros(parameters, config, "float32").items()}
     chosen = {name: value for name, value in chosen.items() if not name.startswith("DTYPE")}
-    try:  # as the defaults select its branches
-        name_of_kernel = first.launch.kernel.name
-        known = first.launch.source.macros
-        found = _guessed(file, text, chosen, name_of_kernel, assumed, host, own or text, known)
-    except InputError:
-        found = first
-    if first.launch.kernel.name != found.launch.kernel.name:
-        found = first
-    space = space_text(file, name, found, include_dirs)
-    return Scaffold(found, space, reference_text(file, found), include_dirs)
+    name = first.launch.kernel.name
+    try:
+        found = _guessed(file, text, assumed, host, own, chosen, name, first.launch.source.macros)
+    except InputError:  # in these branches it cannot be tuned
+        return first
+    return found if found.launch.kernel.name == name else first
 
 
 def _guessed(
     file: str,
     text: str,
-    values: Mapping[str, str],
-    entry: str | None,
     assumed: Assumptions,
     host: str,
     own: str,
+    values: Mapping[str, str],
+    entry: str | None,
     known: tuple[Macro, ...] | None = None,
 ) -> Guess:
     """What is guessed for a kernel of a source that is read for some values of its macros."""

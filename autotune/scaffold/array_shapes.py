@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 
 from autotune.scaffold.tiles import bounds_of
@@ -108,13 +108,8 @@ def steers(array: str, facts: Facts) -> bool:
 
 def _reads(node: ast.expr, array: str, names: Collection[str], facts: Facts) -> bool:
     """True if an expression reads an element of an array, or one of some variables."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name):
-            if facts.pointers.get(part.value.id, part.value.id) == array:
-                return True
-        elif isinstance(part, ast.Name) and part.id in names:
-            return True
-    return False
+    read, arrays = facts.read_by(node)
+    return array in arrays or not read.isdisjoint(names)
 
 
 def _is_masked(node: ast.expr) -> bool:
@@ -155,9 +150,3 @@ def _monomials(node: ast.expr | None, facts: Facts, sizes: Sequence[str], depth:
             terms = _monomials(value, facts, sizes, depth - 1) if value is not None else set()
             return terms if any(stride for stride, _ in terms) else {((), frozenset((name,)))}
     return {((), frozenset())}
-
-
-def parts_of(nodes: Collection[ast.expr]) -> Iterator[ast.AST]:
-    """All that expressions consist of."""
-    for node in nodes:
-        yield from ast.walk(node)

@@ -18,7 +18,6 @@ from autotune.core.syntax import parse_expression
 from autotune.sources.facts import Access, Facts, names_in
 from autotune.sources.statements import parsed_expression
 
-_DEPTH = 12  # of variables in an index, one in another
 _INDEXES = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "threads", "gridDim": "blocks"}
 _BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
 
@@ -152,6 +151,7 @@ class IndexBounds:
 
     def __init__(self, facts: Facts, launch: LaunchShape) -> None:
         self._facts, self._launch = facts, launch
+        self._known: dict[str, Bound | None] = {}  # of variables; None for one that depends on itself
 
     def of_array(self, array: str) -> tuple[list[str], bool]:
         """How many elements the indices of an array need, and whether all of them have a bound."""
@@ -199,35 +199,33 @@ class IndexBounds:
                 return Bound.atom(ast.unparse(one.right)) + Bound.of(-1)
         return self.of(index)
 
-    def of(self, node: ast.expr | None, depth: int = _DEPTH) -> Bound | None:
+    def of(self, node: ast.expr | None) -> Bound | None:
         """The upper bound of an expression."""
-        if not depth:
-            return None
         match node:
             case ast.Constant(value=int(number)):
                 return Bound.of(int(number))
             case ast.BinOp(left=left, op=operator, right=right):
-                return self._operation(left, operator, right, depth)
+                return self._operation(left, operator, right)
             case ast.Name(id=name):
-                return self._name(name, depth)
+                return self._name(name)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
                 return Bound.of(-int(number))
             case ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis) if name in _INDEXES:
                 return self._launch.extent(_INDEXES[name], "xyz".index(axis))
             case ast.IfExp(body=body, orelse=other):
-                return _larger(self.of(body, depth), self.of(other, depth))
+                return _larger(self.of(body), self.of(other))
             case ast.Call(func=ast.Name(id="ceil_div")):  # the value of an argument
                 return Bound.atom(ast.unparse(node))
             case ast.Call(func=ast.Name(id="min"), args=[left, right]):
-                return _smaller(self.of(left, depth), self.of(right, depth))
+                return _smaller(self.of(left), self.of(right))
             case ast.Call(func=ast.Name(id="max"), args=[left, right]):
-                return _larger(self.of(left, depth), self.of(right, depth))
+                return _larger(self.of(left), self.of(right))
             case ast.Call(func=ast.Name(id="clamp"), args=[_, _, right]):
-                return self.of(right, depth)
+                return self.of(right)
         return None
 
-    def _operation(self, left: ast.expr, operator: ast.operator, right: ast.expr, depth: int) -> Bound | None:
-        one, other = self.of(left, depth), self.of(right, depth)
+    def _operation(self, left: ast.expr, operator: ast.operator, right: ast.expr) -> Bound | None:
+        one, other = self.of(left), self.of(right)
         number = None if other is None else other.number
         match operator:
             case ast.Mod() | ast.BitAnd() if other is not None:
@@ -259,14 +257,20 @@ class IndexBounds:
         is_call = any(isinstance(part, ast.Call) for part in ast.walk(node))
         return (self.of(node) if fixed and not is_call else None) or Bound()
 
-    def _name(self, name: str, depth: int) -> Bound | None:
+    def _name(self, name: str) -> Bound | None:
         if name in self._launch.numbers:
-            return self.of(self._launch.numbers[name], depth - 1)
+            return self.of(self._launch.numbers[name])
         if name in self._launch.names:
             return Bound.atom(name)
+        if name not in self._known:
+            self._known[name] = None
+            self._known[name] = self._variable(name)
+        return self._known[name]
+
+    def _variable(self, name: str) -> Bound | None:
         values = self._facts.values.get(name, [])
         is_changed = name in self._facts.grows
-        guards = [self.of(right, depth - 1) for right in self._guards(name)]
+        guards = [self.of(right) for right in self._guards(name)]
         below = [guard + Bound.of(-1) for guard in guards if guard is not None]
         sized = [guard for guard in below if self._launch.sizes & _names_of(guard)]
         texts = {ast.unparse(value) for value in values}
@@ -274,7 +278,7 @@ class IndexBounds:
             return None
         if sized or (is_changed and below):
             return sized[-1] if sized else sum(dict.fromkeys(below), Bound())
-        bounds = [self.of(value, depth - 1) for value in values]
+        bounds = [self.of(value) for value in values]
         if is_changed or not bounds or None in bounds:
             return None
         return max(filter(None, bounds), key=lambda one: (len(one.terms), one.number or 0))

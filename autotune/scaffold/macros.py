@@ -117,7 +117,7 @@ def _asked(source: KernelSource, branches: Branches) -> tuple[dict[str, list[str
     for function in source.functions:
         if function.is_of_host:
             continue
-        for part in (part for statement in function.body for part in ast.walk(statement)):
+        for part in function.parts:
             tests: list[ast.expr] = []
             match part:
                 case ast.Compare(left=ast.Name(id=left), ops=[ast.Eq() | ast.NotEq()], comparators=[right]):

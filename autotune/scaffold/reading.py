@@ -137,8 +137,10 @@ def read_kernels(
     found: list[FoundKernel] = []
     refusals: list[str] = []
     launches = (program or source).launches
+    types = KnownTypes.of(source, assumed.generic)
     for function, wanted in kernels_of_branches(source, values, branches):
-        types = KnownTypes.of(function.source, assumed.generic)
+        if function.source is not types.source:
+            types = KnownTypes.of(function.source, assumed.generic)
         try:
             found.append(_kernel(name, function, types, launches, wanted))
         except InputError as error:
@@ -212,12 +214,7 @@ def _kernel(
         called = "::".join((*function.namespace, called))
     if function.specialised or template:
         called += f"<{function.specialised or ', '.join(item.given for item in template)}>"
-    asks = any(
-        isinstance(part, ast.Name) and part.id == "blockDim"
-        for statement in function.body
-        for part in ast.walk(statement)
-    )
-    of_host = tuple(map(ast.unparse, own[0].block)) if own and not asks else ()
+    of_host = tuple(map(ast.unparse, own[0].block)) if own and not _asks_for_block(function) else ()
     replaced = any(one.type_name == "size_t" and not one.is_pointer for one in arguments)
     return FoundKernel(
         function.name,
@@ -231,6 +228,11 @@ def _kernel(
         function,
         wanted,
     )
+
+
+def _asks_for_block(function: Function) -> bool:
+    """True if a kernel reads the extents of its block."""
+    return any(isinstance(part, ast.Name) and part.id == "blockDim" for part in function.parts)
 
 
 def _with_stand_in(argument: KernelArgument, types: KnownTypes) -> KernelArgument:
@@ -281,8 +283,7 @@ def _is_used(variable: Variable, function: Function) -> bool:
         isinstance(part, ast.Name) and part.id == variable.name
         for one in function.source.functions
         if one is function or not (one.is_kernel or one.is_of_host)
-        for statement in one.body
-        for part in ast.walk(statement)
+        for part in one.parts
     )
 
 

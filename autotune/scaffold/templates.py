@@ -113,12 +113,11 @@ def with_function_objects(
 def _called_member(parameter: str, function: Function) -> str:
     """The member function that a kernel calls of a type that its template takes; empty if it calls none."""
     values = {one.name for one in function.parameters if one.type == parameter}
-    parts = [part for statement in function.body for part in ast.walk(statement)]
-    for part in parts:
+    for part in function.parts:
         match part:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Constant(value=Declared(type=kind))):
                 values |= {name} if kind == parameter else set()
-    for part in parts:
+    for part in function.parts:
         match part:
             case ast.Call(func=ast.Name(id=name)) if name in values:
                 return "operator()"

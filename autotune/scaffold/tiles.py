@@ -270,7 +270,7 @@ def size_along(axis: str, facts: Facts, sizes: Collection[str]) -> str:
         variables = {
             name
             for name, values in facts.values.items()
-            if any(variables & names_in(value) for value in values)
+            if any(not variables.isdisjoint(facts.read_by(value)[0]) for value in values)
         } - reached
         reached |= variables
     return ""

@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ class KnownTypes:
     aliases: Mapping[str, str]
     generic: str = "DTYPE"
     of_three: int = 3
+    chosen: dict[str, str] = field(default_factory=dict)  # types that stand in
 
     @classmethod
     def of(cls, source: KernelSource, generic: str = "DTYPE") -> KnownTypes:
@@ -118,6 +119,11 @@ class KnownTypes:
 
         Whole numbers if they are shifted, masked or stand in an index.
         """
+        if name not in self.chosen:
+            self.chosen[name] = self._chosen(name)
+        return self.chosen[name]
+
+    def _chosen(self, name: str) -> str:
         if re.search("(?i)char|byte", name):
             return f"uchar{self._elements(name)}"
         width = re.search(r"[234]$", name)
@@ -127,13 +133,13 @@ class KnownTypes:
             return f"uint{elements}" if elements else "unsigned"
         return f"float{elements}"
 
-    def _variables(self, kind: str) -> list[tuple[set[str], list[ast.AST]]]:
+    def _variables(self, kind: str) -> list[tuple[set[str], tuple[ast.AST, ...]]]:
         """For each function, its variables of a type and all that it consists of."""
         found = []
         for function in self.source.functions:
             if function.is_of_host or kind not in function.types:
                 continue
-            parts = [part for statement in function.body for part in ast.walk(statement)]
+            parts = function.parts
             names = {one.name for one in function.parameters if one.type == kind}
             for part in parts:
                 match part:

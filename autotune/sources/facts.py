@@ -100,6 +100,7 @@ class Facts:
     expressions: list[ast.expr] = field(default_factory=list)
     pointers: dict[str, str] = field(default_factory=dict)
     read_indices: set[str] = field(default_factory=set)
+    _read: dict[int, tuple[ast.expr, frozenset[str], frozenset[str]]] = field(default_factory=dict)
     _written: dict[int, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
     _values: dict[str, tuple[ast.expr, int]] = field(default_factory=dict)
 
@@ -111,6 +112,19 @@ class Facts:
         """What a variable is set to, if that is done once and it is not changed."""
         values = self.values.get(name, ())
         return values[0] if len(values) == 1 and name not in self.changed else None
+
+    def read_by(self, node: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
+        """The names in an expression, and the arrays that it reads elements of."""
+        key = id(node)
+        if key not in self._read:
+            bases = (
+                part.value.id
+                for part in ast.walk(node)
+                if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name)
+            )
+            arrays = frozenset(self.pointers.get(base, base) for base in bases)
+            self._read[key] = (node, frozenset(names_in(node)), arrays)
+        return self._read[key][1:]
 
     def written_out(self, node: ast.expr) -> ast.expr:
         """An expression with the values of variables in their place, as far as it stays short."""

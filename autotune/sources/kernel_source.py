@@ -115,6 +115,11 @@ class Function:
         """Its statements."""
         return self._statements[0]
 
+    @cached_property
+    def parts(self) -> tuple[ast.AST, ...]:
+        """All that its statements consist of."""
+        return tuple(part for statement in self.body for part in ast.walk(statement))
+
     @property
     def unknown(self) -> Mapping[str, int]:
         """Names that nothing declares, with a place of each."""

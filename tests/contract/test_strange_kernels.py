@@ -10,9 +10,9 @@ from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.resource_usage import read_resources
-from autotune.sources.bare_code import bare_code
 from autotune.errors import InputError
 from autotune.hardware.architectures import architecture
+from autotune.sources.bare_code import bare_code
 from autotune.space import bind, load_space, problem_of
 from autotune.space.signatures import mismatches
 

@@ -108,7 +108,7 @@ def test_what_was_found_and_compiled_is_said_once_and_has_no_findings(folder, mo
     assert "\nnote  main() and other code for the host stays: it is left out where" in done.stdout
     space, _ = count_space(Target(folder.path / "zero.yaml", "sm_90"))
     assert not constraint_report(space)
-    two = scaffold("two.cu", "two", text + text.replace("zero", "other"), "")
+    two = scaffold("two.cu", "two", text + text.replace("zero", "other"))
     assert findings(two, Path(), Path()).startswith("zero, other: dialect cuda; the space is for zero\n")
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.compilers.portable_words import portable_names
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
 from autotune.scaffold.reading import KernelArgument
@@ -29,7 +28,7 @@ SAMPLES = sorted(
 
 
 def made(text, entry=None):
-    return scaffold("sample.cu", "sample", text, portable_names(), entry)
+    return scaffold("sample.cu", "sample", text, entry)
 
 
 def kernel(body, arguments="const float *x, float *y, int n", before='extern "C" __global__ void'):
