@@ -12,7 +12,7 @@ from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.compilers.host_code import device_part
-from autotune.compilers.kernel_source import SourceText, read_source, render
+from autotune.compilers.kernel_source import SourceText, read_source, render, source_text
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter
@@ -98,7 +98,7 @@ def _texts(path: Path, whole: str) -> tuple[str, str, str]:
 
     The file's own is empty if it has no kernel.
     """
-    own = path.read_text()
+    own = source_text(path)
     host = own if "<<<" in own else ""
     own = device_part(own) if "__global__" in own else own
     if not _INTRODUCER.search(own):
@@ -109,7 +109,7 @@ def _texts(path: Path, whole: str) -> tuple[str, str, str]:
 
 def has_host_code(path: Path) -> bool:
     """True if a source has code that is left out where the kernels are compiled."""
-    text = path.read_text()
+    text = source_text(path)
     return device_part(text) != text
 
 

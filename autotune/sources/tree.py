@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from time import monotonic
+from time import thread_time
 
 import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
 
 from autotune.errors import InputError
 
-_LIMIT_S = 5.0
+_LIMIT_S, _LIMIT_S_PER_MB = 2.0, 3.0  # what is no code at all may take minutes
 _CHUNK = 65_536  # letters
 
 
@@ -28,13 +28,14 @@ class SourceTree:
 
 
 def _parsed(data: bytes) -> Node:
-    end = monotonic() + _LIMIT_S
+    limit_s = _LIMIT_S + _LIMIT_S_PER_MB * len(data) / 1e6
+    end = thread_time() + limit_s
     try:
         tree = Parser(_language()).parse(
-            lambda place, _: data[place : place + _CHUNK], progress_callback=lambda *_: monotonic() > end
+            lambda place, _: data[place : place + _CHUNK], progress_callback=lambda *_: thread_time() > end
         )
     except ValueError:
-        raise InputError(f"the source takes more than {_LIMIT_S:g} s to parse") from None
+        raise InputError(f"the source takes more than {limit_s:.0f} s to parse") from None
     return tree.root_node
 
 
