@@ -39,7 +39,7 @@ from autotune.scaffold.tiles import (
     tile_of,
 )
 from autotune.scaffold.types import KnownTypes, assumed_bytes
-from autotune.sources.facts import Facts, facts
+from autotune.sources.facts import Facts, facts, names_in
 
 ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)  # sizes of a row
 _SIZE = re.compile(
@@ -249,7 +249,10 @@ def _axes(kernel: FoundKernel) -> list[str]:
 def _block(
     kernel: FoundKernel, source: Source, macros: Sequence[Macro], axes: Sequence[str]
 ) -> tuple[str, ...]:
-    """The declared block if a launch plan can read it, else what names with an axis or indices show."""
+    """The declared block if a launch plan can read it, else what indices show.
+
+    Only where they show nothing, as in a kernel that takes any block, a name counts, if the kernel uses it.
+    """
     names = frozenset(macro.name for macro in macros)
     numbers = {name: value for name, value in source.constants.items() if name not in names}
     reader = LaunchShape((), (), names, frozenset(), numbers)
@@ -258,15 +261,18 @@ def _block(
     readable = len(declared) == len(bounds)
     if len(declared) == 3 and readable:
         return declared
-    named = {axis_of(macro.name) for macro in macros if BLOCK.fullmatch(macro.name)}
     reckoned = [threads_along(axis, kernel.facts) for axis in axes]
     reckoned = [
         ast.unparse(numbers[name]) if name in numbers and name not in names else name for name in reckoned
     ]
     shown = [name for name in reckoned if name in names or (name.isdigit() and name != "1")]
-    if shown and not named - {None} and (len(axes) > 1 or not named):
+    if shown:
         return tuple(name if name in shown else "1" for name in reckoned)
-    found = _block_macros(macros, axes)
+    used = {node.id for node in kernel.facts.expressions if isinstance(node, ast.Name)}
+    used |= {
+        name for one in kernel.facts.declared.values() for extent in one.extents for name in names_in(extent)
+    }
+    found = _block_macros([macro for macro in macros if macro.name in used], axes)
     return declared if not found and readable and len(axes) == 1 else found
 
 

@@ -38,6 +38,7 @@ def threads_along(axis: str, facts: Facts) -> str:
     if thread not in facts.read_indices:
         return "1" if any(reads_index(facts, one, "threadIdx") for one in "xyz") else ""
     found = {*_multiplied(axis, facts), *_strides(thread, facts)} or _room_for_threads(thread, facts)
+    found = {_step_through(tile, facts) or tile for tile in found}
     return found.pop() if len(found) == 1 else ""
 
 
@@ -56,6 +57,16 @@ def _multiplied(axis: str, facts: Facts) -> Iterator[str]:
                 if len(others) == 1 and left.total() == 1 and left.total() + len(own[0]) == len(others[0]):
                     yield next(iter(left))
                 break
+
+
+def _step_through(tile: str, facts: Facts) -> str:
+    """What a loop through a tile steps by, as threads do that cover it together; empty without such a loop."""
+    for one in facts.compared:
+        if one.is_loop and ast.unparse(one.right) == tile and isinstance(one.left, ast.Name):
+            steps = facts.changed.get(one.left.id, ())
+            if len(steps) == 1 and isinstance(steps[0], ast.Name):
+                return steps[0].id
+    return ""
 
 
 def _strides(thread: str, facts: Facts) -> Iterator[str]:
