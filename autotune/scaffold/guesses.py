@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.scaffold.assumptions import Assumptions
+from autotune.scaffold.default_sizes import default_sizes
 from autotune.scaffold.guessed_arguments import (
     GuessedArgument,
     array_argument,
@@ -81,4 +82,5 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
             )
         else:
             arguments.append(scalar_argument(item, launch))
-    return Guess(launch, dict.fromkeys(names, extents), checks, tuple(arguments), reference)
+    sizes = default_sizes(launch, arguments, extents)
+    return Guess(launch, sizes, checks, tuple(arguments), reference)

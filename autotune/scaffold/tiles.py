@@ -60,7 +60,7 @@ def _multiplied(axis: str, facts: Facts) -> Iterator[str]:
 
 
 def _step_through(tile: str, facts: Facts) -> str:
-    """What a loop through a tile steps by, as threads do that cover it together; empty without such a loop."""
+    """What a loop through a tile steps by, as threads do that cover it together; else empty."""
     for one in facts.compared:
         if one.is_loop and ast.unparse(one.right) == tile and isinstance(one.left, ast.Name):
             steps = facts.changed.get(one.left.id, ())

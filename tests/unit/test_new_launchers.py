@@ -196,3 +196,62 @@ def test_a_size_that_a_block_strides_over_exceeds_the_largest_block_once():
     checks = scaffold("k.cu", "k", text).guess.verify_sizes
     names = list(scaffold("k.cu", "k", text).guess.sizes)
     assert [one[names.index("columns")] > 2 * 1024 for one in checks] == [False] * (len(checks) - 1) + [True]
+
+
+PRODUCT = """
+    #define N 2048
+    __global__ void product(const float *a, const float *b, float *c, int m, int n, int k)
+    {
+        int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+        float sum = 0;
+        if (row < m && col < n) {
+            for (int i = 0; i < k; i++) sum += a[row * k + i] * b[i * n + col];
+            c[row * n + col] = sum;
+        }
+    }
+"""
+
+
+def test_sizes_are_those_that_the_host_passes():
+    host = (
+        f"{PRODUCT}void run() {{ int m = 1 << 10;"
+        "product<<<dim3(N / 16, m / 16), dim3(16, 16)>>>(0, 0, 0, m, N, N / 2); }"
+    )
+    sizes = scaffold("product.cu", "product", PRODUCT, host=host).guess.sizes
+    assert {name: size for name, (size, _) in sizes.items()} == {"m": 1024, "n": 2048, "k": 1024}
+
+
+def test_sizes_are_no_larger_than_a_launch_of_a_second_and_the_memory_of_a_device():
+    many = ", ".join(f"int n{number}" for number in range(6))
+    text = f"""
+    __global__ void fill(float *y, {many})
+    {{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n0) for (int j = 0; j < n1; j++) for (int k = 0; k < n2; k++)
+            y[((((i * n1 + j) * n2 + k) * n3) * n4) * n5] += 1;
+    }}
+    """
+    sizes = scaffold("fill.cu", "fill", text).guess.sizes
+    elements = 1
+    for size, _ in sizes.values():
+        elements *= size
+    assert 1 < elements <= 2**31 / 4
+
+
+def test_a_macro_is_a_block_where_it_multiplies_a_groups_index_and_not_for_its_name():
+    text = """
+    #ifndef SPAN
+    #define SPAN 64
+    #endif
+    #ifndef BLOCK_SIZE
+    #define BLOCK_SIZE 16
+    #endif
+    __kernel void add(__global float *y, __global const float *x, int n)
+    {
+        int i = get_group_id(0) * SPAN + get_local_id(0);
+        for (int j = 0; j < BLOCK_SIZE; j++)
+            if (i < n) y[i] += x[i] * j;
+    }
+    """
+    launch = scaffold("add.cl", "add", text).guess.launch
+    assert (launch.block, launch.grid) == (("SPAN",), ("ceil_div(n, SPAN)",))
