@@ -28,11 +28,21 @@ _COMMON = """
 #define __inline__ inline
 #define __inline inline
 #define __noinline__
-#define __restrict__ __restrict
+#define __restrict__
+#define __restrict
 #define __grid_constant__
 #define __maxnreg__(count)
 #define __cluster_dims__(...)
 #define __extension__
+#define hipThreadIdx_x threadIdx.x
+#define hipThreadIdx_y threadIdx.y
+#define hipThreadIdx_z threadIdx.z
+#define hipBlockIdx_x blockIdx.x
+#define hipBlockIdx_y blockIdx.y
+#define hipBlockIdx_z blockIdx.z
+#define hipBlockDim_x blockDim.x
+#define hipBlockDim_y blockDim.y
+#define hipBlockDim_z blockDim.z
 #define _Pragma(text)
 """
 _CUDA = f"""{_COMMON}
@@ -56,7 +66,7 @@ _OPENCL = f"""{_COMMON}
 #define __private
 #define __read_only
 #define __write_only
-#define restrict __restrict
+#define restrict
 #define kerneL __global__
 #define globaL
 #define locaL __shared__
