@@ -268,7 +268,10 @@ def _test_of(parameter: Parameter) -> str:
 
 
 def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | None) -> Iterator[Finding]:
-    """Undefined macros that are tested, look like a named value of a parameter, or resemble a macro."""
+    """Undefined macros whose value is tested, look like a named value of a parameter, or resemble a macro.
+
+    One of which a source only asks whether it is defined is a switch that is off.
+    """
     is_python = space.spec.source.suffix == ".py"
     constants = {
         parameter.name: [
@@ -283,11 +286,12 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)
     named = {word for word in used if prefixes and word.startswith(prefixes)}
     free = set() if read is None else {*read.unknown, *(branches.constants - read.code.used)}
-    misspelt = {word for word in free if _resembles(word, defined)}
+    misspelt = {word for word in (*free, *branches.tested) if _resembles(word, defined)}
+    valued = {word for word, test in branches.tested.items() if test == "if"}
     named &= used if read is None else {*free, *branches.tested}
     unknown = [
         word
-        for word in sorted({*branches.tested, *named, *misspelt})
+        for word in sorted({*valued, *named, *misspelt})
         if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word)
     ]
     unused = [parameter.name for parameter in space.parameters if parameter.name not in used]

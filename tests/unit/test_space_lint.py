@@ -95,6 +95,7 @@ def test_counting_gives_up_on_a_constraint_of_too_many_combinations(tmp_path):
         (SOURCE + "#ifdef UNROL\n#endif", {("unknown_macro", "UNROL")}),
         (SOURCE + "# if 1 && \\\n  !defined(UNROL)\n#endif", {("unknown_macro", "UNROL")}),
         (SOURCE + "#if UNROLL\n#elif TILE > 2\n#endif", {("unknown_macro", "TILE")}),
+        (SOURCE + "#ifdef DEBUG\n#elif defined(TRACE)\n#endif", set()),
         (SOURCE + "#if ALGORITHM == ALGORITHM_SHUFLE\n#endif", {("unknown_macro", "ALGORITHM_SHUFLE")}),
         (SOURCE + "int x = ALGORITHM == ALGORITHM_SHUFLE;", {("unknown_macro", "ALGORITHM_SHUFLE")}),
         (SOURCE + "int y = k < VECTER;", {("unknown_macro", "VECTER")}),
