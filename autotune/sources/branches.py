@@ -16,6 +16,7 @@ _PARAMETERS = re.compile(r"\(([^)]*)\)")
 _STRING = re.compile(r"""\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'""")
 _DECLARED = re.compile(r"\b(?!return\b|case\b|else\b|goto\b)[A-Za-z_]\w*[\s*&]+\Z")
 _READINGS = 8  # of kernels under conditions
+_UNIQUE = "1000003"  # the value of a name, which no other has
 _NEAR = 300  # letters from the word that begins a kernel to its name
 _EQUAL = re.compile(r"(?<![!\w])(\w+)\s*[=!]=\s*(\w+)\b")
 _WANTED = re.compile(r"(?<![!\w])(\w+)\s*==\s*(\w+)\b|\A[\s(]*([A-Za-z_]\w*)[\s)]*\Z")
@@ -145,9 +146,11 @@ def kernels_of_branches(
     names = {one.name for one in source.kernels}
     conditions = list(dict.fromkeys(tuple(one.items()) for one in wanted.values()))
     for condition in conditions[:_READINGS]:
-        given = {name: value or "1" for name, value in condition}
-        given |= {value: "1" for value in given.values() if value.isidentifier()}
-        given = {name: "1" if value.isidentifier() else value for name, value in given.items()}
+        given = {}
+        for name, value in condition:
+            is_name = value.isidentifier()
+            given[name] = values.get(value, _UNIQUE) if is_name else value or "1"
+            given |= {value: given[name]} if is_name else {}
         if values.items() >= given.items():
             continue
         other = read_kernel_source(source.original, {**values, **given}, source.dialect)

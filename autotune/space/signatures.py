@@ -21,6 +21,7 @@ from autotune.core.syntax import parse_module
 from autotune.core.text import count_text, hint
 from autotune.sources.branches import kernels_of_branches, read_branches
 from autotune.sources.kernel_source import Function, KernelSource
+from autotune.sources.preprocessor import without_comments
 from autotune.space.space import Space
 
 _KERNEL = {"portable": "KERNEL", "cuda": "__global__ void", "opencl": "__kernel void"}
@@ -87,7 +88,7 @@ def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str
     name = _own_name(entry)
     if space.spec.source.suffix == ".py":
         definitions = _python_definitions(text, entry)
-    elif what := _no_kernel(space, functions, entry):
+    elif what := _no_kernel(space, text, functions, entry):
         number = [step.entry for step in space.spec.launch].index(entry)
         return Mismatch(f"launch[{number}].entry", what, name)
     else:
@@ -98,13 +99,13 @@ def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str
     return next((Mismatch(*one, name) for one in found if one), None)
 
 
-def _no_kernel(space: Space, functions: Sequence[Function], entry: str) -> str:
+def _no_kernel(space: Space, text: str, functions: Sequence[Function], entry: str) -> str:
     """Why a source in C has no such kernel; empty if it has, or nothing shows that it has not."""
     name = _own_name(entry)
     kernels = [one.name for one in functions if one.is_kernel]
     own = [one for one in functions if one.name == name]
     is_own = "::" not in entry  # a namespace may be one of a library
-    if is_own and kernels and not own and name not in functions[0].source.code.used:
+    if is_own and kernels and not own and not re.search(rf"\b{name}\b", without_comments(text)):
         return f"the source has no kernel {name}{hint(name, kernels)}"
     if own and name not in kernels and not own[0].source.prefixes:
         return (
