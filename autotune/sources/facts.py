@@ -13,7 +13,6 @@ from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABL
 
 _INLINED = 4  # functions, one in another
 _MAX_NODES = 200  # of an expression with the values of its variables
-_MIRRORED = {ast.Gt: "<", ast.LtE: "<="}
 BARRIERS = ("__syncthreads", "barrier", "work_group_barrier", "BARRIER", "sync_threads")
 
 
@@ -29,7 +28,6 @@ class Access:
         atomic: The atomic function that does it; empty without.
         vector: The type of the elements that it is cast to; empty without a cast.
         guards: The conditions that hold there.
-        place: Where it stands among all accesses.
         value: What is stored; None for other accesses and for `+=`.
         operator: That of `+=` and the like.
     """
@@ -41,7 +39,6 @@ class Access:
     atomic: str = ""
     vector: str = ""
     guards: tuple[ast.expr, ...] = ()
-    place: int = 0
     value: ast.expr | None = None
     operator: ast.operator | None = None
 
@@ -321,7 +318,7 @@ class _Reading:
         for one in added:
             is_zero = isinstance(indices[0], ast.Constant) and indices[0].value == 0
             indices[0] = one if is_zero else ast.BinOp(one, ast.Add(), indices[0])
-        return Access(array, (*indices,), vector=vector, place=len(self.found.accesses))
+        return Access(array, (*indices,), vector=vector)
 
     def _note(self, access: Access, guards: tuple[ast.expr, ...], **changes: Any) -> None:
         self.found.accesses.append(replace(access, guards=guards, **changes))

@@ -26,7 +26,6 @@ from autotune.sources.type_table import TypeTable, read_types
 _SCOPES = ("translation_unit", "namespace_definition", "linkage_specification", "declaration_list", "ERROR")
 _QUALIFIERS = re.compile(r"(?<=[(,])[\s\w]*\Z")
 _PREFIXES = 3  # readings in which words before the types of functions are found
-_BLOCKS = ("reqd_work_group_size", "work_group_size_hint")
 _KNOWN = frozenset(  # variables of the languages
     ("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "NULL", "nullptr", "INFINITY", "NAN", "this")
 )
@@ -376,7 +375,10 @@ def _block(tree: SourceTree, head: Sequence[Node]) -> tuple[str, ...]:
             return tuple(tree.of(one) for one in node.named_children[:1])
         if node.type == "attribute_specifier":
             for call in descendants(node):
-                if call.type == "call_expression" and tree.of(field(call, "function")) in _BLOCKS[:1]:
+                if (
+                    call.type == "call_expression"
+                    and tree.of(field(call, "function")) == "reqd_work_group_size"
+                ):
                     inside = field(call, "arguments")
                     return tuple(tree.of(one) for one in (inside.named_children if inside else ()))[:3]
     return ()

@@ -28,7 +28,6 @@ class Preprocessed:
         defaults: What macros stand for where nobody defines them: `#ifndef NAME`, `#define NAME 4`.
         switches: The macro that leaves out the defaults of several others, with these.
         used: The words of the code before macros are written out.
-        errors: What an `#error` that is reached says.
     """
 
     text: str
@@ -36,7 +35,6 @@ class Preprocessed:
     defaults: Mapping[str, str] = field(default_factory=dict)
     switches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     used: frozenset[str] = frozenset()
-    errors: tuple[str, ...] = ()
     _starts: tuple[int, ...] = ()
     _origins: tuple[int, ...] = ()
 
@@ -101,7 +99,6 @@ class _Reading:
         self._depth = 0  # of brackets in these
 
     def read(self, lines: Iterable[SourceLine], table: MacroTable) -> Preprocessed:
-        errors: list[str] = []
         for line in lines:
             if not line.directive:
                 self._code(line.rest, line.place, table)
@@ -109,8 +106,6 @@ class _Reading:
                 self._definition(line, table)
             elif line.directive == "undef":
                 self._kept -= {*WORD.findall(line.rest)} - self._always_kept
-            elif line.directive == "error":
-                errors.append(line.rest.strip())
         self._flush()
         return Preprocessed(
             "".join(self._parts),
@@ -118,7 +113,6 @@ class _Reading:
             self._defaults,
             {name: (*group,) for name, group in self._groups.items() if len(group) > 1},
             frozenset(self._used),
-            (*errors,),
             (*self._starts,),
             (*self._origins,),
         )
