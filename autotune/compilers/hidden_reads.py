@@ -13,7 +13,7 @@ from pathlib import Path
 
 from autotune.compilers.cuda_headers import include_dirs, is_cuda_header
 from autotune.core.launch_plan import reads_files
-from autotune.core.preprocessor import compiled_lines
+from autotune.sources.preprocessor import compiled_lines
 
 _NAME = re.compile(r'\s*\(?\s*(?:"([^"]+)"|<([^>]+)>)')
 _INCLUDES = {"include", "include_next", "import", "embed"}

@@ -26,6 +26,7 @@ from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
 from autotune.core.text import nearest
 from autotune.errors import InputError
+from autotune.sources.files import decoded, unwrapped
 from autotune.sources.triton_module import device_part, is_triton
 
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
@@ -150,7 +151,7 @@ def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
 
     Raises InputError when it or one of its includes cannot be read, and when it is empty.
     """
-    if not _content(path).strip():
+    if not source_text(path).strip():
         raise InputError(
             f"{path}: the file is empty; write the kernel in it, or name another file as the source"
         )
@@ -203,7 +204,7 @@ class _Reader:
         self._open: list[Path] = []
 
     def read(self, path: Path, *, is_conditional: bool = False) -> str:
-        text = _content(path)
+        text = source_text(path)
         if path.suffix == ".py":
             return device_part(text, path, self._folders) if is_triton(text) else text
         return self.place(text, path, is_conditional=is_conditional)
@@ -273,16 +274,18 @@ class _Reader:
         return next((folder / name for folder in folders if (folder / name).is_file()), None)
 
 
-def _content(path: Path) -> str:
+def source_text(path: Path) -> str:
+    """The text of a kernel file; raises InputError where there is none."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        text = decoded(path.read_bytes())
     except OSError as error:
         near = nearest(path.name, (one.name for one in path.parent.glob("*.c[ul]")))
         raise InputError(
             f"{path}: cannot be read: {error.strerror}; expected a kernel source{near}"
         ) from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is not a text file; expected a kernel source in UTF-8") from None
+        raise InputError(f"{path}: is not a text file; expected a kernel source") from None
+    return text if path.suffix == ".py" else unwrapped(text)
 
 
 def _depths(text: str) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cmath
 import itertools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +12,10 @@ import numpy as np
 from kernel_tuner.accuracy import Tunable
 from numpy.typing import NDArray
 
-from autotune.core.bare_code import bare_code
 from autotune.core.c_types import C_TYPES
 from autotune.errors import InputError
 from autotune.kernel_tuner.parameters import Parameters, Params
+from autotune.sources.kernel_source import read_kernel_source
 from autotune.space.arguments import INPUTS, Fill, FilledArgument
 
 
@@ -202,8 +201,11 @@ def _scalar(value: np.generic, label: str) -> str:
 
 def _const_parameters(kernel: str, source: str, count: int) -> list[bool]:
     """Which parameters of the kernel's signature are pointers to constants; none where it is not found."""
-    match = re.search(rf"\b{re.escape(kernel)}\s*\(([^()]*)\)\s*\{{", bare_code(source))
-    parameters = match[1].split(",") if match else []
-    if len(parameters) != count:
+    try:
+        read = read_kernel_source(source)
+    except InputError:
         return [False] * count
-    return [bool(re.search(r"\bconst\b.*\*", one, re.DOTALL)) for one in parameters]
+    found = next((one.parameters for one in read.functions if one.name == kernel), ())
+    if len(found) != count:
+        return [False] * count
+    return [one.is_const and one.pointers > 0 for one in found]

@@ -15,9 +15,8 @@ from pathlib import Path
 from autotune.compilers.base import undefined_names
 from autotune.compilers.binary_cache import default_folder
 from autotune.compilers.host_code import device_part
-from autotune.compilers.kernel_source import SourceText, read_source, render
+from autotune.compilers.kernel_source import SourceText, read_source, render, source_text
 from autotune.compilers.known_compilers import cuda_compiler
-from autotune.compilers.portable_words import portable_names
 from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter
 from autotune.core.trials import Failure
@@ -86,7 +85,7 @@ def plain_draft(kernel: KernelFile, assumed: Assumptions) -> Draft:
     """
     text, own, host = _texts(kernel.path, _source(kernel).text)
     made = scaffold(
-        *(kernel.path.name, kernel.name, text, portable_names(), kernel.entry, assumed),
+        *(kernel.path.name, kernel.name, text, kernel.entry, assumed),
         own=own,
         host=host,
         include_dirs=kernel.include_dirs,
@@ -124,7 +123,7 @@ def _texts(path: Path, whole: str) -> tuple[str, str, str]:
 
     The file's own is empty if it has no kernel.
     """
-    own = path.read_text()
+    own = source_text(path)
     host = own if "<<<" in own else ""
     own = device_part(own) if "__global__" in own else own
     if not _INTRODUCER.search(own):
@@ -135,7 +134,7 @@ def _texts(path: Path, whole: str) -> tuple[str, str, str]:
 
 def has_host_code(path: Path) -> bool:
     """True if a source has code that is left out where the kernels are compiled."""
-    text = path.read_text()
+    text = source_text(path)
     return device_part(text) != text
 
 

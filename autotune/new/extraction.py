@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from autotune.core.bare_code import bare_code
 from autotune.core.syntax import parse_module
 from autotune.errors import InputError
+from autotune.sources.bare_code import bare_code
 
 _KERNEL = re.compile(r"\b(?:__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
 _RAW = re.compile(r'\bu?8?R"([^ ()\\\t\n]{0,16})\(')  # where a raw string of C++ begins

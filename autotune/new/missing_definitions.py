@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
-from autotune.core.bare_code import bare_code
+from autotune.compilers.kernel_source import source_text
 from autotune.core.c_types import SCALARS
 from autotune.core.text import first_error
+from autotune.sources.bare_code import bare_code
 
 _SOURCES = frozenset((".c", ".cl", ".clh", ".cu", ".cuh", ".h", ".hpp", ".inc", ".opencl"))
 _MAX_BYTES = 1_000_000  # of a file that is searched
@@ -38,7 +39,7 @@ def what_helps(complaint: str, source: Path, dialect: str, types: Sequence[str] 
     """
     if dialect == "opencl" and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"
-    text = bare_code(source.read_text())
+    text = bare_code(source_text(source))
     called = [word for word in undefined_names(complaint) if re.search(rf"\b{word}\s*\(", text)]
     missing = next((word for word in (*called, *types) if word not in SCALARS), "")
     if not missing:

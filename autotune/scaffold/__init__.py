@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from autotune.core.bare_code import bare_code
+from autotune.core.launch_plan import macros as values_of_macros
+from autotune.core.records import Parameter
 from autotune.errors import InputError
 from autotune.scaffold.assumptions import USUAL, Assumptions
 from autotune.scaffold.guesses import Guess, guess
+from autotune.scaffold.macros import Macro
 from autotune.scaffold.reading import FoundKernel, Source, read_kernels
 from autotune.scaffold.writing import reference_text, space_text
 
@@ -38,7 +40,6 @@ def scaffold(
     file: str,
     name: str,
     text: str,
-    words: Collection[str],
     entry: str | None = None,
     assumed: Assumptions = USUAL,
     *,
@@ -52,7 +53,6 @@ def scaffold(
         file: Name of the source file.
         name: Name of the new space.
         text: Text of the source, with headers.
-        words: The macros of portable.h.
         entry: Name of the kernel; by default the first one that can be tuned as it is.
         assumed: What the source does not say.
         own: Text of the source without headers, where that is another one.
@@ -63,20 +63,52 @@ def scaffold(
         InputError: The source has no such kernel, or none that can be tuned as it is.
     """
     defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)
-    source = read_kernels(file, defined + text, words, assumed, bare_code(host), bare_code(own or text))
+    given = (file, defined + text, assumed, host, own or text)
+    found = _guessed(*given, {}, entry)
+    if found.launch.source.branches.tested:
+        found = _as_compiled(found, *given)
+    space = space_text(file, name, found, include_dirs)
+    return Scaffold(found, space, reference_text(file, found), include_dirs)
+
+
+def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host: str, own: str) -> Guess:
+    """What is guessed of the branches that the defaults of a first guess select."""
+    parameters = [Parameter(item.name, item.values) for item in first.launch.parameters]
+    config = {item.name: item.default for item in first.launch.parameters}
+    chosen = {name: str(value) for name, value in values_of_macros(parameters, config, "float32").items()}
+    chosen = {name: value for name, value in chosen.items() if not name.startswith("DTYPE")}
+    name = first.launch.kernel.name
+    try:
+        found = _guessed(file, text, assumed, host, own, chosen, name, first.launch.source.macros)
+    except InputError:  # in these branches it cannot be tuned
+        return first
+    return found if found.launch.kernel.name == name else first
+
+
+def _guessed(
+    file: str,
+    text: str,
+    assumed: Assumptions,
+    host: str,
+    own: str,
+    values: Mapping[str, str],
+    entry: str | None,
+    known: tuple[Macro, ...] | None = None,
+) -> Guess:
+    """What is guessed for a kernel of a source that is read for some values of its macros."""
+    source = read_kernels(file, text, values, assumed, host, own)
+    source = source if known is None else replace(source, macros=known)
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:
         begins = re.compile(rf"{re.escape(f'{file}: {entry}')}\b")
         if refusal := next(filter(begins.match, source.refusals), ""):
             raise InputError(refusal)
-        known = ", ".join(kernel.entry for kernel in source.kernels)
-        raise InputError(f"{file}: no kernel is called {entry!r}; it has {known}")
+        names = ", ".join(kernel.entry for kernel in source.kernels)
+        raise InputError(f"{file}: no kernel is called {entry!r}; it has {names}")
     kernel = source.kernels[0] if entry is None else kernels[entry]
     kernel = replace(kernel, types={**dict(assumed.defined), **kernel.types})
-    found = guess(kernel, source, assumed)
-    space = space_text(file, name, found, include_dirs)
-    return Scaffold(found, space, reference_text(file, found), include_dirs)
+    return guess(kernel, source, assumed)
 
 
 __all__ = ["Assumptions", "FoundKernel", "Guess", "Scaffold", "Source", "scaffold"]

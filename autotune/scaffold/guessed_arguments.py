@@ -6,12 +6,13 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from autotune.scaffold.array_shapes import steers
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guessed_shapes import GuessedShape
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role
-from autotune.scaffold.shapes import steers
+from autotune.sources.facts import Facts
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def array_argument(
     argument: KernelArgument,
     role: Role,
     guessed: GuessedShape,
-    body: str,
+    facts: Facts,
     *,
     has_reference: bool,
     is_roomy: bool,
@@ -71,7 +72,7 @@ def array_argument(
         remark = f"{question}; atomics add to it, from 0"
         return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
     is_whole = "int" in argument.dtype
-    if (is_whole and is_roomy) or (steers(argument.name, body) and argument.dtype != "uint8"):
+    if (is_whole and is_roomy) or (steers(argument.name, facts) and argument.dtype != "uint8"):
         remark = f"{question}; it holds indices or counts, and 0 is always in bounds: give real ones"
         return GuessedArgument(argument, role, shape, "constant: 0", remark=remark)
     return GuessedArgument(argument, role, shape, _fill(argument), remark=question)

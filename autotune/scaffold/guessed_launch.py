@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autotune.core.launch_plan import RESERVED_NAMES
+from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
@@ -26,19 +27,19 @@ from autotune.scaffold.guessed_parameters import (
 )
 from autotune.scaffold.host_grid import host_grid
 from autotune.scaffold.index_bounds import LaunchShape
-from autotune.scaffold.macros import WORD, Macro, expand_calls, wanted_values, with_constants
+from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
-from autotune.scaffold.scalar_values import is_called, is_offset, scalar_value
+from autotune.scaffold.scalar_values import is_offset, scalar_value
 from autotune.scaffold.tiles import (
-    INDEXED,
-    is_blocked,
+    reads_index,
     rows_of_blocks,
     size_along,
     threads_along,
     threads_per_element,
     tile_of,
 )
-from autotune.scaffold.types import assumed_bytes, known_types
+from autotune.scaffold.types import KnownTypes, assumed_bytes
+from autotune.sources.facts import Facts, facts, names_in
 
 ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)  # sizes of a row
 _SIZE = re.compile(
@@ -47,14 +48,9 @@ _SIZE = re.compile(
     re.IGNORECASE,
 )
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
+_FREE_NAMES = ("n", "count", "elements", *(f"n_{number}" for number in range(1000)))  # for a size without one
+_COMPILED_IN = 65_536  # elements, of a template that takes their number
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
-_DYNAMIC = re.compile(r"\bextern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w\s]+?)\s+\w+\s*\[\s*\]")
-
-_GRID_BARRIER = re.compile(
-    r"\bthis_grid\s*\(\s*\)\s*\.\s*sync\b|"
-    r"\b(\w+)\s*=\s*(?:\w+\s*::\s*)*this_grid\s*\(.*(?:\b\1\s*\.\s*sync\b|\bsync\s*\(\s*\1\b)",
-    re.DOTALL,
-)
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class GuessedLaunch:
     """How a kernel is launched; the guesses about its arguments rest on it.
 
     Attributes:
-        kernel: Its body has the macros with arguments written out.
+        kernel: The kernel.
         source: Where it is from.
         axes: Those along which it has threads or blocks.
         parameters: What is tuned; at least one.
@@ -71,6 +67,7 @@ class GuessedLaunch:
         divided: Sizes that should be multiples of parameters, each with that parameter's name.
         block: Threads along each axis.
         grid: Blocks along each axis.
+        compiled_in: Parameters that are numbers of elements.
     """
 
     kernel: FoundKernel
@@ -82,6 +79,12 @@ class GuessedLaunch:
     divided: tuple[tuple[str, str], ...]
     block: tuple[str, ...]
     grid: tuple[str, ...] = ()
+    compiled_in: tuple[str, ...] = ()
+
+    @property
+    def lengths(self) -> tuple[str, ...]:
+        """What arrays are as long as: sizes, or the numbers of elements that a template takes."""
+        return self.compiled_in or self.sizes
 
     @property
     def values(self) -> Mapping[str, tuple[Value, ...]]:
@@ -94,37 +97,53 @@ class GuessedLaunch:
         return frozenset((*self.sizes, *self.values))
 
     @property
-    def constants(self) -> Mapping[str, str]:
-        """What macros and constants of the source stand for that are no parameters."""
+    def constants(self) -> Mapping[str, ast.expr]:
+        """What constants of the source stand for that are no parameters."""
         tuned = self.values
-        return {name: text for name, text in self.source.constants.items() if name not in tuned}
+        return {name: value for name, value in self.source.constants.items() if name not in tuned}
+
+    @property
+    def facts(self) -> Facts:
+        """What the kernel's statements do."""
+        return self.kernel.facts
 
     @property
     def is_cooperative(self) -> bool:
         """Whether the kernel has a barrier of the whole grid, for which all blocks have to be resident."""
-        return _GRID_BARRIER.search(self.kernel.body) is not None
+        found = self.facts
+        grids = {
+            name
+            for name, values in found.values.items()
+            if any(isinstance(one, ast.Call) and ast.unparse(one.func) == "this_grid" for one in values)
+        }
+        return any(
+            owner in grids | {"this_grid()"} and name == "sync" for owner, name in found.methods
+        ) or any(
+            isinstance(one, ast.Call)
+            and ast.unparse(one.func) == "sync"
+            and ast.unparse(one.args[0]) in grids
+            for one in found.calls_with_arguments
+        )
 
     @property
     def shared_bytes(self) -> str:
         """Dynamic shared memory: one element for each thread of the block; empty if the kernel has none."""
-        match = _DYNAMIC.search(self.kernel.body)
-        if match is None:
+        kinds = [one.type for one in self.facts.declared.values() if one.is_dynamic]
+        if not kinds:
             return ""
-        types = known_types(self.source.code, self.source.definitions, is_opencl=False)
-        dtype, width = types.layout(match[1])
+        dtype, width = KnownTypes.of(self.kernel.function.source).layout(kinds[0])
         size_bytes = max(4, width * assumed_bytes(dtype))  # bytes are cast to wider elements
         return " * ".join((str(size_bytes), *(part for part in self.block if part != "1")))
 
     def number(self, argument: KernelArgument) -> str:
         """The value of a number that is passed: the count of blocks if it is called like one."""
         is_count = argument.name not in self.sizes and _BLOCKS.fullmatch(argument.name) is not None
-        return self.grid[0] if is_count else scalar_value(argument, self.kernel, self.sizes)
+        return self.grid[0] if is_count else scalar_value(argument, self.kernel, self.facts, self.sizes)
 
 
 def guess_launch(kernel: FoundKernel, source: Source, *, is_small: bool) -> GuessedLaunch:
     """Guess how to launch a kernel; with `is_small`, parameters have the least of their values by default."""
-    kernel = replace(kernel, body=expand_calls(source.text, kernel.body))
-    axes = _axes(kernel, source.code)
+    axes = _axes(kernel)
     tuned = [macro for macro in source.macros if macro.default is None or macro.default.isdigit()]
     fixed = tuple(macro for macro in source.macros if macro not in tuned)
     tuned += [template_macro(item) for item in kernel.template if not item.choices]
@@ -132,11 +151,25 @@ def guess_launch(kernel: FoundKernel, source: Source, *, is_small: bool) -> Gues
     if is_small:
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     sizes = _size_names(kernel, {parameter.name for parameter in parameters})
-    divided = divided_sizes(kernel.body, sizes, parameters)
+    numbers = [item.name for item in kernel.template if item.kind == "number" and not item.default]
+    bounds = {size_along(axis, kernel.facts, (*numbers, *sizes)) for axis in axes}
+    compiled_in = tuple(name for name in numbers if name in bounds)
+    parameters = [_number_of_elements(item) if item.name in compiled_in else item for item in parameters]
+    divided = divided_sizes(kernel.facts, sizes, parameters)
     divisors = {name for _, name in divided}
     parameters = [replace(item, default=1) if item.name in divisors else item for item in parameters]
-    launch = GuessedLaunch(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, divided, block)
+    launch = GuessedLaunch(
+        *(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, divided, block),
+        compiled_in=compiled_in,
+    )
     return replace(launch, grid=_grid(launch))
+
+
+def _number_of_elements(parameter: GuessedParameter) -> GuessedParameter:
+    """A template's number that bounds the index."""
+    return GuessedParameter(
+        parameter.name, (_COMPILED_IN,), _COMPILED_IN, "elements, for the template takes it"
+    )
 
 
 def _parameters_and_block(
@@ -147,7 +180,7 @@ def _parameters_and_block(
     block = _block(kernel, source, tuned, axes)
     if not block:
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
-        block = _invented_block(axes, known | set(WORD.findall(source.code)))
+        block = _invented_block(axes, known | {*source.read.code.used})
         parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
     parameters = [as_threads(item, axes) if item.name in block else item for item in parameters]
     parameters = [within_a_block(item) if item.name in block else item for item in parameters]
@@ -158,7 +191,6 @@ def _parameters(
     kernel: FoundKernel, source: Source, tuned: Sequence[Macro], axes: Sequence[str]
 ) -> list[GuessedParameter]:
     """Macros and what a template takes; their defaults are values for which the kernel is compiled at all."""
-    wanted = wanted_values(source.text, kernel.place)
     defined = [macro.name for macro in tuned if macro.default is not None]
     found = [parameter_of(macro, axes) for macro in tuned]
     extents = set(WORD.findall(" ".join(kernel.block)))
@@ -167,9 +199,18 @@ def _parameters(
             found[place] = threads_parameter(macro.name, axes, "values guessed")
     found = [item if item.name in defined else asked_if_misspelt(item, defined) for item in found]
     for place, item in enumerate(found):
-        if (value := wanted.get(item.name)) in item.values:
-            found[place] = replace(item, default=item.values[item.values.index(value)])
+        wanted = kernel.wanted.get(item.name)
+        chosen = [value for value in item.values if wanted in _written(item.name, value)]
+        if chosen:
+            found[place] = replace(item, default=chosen[0])
     return found + [choice_of_constants(item) for item in kernel.template if item.choices]
+
+
+def _written(name: str, value: Value) -> tuple[str, ...]:
+    """How a condition may write a value of a macro."""
+    if isinstance(value, str):
+        return (macro_name(name, value),)
+    return (str(int(value)) if isinstance(value, bool) else str(value),)
 
 
 def _invented_block(axes: Sequence[str], taken: Collection[str]) -> tuple[str, ...]:
@@ -180,41 +221,58 @@ def _invented_block(axes: Sequence[str], taken: Collection[str]) -> tuple[str, .
 
 def _placeholder(kernel: FoundKernel, source: Source) -> GuessedParameter:
     """The parameter of a source that has none, with what to do about it."""
-    tests = " ".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if\b(.*)$", source.text, re.MULTILINE))
-    used = WORD.findall(f"{tests} {kernel.body}")
-    fixed = [name for name in used if source.definitions.get(name, "").isdigit()]
+    code = source.read.code
+    used = dict.fromkeys(name for name in code.macros if name in code.used or name in source.branches.tested)
+    fixed = [
+        name for name in used if (code.meaning(name) or "").isdigit() and name in source.branches.defined
+    ]
     remark = "the source leaves nothing open: use a macro in it, and list its values"
     if fixed:
-        remark = f"to tune {', '.join(dict.fromkeys(fixed))}, put #ifndef and #endif around each #define"
+        remark = f"to tune {', '.join(fixed)}, put #ifndef and #endif around each #define"
     return GuessedParameter("VARIANT", (1,), 1, remark)
 
 
-def _axes(kernel: FoundKernel, code: str) -> list[str]:
+def _axes(kernel: FoundKernel) -> list[str]:
     """The axes that a kernel declares or indexes; if it indexes none itself, those of the source."""
     declared = {axis for axis, part in zip("xyz", kernel.block, strict=False) if part != "1"}
-    text = kernel.body if any(index.search(kernel.body) for index in INDEXED.values()) else code
-    return [axis for axis in "xyz" if axis == "x" or axis in declared or INDEXED[axis].search(text)]
+    found = kernel.facts
+    if not any(reads_index(found, axis, "blockIdx", "threadIdx") for axis in "xyz"):
+        functions = [one for one in kernel.function.source.functions if not one.is_of_host]
+        found = facts([statement for one in functions for statement in one.body], ())
+    return [
+        axis
+        for axis in "xyz"
+        if axis == "x" or axis in declared or reads_index(found, axis, "blockIdx", "threadIdx")
+    ]
 
 
 def _block(
     kernel: FoundKernel, source: Source, macros: Sequence[Macro], axes: Sequence[str]
 ) -> tuple[str, ...]:
-    """The declared block if a launch plan can read it, else what names with an axis or indices show."""
+    """The declared block if a launch plan can read it, else what indices show.
+
+    Only where they show nothing, as in a kernel that takes any block, a name counts, if the kernel uses it.
+    """
     names = frozenset(macro.name for macro in macros)
-    numbers = {name: text for name, text in source.constants.items() if name not in names}
+    numbers = {name: value for name, value in source.constants.items() if name not in names}
     reader = LaunchShape((), (), names, frozenset(), numbers)
     bounds = [reader.bound(part) for part in kernel.block]
     declared = tuple(reader.text(bound) for bound in bounds if bound is not None)
     readable = len(declared) == len(bounds)
     if len(declared) == 3 and readable:
         return declared
-    named = {axis_of(macro.name) for macro in macros if BLOCK.fullmatch(macro.name)}
-    reckoned = [threads_along(axis, kernel.body) for axis in axes]
-    reckoned = [name if name in names else numbers.get(name, name) for name in reckoned]
+    reckoned = [threads_along(axis, kernel.facts) for axis in axes]
+    reckoned = [
+        ast.unparse(numbers[name]) if name in numbers and name not in names else name for name in reckoned
+    ]
     shown = [name for name in reckoned if name in names or (name.isdigit() and name != "1")]
-    if shown and not named - {None} and (len(axes) > 1 or not named):
+    if shown:
         return tuple(name if name in shown else "1" for name in reckoned)
-    found = _block_macros(macros, axes)
+    used = {node.id for node in kernel.facts.expressions if isinstance(node, ast.Name)}
+    used |= {
+        name for one in kernel.facts.declared.values() for extent in one.extents for name in names_in(extent)
+    }
+    found = _block_macros([macro for macro in macros if macro.name in used], axes)
     return declared if not found and readable and len(axes) == 1 else found
 
 
@@ -235,16 +293,19 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
     Without the former these are those that bound any index, else the first, else n.
     """
     integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
-    integers = [name for name in integers if not is_called(name, kernel.body)]
-    able = [name for name in integers if not is_offset(name, kernel.body)]
+    integers = [name for name in integers if name not in kernel.facts.calls]
+    able = [name for name in integers if not is_offset(name, kernel.facts)]
     chosen = [name for name in integers if _SIZE.fullmatch(name)]
     if chosen:
-        bounds = {size_along(axis, kernel.body, able) for axis in "xyz"}
+        bounds = {size_along(axis, kernel.facts, able) for axis in "xyz"}
         chosen = [name for name in integers if name in bounds or name in chosen]
-    chosen = chosen or [name for name in integers if re.search(rf"(?:<|>=)\s*{name}\b", kernel.body)]
+    bounding = {ast.unparse(one.right) for one in kernel.facts.compared}
+    chosen = chosen or [name for name in integers if name in bounding]
     chosen = chosen or able[:1] or ["n"]
-    usable = [name for name in chosen if name not in {*RESERVED_NAMES, *taken}]
-    return tuple(usable) or ("n",)
+    unusable = {*RESERVED_NAMES, *taken}
+    return tuple(name for name in chosen if name not in unusable) or (
+        next(name for name in _FREE_NAMES if name not in unusable),
+    )
 
 
 def _grid(launch: GuessedLaunch) -> tuple[str, ...]:
@@ -253,7 +314,8 @@ def _grid(launch: GuessedLaunch) -> tuple[str, ...]:
     if launch.kernel.launch is None:
         return shown
     arguments = [argument.name for argument in launch.kernel.arguments]
-    grid = host_grid(launch.kernel.launch, arguments, launch.block, launch.names, launch.constants)
+    host = launch.source.host or launch.source.read
+    grid = host_grid(launch.kernel.launch, host, arguments, launch.block, launch.names, launch.constants)
     words = set(WORD.findall(" ".join(grid)))
     needed = set(WORD.findall(" ".join(shown))) & launch.values.keys()
     return _without_ones(grid) if words & {*launch.sizes} and needed <= words else shown
@@ -267,25 +329,25 @@ def _without_ones(grid: Sequence[str]) -> tuple[str, ...]:
 
 def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
     """The grid that the kernel's own text shows: what it says of tiles and sizes first, names second."""
-    body = with_constants(launch.kernel.body, launch.constants)
-    axes, block, sizes = launch.axes, launch.block, launch.sizes
-    along = {axis: size_along(axis, body, sizes) for axis in axes}
+    found = launch.facts
+    axes, block, sizes = launch.axes, launch.block, launch.lengths
+    along = {axis: size_along(axis, found, sizes) for axis in axes}
     left = [name for name in sizes if name not in along.values()] or sizes
     across = next((name for name in left if ACROSS.fullmatch(name)), left[0])
     others = [name for name in left if name != across] or [across]
-    tiles = {axis: tile_of(axis, body, block, launch.values, along[axis]) for axis in axes}
-    blocked = [axis for axis in axes if is_blocked(axis, body)] or axes
+    tiles = {axis: tile_of(axis, found, block, launch.values, along[axis]) for axis in axes}
+    blocked = [axis for axis in axes if reads_index(found, axis, "blockIdx")] or axes
     placed = set(WORD.findall(" ".join(tiles.values())))
-    work = {axis_of(name) or "x": name for name in launch.values if _is_work(name, body)}
+    work = {axis_of(name) or "x": name for name in launch.values if _is_work(name, found)}
 
     def blocks(number: int, axis: str) -> str:
         if axis not in blocked:
             return "1"
-        if rows := rows_of_blocks(axis, body, sizes):
+        if rows := rows_of_blocks(axis, found, sizes):
             return rows
         size = across if number == 0 else others[min(number - 1, len(others) - 1)]
         count = along[axis] or (" * ".join(sizes) if len(axes) == 1 else size)
-        if sharing := threads_per_element(axis, body, launch.values, count):
+        if sharing := threads_per_element(axis, found, launch.values, count):
             count = f"{count} * {sharing}"
         threads = block[number] if number < len(block) else "1"
         tile = _tile(tiles[axis], threads, work.get(axis, ""), placed)
@@ -309,6 +371,7 @@ def _tile(shown: str, threads: str, work: str, placed: Collection[str]) -> str:
     return shown or (threads if work in placed else usual)
 
 
-def _is_work(name: str, body: str) -> bool:
-    """Whether a macro of a kernel is the number of elements that each thread computes."""
-    return WORK.fullmatch(name) is not None and name in WORD.findall(body)
+def _is_work(name: str, found: Facts) -> bool:
+    """True if a macro of a kernel is the number of elements that each thread computes."""
+    used = {node.id for node in found.expressions if isinstance(node, ast.Name)}
+    return WORK.fullmatch(name) is not None and name in used

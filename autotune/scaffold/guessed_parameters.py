@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
 from collections.abc import Sequence
@@ -9,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from autotune.core.records import Value
 from autotune.scaffold.macros import Macro
-from autotune.scaffold.templates import TemplateParameter
+from autotune.scaffold.templates import ReadTemplate
+from autotune.sources.facts import Facts
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
 BLOCK = re.compile(
@@ -35,14 +37,14 @@ class GuessedParameter:
     remark: str = ""
 
 
-def template_macro(item: TemplateParameter) -> Macro:
+def template_macro(item: ReadTemplate) -> Macro:
     """A number that a template takes, for its values are guessed as a macro's are."""
     if item.kind == "bool":
         return Macro(item.name, str(int(item.default == "true")), numbers=(0, 1), test="if")
     return Macro(item.name, item.default if item.default.isdigit() else None)
 
 
-def choice_of_constants(item: TemplateParameter) -> GuessedParameter:
+def choice_of_constants(item: ReadTemplate) -> GuessedParameter:
     """An enumeration that a template takes: its numbers, for C++ does not convert them by itself."""
     values = tuple(item.choices)
     meanings = ", ".join(f"{number} is {name}" for number, name in item.choices.items())
@@ -81,10 +83,8 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
         return GuessedParameter(macro.name, values, values[0], "the numbers it is compared with")
     if macro.test == "switch":
         return GuessedParameter(macro.name, (True,), True, "leaves out the source's own values of others")
-    if macro.test == "ifdef":
-        return GuessedParameter(
-            macro.name, (True,), True, "always defined: write `#if` for `#ifdef`, then [false, true]"
-        )
+    if macro.test == "defined":
+        return GuessedParameter(macro.name, (True,), True, "the kernel is compiled with it only")
     if macro.numbers or _FLAG.fullmatch(macro.name):
         return GuessedParameter(macro.name, (False, True), False)
     if BLOCK.fullmatch(macro.name):
@@ -145,18 +145,27 @@ def asked_if_misspelt(parameter: GuessedParameter, defined: Sequence[str]) -> Gu
 
 
 def divided_sizes(
-    body: str, sizes: Sequence[str], parameters: Sequence[GuessedParameter]
+    facts: Facts, sizes: Sequence[str], parameters: Sequence[GuessedParameter]
 ) -> tuple[tuple[str, str], ...]:
     """Each size that a kernel divides by a parameter, `cols / VEC`, with nothing in sight for the remainder.
 
     A remainder, a difference, a sum before the division or a comparison with the size itself would take it.
     """
-    found = []
-    for size in sizes:
-        if not re.search(rf"\b{size}\s*[-%&]|\(\s*{size}\s*\+|[<>=]\s*{size}\b(?!\s*/)", body):
-            divisors = set(re.findall(rf"\b{size}\s*/\s*(\w+)", body))
-            found += [(size, item.name) for item in parameters if item.name in divisors and 1 in item.values]
-    return tuple(found)
+    divisors: dict[str, set[str]] = {}
+    has_rest = {ast.unparse(one.right) for one in facts.compared}
+    for node in facts.expressions:
+        match node:
+            case ast.BinOp(left=ast.Name(id=size), op=ast.Div(), right=ast.Name(id=divisor)):
+                divisors.setdefault(size, set()).add(divisor)
+            case ast.BinOp(left=ast.Name(id=size), op=ast.Sub() | ast.Mod() | ast.BitAnd() | ast.Add()):
+                has_rest.add(size)
+    return tuple(
+        (size, item.name)
+        for size in sizes
+        if size not in has_rest
+        for item in parameters
+        if item.name in divisors.get(size, ()) and 1 in item.values
+    )
 
 
 def as_threads(parameter: GuessedParameter, axes: Sequence[str]) -> GuessedParameter:

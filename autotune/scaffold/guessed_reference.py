@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
+import ast
 import keyword
-import re
 from collections.abc import Mapping, Sequence
 
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import FoundKernel, KernelArgument
 from autotune.scaffold.roles import Role
 from autotune.scaffold.scalar_values import scalar_value
+from autotune.sources.facts import Facts, names_in
 
 _FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "fabs")
-_NUMBER = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)[fFuUlL]*")
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
 
 
-def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequence[str]) -> tuple[str, ...]:
+def reference_body(
+    kernel: FoundKernel, facts: Facts, roles: Mapping[str, Role], sizes: Sequence[str]
+) -> tuple[str, ...]:
     """A reference for a kernel that computes each result by one formula of elements at one index.
 
     Empty for any other kernel: no guess is better than a plausible wrong one.
     """
     written = [name for name, role in roles.items() if role not in (Role.IN, Role.LOCAL)]
-    loops = re.search(r"\b(?:for|while)\b", kernel.body) is not None
     arrays = {variable_name(name) for name in roles}
     results = []
     for name in written:
-        stores = re.findall(rf"\b{name}\s*\[([^\[\]]+)\]\s*([-+*]?)=(?!=)\s*([^;]+);", kernel.body)
-        if len(stores) != 1 or (loops and roles[name] is not Role.OUT):
+        stores = [one for one in facts.of(name) if one.is_written]
+        if len(stores) != 1 or stores[0].value is None or (facts.loops and roles[name] is not Role.OUT):
             return ()
-        index, operator, formula = stores[0]
-        translated = _translated(formula, "".join(index.split()), kernel.arguments)
-        changed = f"{variable_name(name)} {operator} ({translated})" if operator else translated
-        if not translated or not arrays & set(WORD.findall(changed)):  # a number has no shape
+        (store,) = stores
+        sign = _SIGNS.get(type(store.operator), "") if store.operator else "="
+        translation = _Translation(ast.unparse(store.index), kernel.arguments)
+        formula = translation.of(store.value) if store.value is not None else None
+        if formula is None or not sign or store.vector:
+            return ()
+        text = ast.unparse(formula)
+        changed = text if sign == "=" else f"{variable_name(name)} {sign} ({text})"
+        if not arrays & names_in(ast.parse(changed)):  # a number has no shape
             return ()
         results.append(f'"{name}": {changed}')
-    if not results or len(results) != len({result.partition(":")[0] for result in results}):
+    if not results:
         return ()
-    used = set(WORD.findall(" ".join(results)))
+    used = {word for result in results for word in names_in(ast.parse(result.partition(": ")[2]))}
     lines = []
     for item in kernel.arguments:
         name = variable_name(item.name)
@@ -46,35 +52,46 @@ def reference_body(kernel: FoundKernel, roles: Mapping[str, Role], sizes: Sequen
             wide = "np.int64" if "int" in item.dtype else "np.float64"
             lines.append(f'{name} = inputs["{item.name}"].astype({wide})')
         else:
-            value = scalar_value(item, kernel, sizes)
+            value = scalar_value(item, kernel, facts, sizes)
             lines.append(f"{name} = " + (f'sizes["{value}"]' if value in sizes else value))
     return (*lines, f"return {{{', '.join(results)}}}")
 
 
-def _translated(formula: str, index: str, arguments: Sequence[KernelArgument]) -> str:
-    """A C formula in numpy; empty if it has anything but elements at `index`, scalars and arithmetic."""
-    known = {item.name: item for item in arguments}
-    whole = any("int" in item.dtype for item in arguments if item.is_pointer)
+class _Translation:
+    """A C formula in numpy, of elements at one index, scalars and arithmetic."""
 
-    def element(match: re.Match[str]) -> str:
-        item = known.get(match[1])
-        plain = item is not None and item.is_pointer and item.width == 1
-        return f" {match[1]} " if plain and "".join(match[2].split()) == index else " ? "
+    def __init__(self, index: str, arguments: Sequence[KernelArgument]) -> None:
+        self._index, self._known = index, {item.name: item for item in arguments}
+        self._is_whole = any("int" in item.dtype for item in arguments if item.is_pointer)
 
-    text = re.sub(r"\b([A-Za-z_]\w*)\s*\[([^\[\]]+)\]", element, _NUMBER.sub(r"\1", formula))
-    if not re.fullmatch(r"[\w\s.+*/()-]+", text) or (whole and "/" in text):
-        return ""
-    called = set(re.findall(r"\b(\w+)\s*\(", text))
-    for word in set(WORD.findall(text)):
-        function = word.removesuffix("f") if word != "f" else word
-        if word in known and word not in called:
-            text = re.sub(rf"\b{word}\b", variable_name(word), text)
-        elif function in _FUNCTIONS or word in _FUNCTIONS:
-            name = {"fabs": "abs"}.get(function, function)
-            text = re.sub(rf"\b{word}\b", f"np.{name}", text)
-        else:
-            return ""
-    return " ".join(text.split())
+    def of(self, node: ast.expr) -> ast.expr | None:
+        """The formula; None if it has anything else."""
+        match node:
+            case ast.Constant(value=int() | float()):
+                return node
+            case ast.Name(id=name) if name in self._known:
+                return None if self._known[name].is_pointer else ast.Name(variable_name(name))
+            case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self._known:
+                is_element = self._known[name].width == 1 and ast.unparse(index) == self._index
+                return ast.Name(variable_name(name)) if is_element else None
+            case ast.BinOp(
+                left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() as operator, right=right
+            ):
+                one, other = self.of(left), self.of(right)
+                if one is None or other is None or (self._is_whole and isinstance(operator, ast.Div)):
+                    return None
+                return ast.BinOp(one, operator, other)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+                inside = self.of(operand)
+                return None if inside is None else ast.UnaryOp(sign, inside)
+            case ast.Call(func=ast.Name(id=called), args=[argument]):
+                function = called if called in _FUNCTIONS else called.removesuffix("f")
+                inside = self.of(argument)
+                if function not in _FUNCTIONS or inside is None:
+                    return None
+                name = {"fabs": "abs"}.get(function, function)
+                return ast.Call(ast.Attribute(ast.Name("np"), name), [inside], [])
+        return None
 
 
 def variable_name(name: str) -> str:

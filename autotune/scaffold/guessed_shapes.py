@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from autotune.scaffold.array_shapes import bins, indexed_shapes, indices_of, is_scattered, vectors_of
 from autotune.scaffold.guessed_launch import ACROSS, GuessedLaunch
-from autotune.scaffold.index_bounds import IndexBounds, LaunchShape
+from autotune.scaffold.index_bounds import IndexBounds, LaunchShape, expression_of
 from autotune.scaffold.macros import WORD
-from autotune.scaffold.rewritten import inlined, with_own_names
-from autotune.scaffold.shapes import bins, indexed_shapes, indices_of, is_scattered, vectors_of
 from autotune.scaffold.tiles import bounded_shape, bounds_of
+from autotune.sources.facts import names_in
 
 
 class GuessedShape(NamedTuple):
@@ -21,34 +21,34 @@ class GuessedShape(NamedTuple):
 
 
 def index_bounds(launch: GuessedLaunch) -> IndexBounds:
-    """What bounds the indices of a kernel, with its macros and small functions written out."""
+    """What bounds the indices of a kernel."""
     numbers = dict(launch.constants)
     for item in launch.kernel.arguments:
-        if not item.is_pointer and "int" in item.dtype and item.name not in launch.sizes:
-            numbers[item.name] = launch.number(item)
-    body = with_own_names(inlined(launch.kernel.body, launch.source.code))
+        is_number = not item.is_pointer and "int" in item.dtype and item.name not in launch.sizes
+        if is_number and (value := expression_of(launch.number(item))) is not None:
+            numbers[item.name] = value
     shape = LaunchShape(launch.grid, launch.block, launch.names, frozenset(launch.sizes), numbers)
-    return IndexBounds(body, shape)
+    return IndexBounds(launch.facts, shape)
 
 
 def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> GuessedShape:
     """The shape that the indices of an array suggest."""
-    body, sizes = launch.kernel.body, launch.sizes
-    layouts = indexed_shapes(array, body, sizes)
+    facts, sizes = launch.facts, launch.lengths
+    layouts = indexed_shapes(array, facts, sizes)
     if len(layouts) == 1:
         return GuessedShape(layouts[0], "shape guessed from its index")
-    is_histogram = is_scattered(array, body)
-    bound = bins(array, body, launch.source.constants, launch.names) if is_histogram else ""
-    bound = bound or bounded_shape(list(indices_of(array, body)), body, sizes)
-    bound = bound or vectors_of(array, body, sizes)
+    is_histogram = is_scattered(array, facts)
+    bound = bins(array, facts, launch.source.constants, launch.names) if is_histogram else ""
+    bound = bound or bounded_shape(indices_of(array, facts), facts, sizes)
+    bound = bound or vectors_of(array, facts, sizes)
     if not bound:
         reached, is_complete = bounds.of_array(array)
-        words = {word for index in indices_of(array, body) for word in WORD.findall(index)}
-        is_compared = any(size in sizes for word in words for size in bounds_of(word, body))
+        words = {word for index in indices_of(array, facts) for word in names_in(index)}
+        is_compared = any(size in sizes for word in words for size in bounds_of(word, facts))
         is_size = is_complete and len(reached) == 1 and reached[0] in sizes
         bound = reached[0] if is_size and not is_compared and not is_histogram else ""
     extents = (bound,) if bound else _elements(launch, is_one_layout=not layouts)
-    if not bound and not layouts and not any(indices_of(array, body)):
+    if not bound and not layouts and not indices_of(array, facts):
         return GuessedShape(extents, "no index was found: how many elements?")
     is_open = is_histogram and not bound
     return GuessedShape(extents, "shape guessed: how many elements?" if is_open else "shape guessed")
@@ -56,7 +56,7 @@ def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> Gue
 
 def _elements(launch: GuessedLaunch, *, is_one_layout: bool) -> tuple[str, ...]:
     """As many elements as all sizes together have; two sizes are rows and columns."""
-    sizes = launch.sizes
+    sizes = launch.lengths
     if len(sizes) == 1:
         return (" * ".join([*sizes] * len(launch.axes)),)
     if len(sizes) == 2 and is_one_layout:

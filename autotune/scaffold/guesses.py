@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.scaffold.assumptions import Assumptions
+from autotune.scaffold.default_sizes import default_sizes
 from autotune.scaffold.guessed_arguments import (
     GuessedArgument,
     array_argument,
@@ -46,16 +47,16 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
     """Guess the parts of a space file for one kernel of a source."""
     is_roomy = assumed.is_roomy
     launch = guess_launch(kernel, source, is_small=assumed.is_small)
-    body, names = launch.kernel.body, launch.sizes
-    roles = {item.name: role_of(item, body) for item in kernel.arguments if item.is_pointer}
-    reference = reference_body(launch.kernel, roles, names)
+    facts, names = launch.facts, launch.sizes
+    roles = {item.name: role_of(item, facts) for item in kernel.arguments if item.is_pointer}
+    reference = reference_body(launch.kernel, facts, roles, names)
     checks = verify_sizes(
         names,
         launch.grid,
         launch.block,
         launch.values,
-        checked=is_checked(body) and not is_roomy,
-        strided=strided_sizes(body, launch.block),
+        checked=is_checked(facts) and not is_roomy,
+        strided=strided_sizes(facts, launch.block),
     )
     bounds = index_bounds(launch)
     arrays = [item.name for item in kernel.arguments if item.is_pointer and not item.symbol]
@@ -77,8 +78,9 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
                 shape = covering_shape(item.name, guessed, bounds, tried, is_read=role is Role.IN)
                 shape = questioned(shape, launch.values)
             arguments.append(
-                array_argument(item, role, shape, body, has_reference=bool(reference), is_roomy=is_roomy)
+                array_argument(item, role, shape, facts, has_reference=bool(reference), is_roomy=is_roomy)
             )
         else:
             arguments.append(scalar_argument(item, launch))
-    return Guess(launch, dict.fromkeys(names, extents), checks, tuple(arguments), reference)
+    sizes = default_sizes(launch, arguments, extents)
+    return Guess(launch, sizes, checks, tuple(arguments), reference)

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune.scaffold.host_launches import HostLaunch
-from autotune.scaffold.macros import expand_calls
-from autotune.scaffold.rewritten import inlined
-from autotune.scaffold.shapes import expression_tree
+from autotune.scaffold.index_bounds import expression_of
+from autotune.sources.facts import inlined
+from autotune.sources.kernel_source import KernelSource
+from autotune.sources.launches import Launch
 
 _DEPTH = 12  # of variables, one in another
 _FUNCTIONS = ("min", "max")
@@ -20,29 +20,37 @@ class _Unreadable(Exception):
 
 
 def host_grid(
-    launch: HostLaunch,
+    launch: Launch,
+    host: KernelSource,
     parameters: Sequence[str],
     block: Sequence[str],
     known: Collection[str],
-    constants: Mapping[str, str],
+    constants: Mapping[str, ast.expr],
 ) -> tuple[str, ...]:
     """The extents of a host's grid; empty if one of them needs what a launch plan does not know.
 
     Args:
         launch: The launch.
+        host: The program that launches.
         parameters: Names of the kernel's parameters, in the order of the launch's arguments.
         block: The extents of the block in the launch plan.
         known: Sizes and parameters of the space.
-        constants: What the source's macros and constants stand for.
+        constants: What the source's constants stand for.
     """
-    names = {here: there for here, there in zip(launch.arguments, parameters, strict=False) if there in known}
-    pairs = zip(launch.block, block, strict=False)
+    names = {
+        ast.unparse(here): there
+        for here, there in zip(launch.arguments, parameters, strict=False)
+        if there in known
+    }
+    pairs = [(ast.unparse(here), there) for here, there in zip(launch.block, block, strict=False)]
     names |= {here: there for here, there in pairs if here.isidentifier() and here not in known}
     own = launch.variables.keys() & {*parameters}  # variables of the host, whatever the kernel calls so
     names = {name: name for name in known if name not in own} | names
-    reader = _Reader(launch.code, names, block, {**constants, **launch.variables})
+    functions = {one.name: ([item.name for item in one.parameters], one.body) for one in host.functions}
+    reader = _Reader(names, block, {**constants, **host.constants, **launch.variables})
     try:
-        return tuple(ast.unparse(reader.read(reader.tree(extent), _DEPTH)) for extent in launch.grid)
+        extents = [inlined(extent, functions) for extent in launch.grid]
+        return tuple(ast.unparse(reader.read(extent, _DEPTH)) for extent in extents)
     except _Unreadable:
         return ()
 
@@ -51,16 +59,9 @@ def host_grid(
 class _Reader:
     """Reads the host's formulas as a launch plan has them."""
 
-    code: str  # whose macros and small functions the formulas may call
     names: Mapping[str, str]  # what a name of the host is called in the launch plan
     block: Sequence[str]
-    formulas: Mapping[str, str]
-
-    def tree(self, formula: str) -> ast.expr:
-        tree = expression_tree(inlined(expand_calls(self.code, formula), self.code).replace("std::", ""))
-        if tree is None:
-            raise _Unreadable(formula)
-        return tree
+    formulas: Mapping[str, ast.expr]
 
     def read(self, node: ast.expr, depth: int) -> ast.expr:
         """What a launch plan has in place of a part of the host's formula."""
@@ -68,11 +69,11 @@ class _Reader:
             case ast.Constant(value=int()):
                 return node
             case ast.Name(id=name) if name in self.names:
-                return self.tree(self.names[name])
+                return _tree(self.names[name])
             case ast.Attribute(attr="x" | "y" | "z" as axis):  # of the dim3 that is the block
-                return self.tree([*self.block, "1", "1"]["xyz".index(axis)])
+                return _tree([*self.block, "1", "1"]["xyz".index(axis)])
             case ast.Name(id=name) if name in self.formulas and depth:
-                return self.read(self.tree(self.formulas[name]), depth - 1)
+                return self.read(self.formulas[name], depth - 1)
             case ast.BinOp(left=left, op=ast.Div(), right=right):
                 return _quotient(self.read(left, depth), self.read(right, depth))
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() as operator, right=right):
@@ -80,6 +81,13 @@ class _Reader:
             case ast.Call(func=ast.Name(id=name), args=arguments) if name in _FUNCTIONS:
                 return ast.Call(ast.Name(name), [self.read(item, depth) for item in arguments], [])
         raise _Unreadable(ast.unparse(node))
+
+
+def _tree(text: str) -> ast.expr:
+    tree = expression_of(text)
+    if tree is None:
+        raise _Unreadable(text)
+    return tree
 
 
 def _quotient(left: ast.expr, right: ast.expr) -> ast.expr:

@@ -8,30 +8,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
 
-from autotune.core.brackets import closing
-from autotune.scaffold.macros import WORD
-from autotune.scaffold.shapes import LOOP, assigned, expression_tree
+from autotune.core.syntax import parse_expression
+from autotune.sources.facts import Access, Facts, names_in
+from autotune.sources.statements import parsed_expression
 
-_DEPTH = 12  # of variables in an index, one in another
-_AXES = {"x": 0, "y": 1, "z": 2}
-_INDEXES = {  # of OpenCL, CUDA and the portable dialect
-    **dict.fromkeys(("get_local_id", "threadIdx", "THREAD_INDEX"), "thread"),
-    **dict.fromkeys(("get_group_id", "blockIdx", "BLOCK_INDEX"), "block"),
-    **dict.fromkeys(("get_local_size", "blockDim", "BLOCK_EXTENT"), "threads"),
-    **dict.fromkeys(("get_num_groups", "gridDim", "GRID_EXTENT"), "blocks"),
-    **dict.fromkeys(("get_global_id",), "global thread"),
-    **dict.fromkeys(("get_global_size",), "global threads"),
-}
-_PRODUCTS = ("mul24", "__mul24", "__umul24", "umul24")
-_NEIGHBOUR = re.compile(r"\w\s*\+\s*\w+\s*<|<=?\s*\w+\s*-\s*\w")  # x + 1 < nx, x < nx - 1
-_EDGE = re.compile(rf"==\s*\w+\s*-\s*\w|{_NEIGHBOUR.pattern}")  # x == nx - 1, too
-_STORE = re.compile(r"\s*[-+*/]?=(?!=)")
+_INDEXES = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "threads", "gridDim": "blocks"}
 _BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
 
 Monomial = tuple[str, ...]  # its atoms, sorted: sizes, parameters and numbers of blocks
@@ -78,6 +65,14 @@ class Bound:
         return self.terms.get((), Fraction(0)) if set(self.terms) <= {()} else None
 
 
+def expression_of(text: str) -> ast.expr | None:
+    """A text of a launch plan or of C as a syntax tree; None for one that is neither."""
+    try:
+        return parse_expression(text)
+    except (SyntaxError, ValueError):
+        return parsed_expression(text)
+
+
 @dataclass(frozen=True)
 class LaunchShape:
     """What a launch plan says: blocks and threads along each axis, and the numbers behind names."""
@@ -86,7 +81,7 @@ class LaunchShape:
     block: tuple[str, ...]
     names: frozenset[str]  # that an expression may read
     sizes: frozenset[str]
-    numbers: Mapping[str, str]  # what macros and scalar arguments stand for
+    numbers: Mapping[str, ast.expr]  # what constants and scalar arguments stand for
 
     def extent(self, kind: str, axis: int) -> Bound | None:
         """The upper bound of an index, or an extent, along an axis."""
@@ -101,13 +96,11 @@ class LaunchShape:
             "block": blocks + last,
             "threads": threads,
             "blocks": blocks,
-            "global thread": blocks * threads + last,
-            "global threads": blocks * threads,
         }[kind]
 
     def bound(self, text: str) -> Bound | None:
         """The bound of a text without variables."""
-        return IndexBounds("", self).of(expression_tree(text))
+        return IndexBounds(Facts(), self).of(expression_of(text))
 
     def text(self, bound: Bound) -> str:
         """A bound as an expression; blocks times the elements of a block are a size, rounded up."""
@@ -154,110 +147,93 @@ def _larger(one: Bound | None, other: Bound | None) -> Bound | None:
 
 
 class IndexBounds:
-    """The upper bounds of the indices of one kernel's body."""
+    """The upper bounds of the indices of one kernel."""
 
-    def __init__(self, body: str, launch: LaunchShape) -> None:
-        self._body, self._launch = body, launch
+    def __init__(self, facts: Facts, launch: LaunchShape) -> None:
+        self._facts, self._launch = facts, launch
+        self._known: dict[str, Bound | None] = {}  # of variables; None for one that depends on itself
 
     def of_array(self, array: str) -> tuple[list[str], bool]:
         """How many elements the indices of an array need, and whether all of them have a bound."""
-        moved = re.findall(rf"(?<![\w.]){array}\s*\+=\s*([^;]+);", self._body)
-        places = self._places(array)
-        checked = [place for place in places if not self._is_guarded(array, place)] or places
-        indices = list(map(self._index, checked))
-        found = [self._place(" + ".join((index, *moved))) for index in indices]
+        uses = self._facts.of(array)
+        checked = [use for use in uses if not self._is_guarded(use)] or uses
+        found = [self._place(use.index) for use in checked]
         known = [self._launch.text(one + Bound.of(1)) for one in found if one is not None]
         return list(dict.fromkeys(known)), len(known) == len(found) > 0
 
     def reads_neighbours(self, array: str) -> bool:
         """Whether guards seem to keep some indices of an array within a size."""
-        return any(self._is_guarded(array, place) for place in self._places(array))
+        return any(self._is_guarded(use) for use in self._facts.of(array))
 
-    def _places(self, array: str) -> list[int]:
-        """Where the indices of an array begin."""
-        return [match.end() for match in re.finditer(rf"\b{array}\s*\[", self._body)]
-
-    def _index(self, place: int) -> str:
-        return self._body[place : closing(self._body, place - 1)]
-
-    def _is_guarded(self, array: str, place: int) -> bool:
-        """Whether a condition of the statement at a place keeps an element's neighbours within a size.
+    def _is_guarded(self, use: Access) -> bool:
+        """Whether a condition keeps an element's neighbours within a size.
 
         A condition anywhere will do for a distance from an index that another array is written at.
         """
         if self._has_edge:
-            bases = set(_bases(self._index(place)))
-            if any(index in bases and other != array for other, index in self._written):
+            bases = {*_bases(use.index)}
+            if any(index in bases and other != use.array for other, index in self._written):
                 return True
-        begin = max(self._body.rfind(mark, 0, place) for mark in ";{}")
-        if begin >= 0 and self._body[begin] == "{":
-            begin = max(self._body.rfind(mark, 0, begin) for mark in ";{}")
-        statement = self._body[begin + 1 : place]
-        return re.search(r"\bif\b|\?", statement) is not None and _NEIGHBOUR.search(statement) is not None
+        loops = {id(loop) for loop in self._facts.loops}
+        return any(_keeps_inside(guard) for guard in use.guards[-1:] if id(guard) not in loops)
 
     @cached_property
     def _has_edge(self) -> bool:
         """Whether a condition, other than a loop's, asks for the edge of an array."""
-        loops = [(loop.end(), closing(self._body, loop.end() - 1)) for loop in LOOP.finditer(self._body)]
-        edges = [edge.start() for edge in _EDGE.finditer(self._body)]
-        return any(not any(begin <= edge < end for begin, end in loops) for edge in edges)
+        asked = (one for one in self._facts.compared if not one.is_loop)
+        is_last = any(_is_difference(right) for _, right in self._facts.equals)
+        return is_last or any(_is_sum(one.left) or _is_difference(one.right) for one in asked)
 
     @cached_property
     def _written(self) -> frozenset[tuple[str, str]]:
         """The arrays that the kernel assigns elements of, with their indices."""
-        uses = ((use[1], use.end()) for use in re.finditer(r"\b(\w+)\s*\[", self._body))
-        stores = [use for use in uses if _STORE.match(self._body, closing(self._body, use[1] - 1) + 1)]
-        trees = [(name, expression_tree(self._index(place))) for name, place in stores]
-        return frozenset((name, ast.unparse(tree)) for name, tree in trees if tree is not None)
+        stores = (use for use in self._facts.accesses if use.is_written and not use.atomic)
+        return frozenset((use.array, ast.unparse(use.index)) for use in stores)
 
-    def _place(self, index: str) -> Bound | None:
+    def _place(self, index: ast.expr) -> Bound | None:
         """The bound of an index, which may be compared with a size as it stands."""
-        below = re.search(rf"{re.escape(index.strip())}\s*<\s*(\w+)\s*[)&]", self._body)
-        if below and below[1] in self._launch.names:
-            return Bound.atom(below[1]) + Bound.of(-1)
-        return self.of(expression_tree(index))
+        text = ast.unparse(index)
+        for one in self._facts.compared:
+            is_size = isinstance(one.right, ast.Name) and one.right.id in self._launch.names
+            if is_size and one.operator == "<" and ast.unparse(one.left) == text:
+                return Bound.atom(ast.unparse(one.right)) + Bound.of(-1)
+        return self.of(index)
 
-    def of(self, node: ast.expr | None, depth: int = _DEPTH) -> Bound | None:
+    def of(self, node: ast.expr | None) -> Bound | None:
         """The upper bound of an expression."""
-        if not depth:
-            return None
         match node:
             case ast.Constant(value=int(number)):
                 return Bound.of(int(number))
             case ast.BinOp(left=left, op=operator, right=right):
-                return self._operation(left, operator, right, depth)
+                return self._operation(left, operator, right)
             case ast.Name(id=name):
-                return self._name(name, depth)
+                return self._name(name)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
                 return Bound.of(-int(number))
-            case ast.Attribute(value=ast.Name(id=name), attr=axis) if name in _INDEXES and axis in _AXES:
-                return self._launch.extent(_INDEXES[name], _AXES[axis])
-            case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=int(axis))]) if name in _INDEXES:
-                return self._launch.extent(_INDEXES[name], int(axis))
-            case ast.Call(func=ast.Name(id=name), args=[ast.Name(id=axis)]) if name in _INDEXES:
-                return self._launch.extent(_INDEXES[name], _AXES.get(axis, 0))
-            case ast.Call(func=ast.Name(id=name), args=[left, right]) if name in _PRODUCTS:
-                return self._operation(left, ast.Mult(), right, depth)
+            case ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis) if name in _INDEXES:
+                return self._launch.extent(_INDEXES[name], "xyz".index(axis))
+            case ast.IfExp(body=body, orelse=other):
+                return _larger(self.of(body), self.of(other))
             case ast.Call(func=ast.Name(id="ceil_div")):  # the value of an argument
                 return Bound.atom(ast.unparse(node))
             case ast.Call(func=ast.Name(id="min"), args=[left, right]):
-                return _smaller(self.of(left, depth), self.of(right, depth))
+                return _smaller(self.of(left), self.of(right))
             case ast.Call(func=ast.Name(id="max"), args=[left, right]):
-                return _larger(self.of(left, depth), self.of(right, depth))
+                return _larger(self.of(left), self.of(right))
             case ast.Call(func=ast.Name(id="clamp"), args=[_, _, right]):
-                return self.of(right, depth)
+                return self.of(right)
         return None
 
-    def _operation(self, left: ast.expr, operator: ast.operator, right: ast.expr, depth: int) -> Bound | None:
-        one, other = self.of(left, depth), self.of(right, depth)
+    def _operation(self, left: ast.expr, operator: ast.operator, right: ast.expr) -> Bound | None:
+        one, other = self.of(left), self.of(right)
         number = None if other is None else other.number
         match operator:
             case ast.Mod() | ast.BitAnd() if other is not None:
                 return other if isinstance(operator, ast.BitAnd) else other + Bound.of(-1)
             case ast.Sub() if one is not None:
                 return one + Bound.of(-int(number)) if number is not None else one + -self._constant(right)
-            case ast.Div() | ast.RShift() if one is not None:
-                divisor = number if isinstance(operator, ast.Div) or number is None else 2**number
+            case ast.Div() | ast.FloorDiv() | ast.RShift() if one is not None:
+                divisor = 2**number if isinstance(operator, ast.RShift) and number is not None else number
                 if divisor:
                     return one * Bound({(): 1 / Fraction(divisor)})
                 fixed = self._constant(right)
@@ -276,44 +252,73 @@ class IndexBounds:
 
     def _constant(self, node: ast.expr) -> Bound:
         """What is subtracted at least: a macro's value or a size, 0 for what varies."""
-        words = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        words = names_in(node)
         fixed = words <= self._launch.names | self._launch.numbers.keys()
         is_call = any(isinstance(part, ast.Call) for part in ast.walk(node))
         return (self.of(node) if fixed and not is_call else None) or Bound()
 
-    def _name(self, name: str, depth: int) -> Bound | None:
+    def _name(self, name: str) -> Bound | None:
         if name in self._launch.numbers:
-            return self.of(expression_tree(self._launch.numbers[name]), depth - 1)
+            return self.of(self._launch.numbers[name])
         if name in self._launch.names:
             return Bound.atom(name)
-        guards = [self.of(expression_tree(text), depth - 1) for text in self._guards(name)]
-        values = assigned(name, self._body)
-        changed = re.search(rf"(?<![\w.]){name}\s*(?:[-+*]=|\+\+)|\+\+{name}\b", self._body) is not None
+        if name not in self._known:
+            self._known[name] = None
+            self._known[name] = self._variable(name)
+        return self._known[name]
+
+    def _variable(self, name: str) -> Bound | None:
+        values = self._facts.values.get(name, [])
+        is_changed = name in self._facts.grows
+        guards = [self.of(right) for right in self._guards(name)]
         below = [guard + Bound.of(-1) for guard in guards if guard is not None]
-        sized = [guard for guard in below if self._launch.sizes & set(WORD.findall(self._launch.text(guard)))]
-        if len(set(sized)) > 1 and len(set(values)) > 1:  # set anew for another array: which bound is whose?
+        sized = [guard for guard in below if self._launch.sizes & _names_of(guard)]
+        texts = {ast.unparse(value) for value in values}
+        if len(set(sized)) > 1 and len(texts) > 1:  # set anew for another array: which bound is whose?
             return None
-        if sized or (changed and below):
+        if sized or (is_changed and below):
             return sized[-1] if sized else sum(dict.fromkeys(below), Bound())
-        bounds = [self.of(expression_tree(text), depth - 1) for text in dict.fromkeys(values)]
-        if changed or not bounds or None in bounds:
+        bounds = [self.of(value) for value in values]
+        if is_changed or not bounds or None in bounds:
             return None
         return max(filter(None, bounds), key=lambda one: (len(one.terms), one.number or 0))
 
-    def _guards(self, name: str) -> Iterable[str]:
+    def _guards(self, name: str) -> Iterator[ast.expr]:
         """What a variable is compared with, as an exclusive bound."""
-        for match in re.finditer(rf"(?<![\w.]){name}\b\s*(<=?|>=)(?![<>])\s*", self._body):
-            end, depth = match.end(), 0
-            while end < len(self._body) and (depth or self._body[end] not in ");&|,?{}<>"):
-                depth += (self._body[end] == "(") - (self._body[end] == ")")
-                end += 1
-            bound = self._body[match.end() : end].strip()
-            yield f"{bound} + 1" if match[1] == "<=" else bound
+        one = ast.Constant(value=1)
+        for compared in self._facts.compared:
+            if isinstance(compared.left, ast.Name) and compared.left.id == name:
+                is_open = compared.operator == "<"
+                yield compared.right if is_open else ast.BinOp(compared.right, ast.Add(), one)
 
 
-def _bases(index: str) -> Iterator[str]:
+def _names_of(bound: Bound) -> set[str]:
+    return {name for words in bound.terms for atom in words for name in re.findall(r"[A-Za-z_]\w*", atom)}
+
+
+def _is_sum(node: ast.expr) -> bool:
+    """True for `x + 1`."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+
+
+def _is_difference(node: ast.expr) -> bool:
+    """True for `nx - 1`."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+
+
+def _keeps_inside(guard: ast.expr) -> bool:
+    """True for a condition on a neighbour: `x + 1 < nx`, `x < nx - 1`."""
+    for part in ast.walk(guard):
+        match part:
+            case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE()], comparators=[right]):
+                if _is_sum(left) or _is_difference(right):
+                    return True
+    return False
+
+
+def _bases(index: ast.expr) -> Iterator[str]:
     """What an index adds distances to: `i + plane` for `i + plane - 1`, and `i`."""
-    node = expression_tree(index)
+    node = index
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         node = node.left
         yield ast.unparse(node)

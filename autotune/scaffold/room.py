@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
+from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guessed_shapes import GuessedShape
 from autotune.scaffold.index_bounds import IndexBounds
@@ -86,8 +87,9 @@ def _largest(extents: Sequence[str]) -> str:
 
 def _not_covered(needed: Iterable[str], extent: str, samples: Sequence[Mapping[str, Value]]) -> list[str]:
     """The numbers of elements that exceed an extent in one of the samples, without those below another."""
-    values = {text: _values(text, samples) for text in (*needed, extent)}
-    left = [text for text in needed if not _is_covered(values[text], values[extent])]
+    values = {text: found for text in (*needed, extent) if (found := _values(text, samples)) is not None}
+    left = [text for text in values if text != extent and extent in values]
+    left = [text for text in left if not _is_covered(values[text], values[extent])]
     return [
         text
         for number, text in enumerate(left)
@@ -99,8 +101,12 @@ def _not_covered(needed: Iterable[str], extent: str, samples: Sequence[Mapping[s
     ]
 
 
-def _values(text: str, samples: Sequence[Mapping[str, Value]]) -> list[int]:
-    return [integer(parse(text), sample) for sample in samples]
+def _values(text: str, samples: Sequence[Mapping[str, Value]]) -> list[int] | None:
+    """The values of an expression; None if it has none in one of the samples, as by a division by zero."""
+    try:
+        return [integer(parse(text), sample) for sample in samples]
+    except ExpressionError:
+        return None
 
 
 def _is_covered(one: Sequence[int], other: Sequence[int]) -> bool:

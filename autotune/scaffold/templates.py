@@ -1,26 +1,26 @@
-"""Read the parameters of the template that a kernel is."""
+"""Choose what the template of a kernel gets: types, numbers, and structures of the source that it calls."""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autotune.core.brackets import split_arguments
 from autotune.core.c_types import SCALARS
 from autotune.errors import InputError
-from autotune.scaffold.function_objects import called_member, function_object
-from autotune.scaffold.host_launches import HostLaunch
-from autotune.scaffold.macros import WORD
-from autotune.scaffold.types import KnownTypes
+from autotune.scaffold.types import KnownTypes, constant_value
+from autotune.sources.kernel_source import Function
+from autotune.sources.launches import Launch
+from autotune.sources.statements import Declared
 
-_NAMED_ENUM = re.compile(r"\benum\s+(?:(?:class|struct)\s+)?(\w+)[^;{]*\{([^}]*)\}")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
 _VECTOR_NAME = re.compile(r"(?i)vec|[a-z][234]$")
 
 
 @dataclass(frozen=True)
-class TemplateParameter:
+class ReadTemplate:
     """One parameter of a template: of kind type, bool or number, with its default or nothing.
 
     `given` is what an instance gets: DTYPE or a type, else the parameter's own name. `choices` are the
@@ -35,42 +35,38 @@ class TemplateParameter:
 
 
 def read_template(
-    place: str, before: str, launches: Sequence[HostLaunch], types: KnownTypes
-) -> tuple[TemplateParameter, ...]:
-    """The parameters of the template that a kernel is; none for a function."""
-    match = re.search(r"\btemplate\s*<([^;{}]*)>[^;{}<>]*$", before)
-    if match is None:
-        return ()
+    place: str, function: Function, launches: Sequence[Launch], types: KnownTypes
+) -> tuple[ReadTemplate, ...]:
+    """The parameters of the template that a kernel is; none for a function or a specialisation."""
     found = []
-    enums = dict(_NAMED_ENUM.findall(types.code))
     used = next((launch.template for launch in launches if launch.template), ())
-    for number, part in enumerate(split_arguments(match[1])):
-        declared, _, default = part.partition("=")
-        words = WORD.findall(declared)
-        if "::" in declared and default:  # a choice of a library, which the compiler makes
+    for number, one in enumerate(function.template or ()):
+        if "::" in one.type and one.default:  # a choice of a library, which the compiler makes
             break
-        if "..." in declared or len(words) < 2 or "<" in declared:
+        if not (one.is_plain and one.name) or "<" in one.type:
             raise InputError(
-                f"{place} is a template, and nothing can be guessed for its parameter {part!r}; name an "
+                f"{place} is a template, and nothing can be guessed for its parameter {one.text!r}; name an "
                 'instance in the space\'s launch plan: entry: "name<...>"'
             )
-        kind = "type" if words[0] in ("typename", "class") else "bool" if "bool" in words else "number"
+        kind = "type" if not one.type else "bool" if "bool" in one.type.split() else "number"
         value = used[number] if number < len(used) else ""
-        given = _type_given(words[-1], value, types.generic) if kind == "type" else words[-1]
-        if choices := _constants(enums.get(words[0], "")):
-            given = f"({words[0]}){words[-1]}"
-        known = value if value.isdigit() or value in ("true", "false") else default.strip()
-        found.append(TemplateParameter(words[-1], kind, known, given, choices))
+        given = _type_given(one.name, value, types.generic) if kind == "type" else one.name
+        choices = _constants(types, one.type)
+        if choices:
+            given = f"({one.type}){one.name}"
+        known = value if value.isdigit() or value in ("true", "false") else one.default
+        found.append(ReadTemplate(one.name, kind, known, given, choices))
     return tuple(found)
 
 
-def _constants(enumeration: str) -> Mapping[int, str]:
+def _constants(types: KnownTypes, enumeration: str) -> Mapping[int, str]:
     """The constants of an enumeration by their numbers."""
     found: dict[int, str] = {}
     number = -1
-    for name, _, value in (part.partition("=") for part in enumeration.split(",") if part.strip()):
-        number = int(value) if value.strip().isdigit() else number + 1
-        found.setdefault(number, name.strip())
+    for name, text in types.source.types.enumerations.get(enumeration, ()):
+        value = constant_value(text, types.source) if text else None
+        number = number + 1 if value is None else value
+        found.setdefault(number, name)
     return found
 
 
@@ -88,23 +84,23 @@ def _type_given(name: str, value: str, generic: str) -> str:
 
 def with_function_objects(
     place: str,
-    template: Sequence[TemplateParameter],
-    arguments: Sequence[str],
-    body: str,
-    launches: Sequence[HostLaunch],
+    template: Sequence[ReadTemplate],
+    function: Function,
+    launches: Sequence[Launch],
     types: KnownTypes,
-) -> tuple[TemplateParameter, ...]:
+) -> tuple[ReadTemplate, ...]:
     """The same parameters with a structure of the source for each type whose values the kernel calls.
 
     Raises InputError where the source has none for an argument.
     """
     found = []
-    texts = [text for launch in launches for text in (*launch.template, *launch.arguments)]
-    named = {word for text in texts for word in WORD.findall(text)}
+    texts = [text for launch in launches for text in launch.template]
+    texts += [ast.unparse(argument) for launch in launches for argument in launch.arguments]
+    named = {word for text in texts for word in _WORD.findall(text)}
     for item in template:
-        member = called_member(item.name, arguments, body) if item.kind == "type" else ""
-        given = function_object(member, types, named) if member else ""
-        values = [words[-1] for words in map(WORD.findall, arguments) if item.name in words[:-1]]
+        member = _called_member(item.name, function) if item.kind == "type" else ""
+        given = _function_object(member, types, named) if member else ""
+        values = [one.name for one in function.parameters if one.type == item.name]
         if member == "operator()" and values and not given:
             raise InputError(
                 f"{place}: {values[0]} is a function, and autotune passes arrays and numbers only; write a "
@@ -112,3 +108,36 @@ def with_function_objects(
             )
         found.append(replace(item, given=given) if given else item)
     return tuple(found)
+
+
+def _called_member(parameter: str, function: Function) -> str:
+    """The member function that a kernel calls of a type that its template takes; empty if it calls none."""
+    values = {one.name for one in function.parameters if one.type == parameter}
+    for part in function.parts:
+        match part:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Constant(value=Declared(type=kind))):
+                values |= {name} if kind == parameter else set()
+    for part in function.parts:
+        match part:
+            case ast.Call(func=ast.Name(id=name)) if name in values:
+                return "operator()"
+            case ast.Call(func=ast.Call(func=ast.Name(id=name))) if name == parameter:
+                return "operator()"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=member)):
+                if name in values | {parameter}:
+                    return member
+    return ""
+
+
+def _function_object(member: str, types: KnownTypes, named: Collection[str]) -> str:
+    """A structure of the source that has a member function, as an instance takes it; empty without one.
+
+    The first that the host names in its launches, `named`, else the first.
+    """
+    found = {}
+    for name, one in types.source.types.structures.items():
+        words = [text.split()[0] for text in one.template]
+        if member in one.members and all(word in ("typename", "class") for word in words):
+            given = ", ".join(types.generic for _ in words)
+            found[name] = f"{name}<{given}>" if given else name
+    return next((text for name, text in found.items() if name in named), next(iter(found.values()), ""))

@@ -1,44 +1,27 @@
-"""Read from a kernel how many elements of which size a block covers along each axis."""
+"""Read from a kernel how many elements of which size a block covers along each axis.
+
+The evidence is what multiplies the indices of blocks and threads, and what these are compared with.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Sequence
+import ast
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 
-from autotune.core.brackets import closing
-from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
-from autotune.scaffold.casts import without_casts
-from autotune.scaffold.macros import WORD
+from autotune.sources.facts import Facts, factors_around, index_of, names_in, substituted
 
-INDEXED = {  # by any index along an axis
-    axis: re.compile("|".join((BLOCK_INDEX[axis], THREAD_INDEX[axis], GLOBAL_INDEX[axis]))) for axis in "xyz"
-}
-_INDEX = "|".join((*BLOCK_INDEX.values(), *THREAD_INDEX.values()))
-_ALIAS = re.compile(rf"(?<![\w.])(\w+)\s*=\s*(?:\(\w+\)\s*)?\(?\s*({_INDEX})\s*\)?\s*[;,]")
-_SHARED_ARRAY = re.compile(
-    r"\b(?:__local|local|__shared__|SHARED)\s+(?:\w+\s+)+?(\w+)\s*((?:\[[^\[\]]*\]\s*)+);"
-)
-_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_MAX_PRODUCT = 400  # characters before an index that may be factors of it
 _DERIVATIONS = 3  # of a variable from the block's index, one from another
 
 
-def without_aliases(body: str) -> str:
-    """A kernel's body without casts, and with indices of threads and blocks for variables that hold them."""
-    body = without_casts(body)
-    for name, index in _ALIAS.findall(body):
-        changed = rf"(?<![\w.]){name}\s*(?:[-+*/%]?=(?!=)|\+\+|--)|(?:\+\+|--){name}\b"
-        if len(re.findall(changed, body)) == 1:
-            body = re.sub(rf"(?<![\w.]){name}\b(?!\s*=(?!=))", index, body)
-    return body
+def reads_index(facts: Facts, axis: str, *kinds: str) -> bool:
+    """True if a kernel reads one of some indices along an axis."""
+    wanted = {index_of(kind, axis) for kind in kinds}
+    return not wanted.isdisjoint(facts.read_indices)
 
 
-def is_blocked(axis: str, body: str) -> bool:
-    """Whether a kernel reads the block's index along an axis."""
-    return re.search(f"{BLOCK_INDEX[axis]}|{GLOBAL_INDEX[axis]}", body) is not None
-
-
-def threads_along(axis: str, body: str) -> str:
+def threads_along(axis: str, facts: Facts) -> str:
     """The number of threads that a kernel reckons with along an axis: a macro or a number; empty if none.
 
     It is what a block's index is multiplied by before the thread's is added, or the stride of a loop that
@@ -46,192 +29,304 @@ def threads_along(axis: str, body: str) -> str:
     where only the index along other axes is read. A kernel that asks for the extent of its block takes any,
     unless its blocks are as long as a tile.
     """
-    plain = without_aliases(body)
-    if (tile := _tile_of_threads(axis, plain)) or re.search(BLOCK_EXTENT[axis], plain):
+    thread = index_of("threadIdx", axis)
+    if tile := _tile_of_threads(axis, facts):
         return tile
-    if not re.search(f"{THREAD_INDEX[axis]}|{GLOBAL_INDEX[axis]}", plain):
-        return "1" if re.search("|".join(THREAD_INDEX.values()), plain) else ""
-    block, thread = f"(?:{'|'.join(BLOCK_INDEX.values())})", THREAD_INDEX[axis]
-    found = {
-        *re.findall(rf"{block}\s*\*\s*(\w+)\s*\+\s*{thread}(?!\s*\*)", plain),
-        *re.findall(rf"(?<![*\w]){thread}\s*\+\s*{block}\s*\*\s*(\w+)\b(?!\s*\*)", plain),
-        *re.findall(rf"for\s*\([^;]*?\b(?:\w+)\s*=\s*{thread}\s*;[^;]*;[^;)]*\+=\s*(\w+)\s*\)", plain),
-    } or _room_for_threads(thread, plain)
+    if reads_index(facts, axis, "blockDim"):
+        room = _room_for_threads(thread, facts)
+        return room.pop() if len(room) == 1 else ""
+    if thread not in facts.read_indices:
+        return "1" if any(reads_index(facts, one, "threadIdx") for one in "xyz") else ""
+    found = {*_multiplied(axis, facts), *_strides(thread, facts)} or _room_for_threads(thread, facts)
+    found = {_step_through(tile, facts) or tile for tile in found}
     return found.pop() if len(found) == 1 else ""
 
 
-def _tile_of_threads(axis: str, plain: str) -> str:
+def _multiplied(axis: str, facts: Facts) -> Iterator[str]:
+    """What a block's index is multiplied by in a sum in which the thread's is not."""
+    thread = index_of("threadIdx", axis)
+    for node in facts.expressions:
+        whole = facts.written_out(node)
+        own = [_texts(one) for one in factors_around(whole, thread)]
+        if len(own) != 1:
+            continue
+        for letter in (axis, *"xyz".replace(axis, "")):
+            others = [_texts(one) for one in factors_around(whole, index_of("blockIdx", letter))]
+            if others:
+                left = Counter(others[0]) - Counter(own[0])
+                if len(others) == 1 and left.total() == 1 and left.total() + len(own[0]) == len(others[0]):
+                    yield next(iter(left))
+                break
+
+
+def _step_through(tile: str, facts: Facts) -> str:
+    """What a loop through a tile steps by, as threads do that cover it together; else empty."""
+    for one in facts.compared:
+        if one.is_loop and ast.unparse(one.right) == tile and isinstance(one.left, ast.Name):
+            steps = facts.changed.get(one.left.id, ())
+            if len(steps) == 1 and isinstance(steps[0], ast.Name):
+                return steps[0].id
+    return ""
+
+
+def _strides(thread: str, facts: Facts) -> Iterator[str]:
+    """The steps of variables that begin at the thread's index."""
+    for name, steps in facts.changed.items():
+        begins = [ast.unparse(facts.written_out(value)) for value in facts.values.get(name, ())]
+        if begins == [thread] and len(steps) == 1 and isinstance(steps[0], ast.Name | ast.Constant):
+            yield ast.unparse(steps[0])
+
+
+def _tile_of_threads(axis: str, facts: Facts) -> str:
     """The macro that the block's index is multiplied by where each thread stores at its index in the grid.
 
     It is `TILE` for `i = get_global_id(0); out[i] = tile[k]` beside `get_group_id(0) * TILE - RADIUS`: both
     are right only with as many threads as the tile has elements.
     """
-    block, thread = BLOCK_INDEX[axis], THREAD_INDEX[axis]
-    offset = rf"{block}\s*\*\s*{BLOCK_EXTENT[axis]}"
-    linear = rf"(?:{GLOBAL_INDEX[axis]}|{offset}\s*\+\s*{thread}|{thread}\s*\+\s*{offset})"
-    names = re.findall(rf"\b(\w+)\s*=\s*{linear}\s*[;,]", plain)
-    if not any(re.search(rf"\[\s*{name}\s*\]\s*=(?!=)", plain) for name in names):
+    block = index_of("blockIdx", axis)
+    stores = (one for one in facts.accesses if one.is_written and not one.is_read)
+    if not any(_is_global_index(facts.written_out(one.index), axis) for one in stores):
         return ""
-    others = re.findall(rf"{block}\s*\*\s*(\w+)\b(?!\s*[*/(.])", plain)
-    return others[0] if len({*others}) == 1 else ""
+    names = set()
+    for node in facts.expressions:
+        match node:
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                sides = {ast.unparse(left): right, ast.unparse(right): left}
+                other = sides.get(block)
+                names |= {other.id} if isinstance(other, ast.Name) else set()
+    return names.pop() if len(names) == 1 else ""
 
 
-def _room_for_threads(thread: str, plain: str) -> set[str]:
+def _is_global_index(node: ast.expr, axis: str) -> bool:
+    """True for the index of a thread in the grid."""
+    product = (f"blockIdx.{axis} * blockDim.{axis}", f"blockDim.{axis} * blockIdx.{axis}")
+    thread = index_of("threadIdx", axis)
+    texts = {f"{one} + {thread}" for one in product} | {f"{thread} + {one}" for one in product}
+    return ast.unparse(node) in texts
+
+
+def _room_for_threads(thread: str, facts: Facts) -> set[str]:
     """The extents of shared arrays that have an element for each thread.
 
     It is `TX` for `tile[TX + 2]` and `tile[x + 1] = `. Where threads write at a distance that varies, or only
     some of them write, there may be any number.
     """
-    found, distance = set(), r"(?:\s*\+\s*\d+)?\s*"
-    for name, extents in _SHARED_ARRAY.findall(plain):
-        stores = re.findall(rf"\b{name}\s*((?:\[[^\[\]]*\]\s*)+)=(?!=)", plain)
-        for number, extent in enumerate(_BRACKETS.findall(extents)):
-            indices = [store[number] for store in map(_BRACKETS.findall, stores) if len(store) > number]
-            along = [index for index in indices if re.search(thread, index)]
-            room = re.fullmatch(rf"\s*(\w+){distance}", extent)
-            if room and along and all(re.fullmatch(rf"\s*{thread}{distance}", index) for index in along):
-                found |= {room[1]} - set(re.findall(rf"{thread}\s*<=?\s*(\w+)", plain))
+    found: set[str] = set()
+    for name, declared in facts.declared.items():
+        if not declared.is_shared or declared.is_dynamic:
+            continue
+        stores = [one for one in facts.of(name) if one.is_written and not one.is_read and not one.atomic]
+        for number, extent in enumerate(declared.extents):
+            indices = [one.indices[number] for one in stores if len(one.indices) > number]
+            written = [facts.written_out(index) for index in indices]
+            along = [index for index in written if any(True for _ in factors_around(index, thread))]
+            room = _without_distance(extent)
+            at_distance = [ast.unparse(_without_distance(index)) == thread for index in along]
+            if isinstance(room, ast.Name | ast.Constant) and along and all(at_distance):
+                text = ast.unparse(room)
+                bounds = {
+                    ast.unparse(one.right) for one in facts.compared if _is_index(one.left, thread, facts)
+                }
+                found |= {text} - bounds
     return found
 
 
-def threads_per_element(axis: str, body: str, known: Collection[str], size: str) -> str:
+def _is_index(node: ast.expr, index: str, facts: Facts) -> bool:
+    return ast.unparse(facts.written_out(node)) == index
+
+
+def _without_distance(node: ast.expr) -> ast.expr:
+    """An index or extent without the number that is added to it."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=ast.Constant()):
+            return left
+    return node
+
+
+def threads_per_element(axis: str, facts: Facts, known: Collection[str], size: str) -> str:
     """How many threads share an element, as the lanes of a warp share a row; empty if each has its own.
 
     It is a number or a name in `known` that the thread's index in the grid is divided by, where the
     quotient is compared with the size.
     """
-    plain = without_aliases(body)
-    block, thread = rf"{BLOCK_INDEX[axis]}\s*\*\s*(?:{BLOCK_EXTENT[axis]}|\w+)", THREAD_INDEX[axis]
-    linear = rf"(?:{GLOBAL_INDEX[axis]}|{block}\s*\+\s*{thread}|{thread}\s*\+\s*{block})"
-    names = re.findall(rf"\b(\w+)\s*=\s*{linear}\s*[;,]", plain)
-    index = "|".join((GLOBAL_INDEX[axis], rf"\(\s*{linear}\s*\)", *names))
-    found = {
-        "32" if divisor == "warpSize" else divisor
-        for name, divisor in re.findall(rf"\b(\w+)\s*=\s*(?:{index})\s*/\s*(\w+)\s*[;,]", plain)
-        if (divisor.isdigit() or divisor in {*known, "warpSize"}) and size in bounds_of(name, plain)
-    }
+    found = set()
+    for name, values in facts.values.items():
+        for value in values:
+            match value:
+                case ast.BinOp(left=left, op=ast.Div(), right=ast.Name() | ast.Constant() as right):
+                    divisor = "32" if ast.unparse(right) == "warpSize" else ast.unparse(right)
+                    whole = facts.written_out(left)
+                    is_linear = any(_is_thread_of_grid(whole, axis, one) for one in (whole,))
+                    if (
+                        is_linear
+                        and (divisor.isdigit() or divisor in known)
+                        and size in bounds_of(name, facts)
+                    ):
+                        found.add(divisor)
     return found.pop() if len(found) == 1 else ""
 
 
-def rows_of_blocks(axis: str, body: str, sizes: Sequence[str]) -> str:
+def _is_thread_of_grid(node: ast.expr, axis: str, whole: ast.expr) -> bool:
+    """True for a block's index times the threads of a block, and the thread's index."""
+    threads = [_texts(one) for one in factors_around(whole, index_of("threadIdx", axis))]
+    blocks = [_texts(one) for one in factors_around(node, index_of("blockIdx", axis))]
+    return threads == [[]] and len(blocks) == 1 and len(blocks[0]) == 1
+
+
+def rows_of_blocks(axis: str, facts: Facts, sizes: Sequence[str]) -> str:
     """The size that has a block of its own for each element along an axis; empty if there is none.
 
     The block's index then stands alone, or is multiplied by the length of a row.
     """
-    plain = without_aliases(body)
-    if re.search(GLOBAL_INDEX[axis], plain) or not re.search(BLOCK_INDEX[axis], plain):
+    block = index_of("blockIdx", axis)
+    if block not in facts.read_indices:
         return ""
-    factors = {factor for match in re.finditer(BLOCK_INDEX[axis], plain) for factor in _around(plain, match)}
+    factors = {
+        text for node in facts.expressions for one in factors_around(node, block) for text in _texts(one)
+    }
+    factors |= {
+        text
+        for access in facts.accesses
+        for index in access.indices
+        for one in factors_around(facts.written_out(index), block)
+        for text in _texts(one)
+    }
     if not factors <= {*sizes}:
         return ""
     left = [name for name in sizes if name not in factors]
-    compared = size_along(axis, body, sizes)
+    compared = size_along(axis, facts, sizes)
     return compared or (left[0] if factors and len(left) == 1 else "")
 
 
-def tile_of(axis: str, body: str, block: Sequence[str], known: Collection[str], size: str) -> str:
+def tile_of(axis: str, facts: Facts, block: Sequence[str], known: Collection[str], size: str) -> str:
     """The product that a block's index is multiplied by, such as `BLOCK_Y * WORK_PER_THREAD`; else empty.
+
+    What is compared with a size counts first, else every sum in which the index stands.
 
     Args:
         axis: x, y or z.
-        body: Text of the kernel.
+        facts: What the kernel does.
         block: Threads along each axis.
         known: The names that a launch plan may read.
         size: What the index along the axis is compared with, if that is known.
     """
-    body = without_aliases(body)
+    bounded = [facts.written_out(one.left) for one in facts.compared if ast.unparse(one.right) == size]
+    for nodes in (bounded, facts.expressions):
+        found = [text for node in nodes for text in _tiles(node, axis, block, known)]
+        alone = block["xyz".index(axis)] if "xyz".index(axis) < len(block) else "1"
+        others = {text for text in found if text != alone} or {*found}
+        if found:
+            return others.pop() if len(others) == 1 else ""
+    return ""
+
+
+def _tiles(node: ast.expr, axis: str, block: Sequence[str], known: Collection[str]) -> Iterator[str]:
+    """What a block's index is multiplied by in an expression, as a launch plan has it."""
     extents = [*block, "1", "1", "1"][:3]
-    threads = extents["xyz".index(axis)]
-    found = set()
-    places = [(match, _around(body, match)) for match in re.finditer(BLOCK_INDEX[axis], body)]
-    for match in re.finditer(rf"=\s*{GLOBAL_INDEX[axis]}", body) if size else ():
-        factors, end = _factors(body, match.end())
-        if factors and re.match(r"\s*[;,]", body[end:]):
-            places.append((match, [*([threads] if threads != "1" else []), *factors]))
-    for _, factors in places:
-        text = " * ".join(factors)
-        for name, extent in zip("xyz", extents, strict=True):
-            text = re.sub(BLOCK_EXTENT[name], extent, text)
-        text = " ".join(text.replace("/", " // ").split())
-        if text.startswith("(") and closing(text, 0) == len(text) - 1:
-            text = text[1:-1]
-        if factors and set(WORD.findall(text)) <= {*known, *WORD.findall(" ".join(extents))}:
-            found.add(text)
-    return found.pop() if len(found) == 1 else ""
+    names = {*known, *(name for extent in extents for name in _names(extent))}
+    for factors in factors_around(node, index_of("blockIdx", axis)):
+        parts: list[str] = []
+        for factor in factors:
+            text = ast.unparse(_floored(factor))
+            for letter, extent in zip("xyz", extents, strict=True):
+                text = text.replace(index_of("blockDim", letter), extent)
+            if text == "1":
+                continue
+            parts.append(f"({text})" if isinstance(factor, ast.BinOp) and len(factors) > 1 else text)
+        text = " * ".join(parts)
+        if text and _names(text) <= names and not _has_call(text):
+            yield text
 
 
-def _around(body: str, match: re.Match[str]) -> list[str]:
-    """The factors before and after an index, and those of the brackets around it."""
-    near = body[max(0, match.start() - _MAX_PRODUCT) : match.start()]
-    before = re.search(r"(?<![\w.])(?:[\w.]++\s*+\*\s*+)*+$", near)
-    factors = [before[0].rstrip("* \n")] if before and before[0] else []
-    after, end = _factors(body, match.end())
-    end = _enclosing(body, end)
-    return [*factors, *after, *(_factors(body, end)[0] if end else [])]
+def _floored(node: ast.expr) -> ast.expr:
+    """A C expression with Python's division of whole numbers."""
+
+    def floored(part: ast.expr) -> ast.expr:
+        is_quotient = isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div)
+        return ast.BinOp(part.left, ast.FloorDiv(), part.right) if is_quotient else part  # type: ignore[attr-defined]
+
+    return substituted(node, floored)
 
 
-def size_along(axis: str, body: str, sizes: Collection[str]) -> str:
+@lru_cache(maxsize=1024)
+def _names(text: str) -> frozenset[str]:
+    """The names in an expression of a launch plan."""
+    return frozenset(names_in(ast.parse(text)))
+
+
+def _has_call(text: str) -> bool:
+    return any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(ast.parse(text)))
+
+
+def _texts(factors: Sequence[ast.expr]) -> list[str]:
+    return [ast.unparse(one) for one in factors]
+
+
+def size_along(axis: str, facts: Facts, sizes: Collection[str]) -> str:
     """The size that what derives from the index along an axis is compared with; empty if not exactly one."""
-    index = rf"{BLOCK_INDEX[axis]}|{GLOBAL_INDEX[axis]}"
-    values = [
-        (match[1], value_part(match[2])) for match in re.finditer(r"\b(\w+)\s*=(?!=)(?=([^;=]*))", body)
-    ]
-    variables = {name for name, value in values if re.search(index, value)}
+    block = index_of("blockIdx", axis)
+    direct = {
+        ast.unparse(one.right)
+        for one in facts.compared
+        if block in _indices_in(one.left) and len(_axes_in(one.left)) == 1
+    } & {*sizes}
+    variables = {
+        name for name, values in facts.values.items() if any(block in _indices_in(value) for value in values)
+    }
     reached = set(variables)
     for _ in range(_DERIVATIONS):
-        bounds = {bound for name in variables for bound in bounds_of(name, body) if bound in sizes}
+        bounds = {bound for name in variables for bound in bounds_of(name, facts) if bound in sizes} | direct
         if bounds or not variables:
             return bounds.pop() if len(bounds) == 1 else ""
-        variables = {name for name, value in values if variables & set(WORD.findall(value))} - reached
+        variables = {
+            name
+            for name, values in facts.values.items()
+            if any(not variables.isdisjoint(facts.read_by(value)[0]) for value in values)
+        } - reached
         reached |= variables
     return ""
 
 
-def bounds_of(variable: str, body: str) -> list[str]:
+def _indices_in(node: ast.expr) -> set[str]:
+    return {ast.unparse(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+
+
+def _axes_in(node: ast.expr) -> set[str]:
+    return {text[-1] for text in _indices_in(node) if text.startswith(("blockIdx.", "threadIdx."))}
+
+
+def bounds_of(variable: str, facts: Facts) -> list[str]:
     """What a variable, or its sum with another, is compared with: `i < n`, `i + k < n`, `i >= n`."""
-    return re.findall(rf"(?<![\w.]){variable}\b\s*(?:\+\s*\w+\s*)?(?:<|>=)\s*(\w+)\b(?!\s*[-+*/%\[(.])", body)
+    return [
+        one.right.id
+        for one in facts.compared
+        if one.operator == "<" and isinstance(one.right, ast.Name) and _is_sum_of(one.left, variable)
+    ]
 
 
-def bounded_shape(indices: Sequence[str], body: str, sizes: Collection[str]) -> str:
+def _is_sum_of(node: ast.expr, variable: str) -> bool:
+    match node:
+        case ast.Name(id=name):
+            return name == variable
+        case ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=right):
+            is_other = isinstance(right, ast.Name) and right.id == variable
+            return left == variable or is_other
+        case ast.BinOp(left=left, op=ast.Add(), right=ast.Name(id=right)):
+            return right == variable
+    return False
+
+
+def bounded_shape(indices: Sequence[ast.expr], facts: Facts, sizes: Collection[str]) -> str:
     """The one size that all sums of variables that index an array are below; empty if there is none."""
-    if any(set("*/%<&[(") & set(index) for index in indices):
+    if not all(map(_is_plain_sum, indices)):
         return ""
-    words = {word for index in indices for word in WORD.findall(index)}
-    bounds = {bound for word in words for bound in bounds_of(word, body) if bound in sizes}
+    words = {word for index in indices for word in names_in(index)}
+    bounds = {bound for word in words for bound in bounds_of(word, facts) if bound in sizes}
     return bounds.pop() if len(bounds) == 1 else ""
 
 
-def value_part(text: str) -> str:
-    """What is assigned: the text up to a bracket that it does not open, as at the end of a loop's head."""
-    return text[: closing(f"({text}", 0, "()") - 1]
-
-
-def _factors(body: str, start: int) -> tuple[list[str], int]:
-    """The factors that follow a place of the text, and where they end."""
-    found = []
-    while match := re.compile(r"\s*\*\s*").match(body, start):
-        factor = re.compile(r"[\w.]+(?:\([\dxyz]\))?").match(body, match.end())
-        if body[match.end() : match.end() + 1] == "(":
-            end = closing(body, match.end()) + 1
-        elif factor:
-            end = factor.end()
-        else:
-            break
-        found.append(body[match.end() : end])
-        start = end
-    return found, start
-
-
-def _enclosing(body: str, start: int) -> int:
-    """Just after the bracket that closes around a place of the same statement; 0 if there is none.
-
-    What is around an array's index is no factor of the index: it has to do with the element.
-    """
-    depth = 0
-    for position in range(start, len(body)):
-        if body[position] in ";{}":
-            return 0
-        depth += (body[position] in "([") - (body[position] in ")]")
-        if depth < 0:
-            return position + 1 if body[position] == ")" else 0
-    return 0
+def _is_plain_sum(node: ast.expr) -> bool:
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            return _is_plain_sum(left) and _is_plain_sum(right)
+    return isinstance(node, ast.Name | ast.Constant | ast.Attribute)

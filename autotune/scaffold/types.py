@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
-from autotune.core.brackets import closing
 from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
-from autotune.scaffold.macros import WORD, with_values
+from autotune.sources.facts import names_in
+from autotune.sources.kernel_source import KernelSource
+from autotune.sources.statements import Declared
+from autotune.sources.type_table import Field
+from autotune.sources.type_table import Structure as DeclaredStructure
 
 UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
 _VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
-_BYTE = re.compile(r"(?i)char|byte")
-_TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;|\busing\s+(\w+)\s*=\s*([\w\s:]+?)\s*;")
-_DECLARED = re.compile(  # types that a source declares anywhere, also those whose layout is not read
-    r"\busing\s+(\w+)\s*=|\btypedef\b[^;{}]*?\b(\w++)\s*+(?:\[[^;]*+)?+;|\b(?:typename|class)\s+(\w+)|"
-    r"\b(?:struct|class|union)\b[^;{}]*?\b(\w+)\s*+(?:final\s*+)?(?:[:<][^;{}]*+)?+\{"
-)
-_ATTRIBUTES = (
-    r"((?:\s*(?:__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|(?:__align__|alignas)\s*\(\s*\d+\s*\)))*)\s*"
-)
-_STRUCTURE = re.compile(rf"\b(struct|class|union)\b{_ATTRIBUTES}(\w*)\s*\{{")
-_ALIAS = re.compile(rf"{_ATTRIBUTES}(\w*)\s*;")
-_ALIGNED = re.compile(r"align\w*\s*\(\s*(\d+)")
-_ACCESS = re.compile(r"\b(?:public|private|protected)\s*:")
-_ENUMERATION = re.compile(
-    r"\benum\s+(?:(?:class|struct)\s+)?(\w*)\s*(?::\s*([\w\s:]+?)\s*)?\{[^{}]*\}\s*(\w*)\s*;"
-)
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
-_BODY = re.compile(r"\{[^{}]*\}")
-_METHOD = re.compile(r"[^;@]*\([^;@]*\)[^;@]*[;@]")  # with @ for its body
-_FIELD = re.compile(r"\s*((?:\w+\s+)+)([\w\s,\[\]]+)$")
 _COMPLEX = {
     "cuFloatComplex": ("float32", 2),
     "cuComplex": ("float32", 2),
     "cuDoubleComplex": ("float64", 2),
 }
+_BITS = (ast.LShift, ast.RShift, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr)
 
 
 class Structure(NamedTuple):
@@ -56,21 +43,22 @@ _NO_LAYOUT = Structure(STRUCT, 1, 1)
 
 @dataclass(frozen=True)
 class KnownTypes:
-    """Aliases and structures of a source, and the numbers that its macros define.
+    """The types of a source.
 
-    `fields` has the names and types of the structures that hold only numbers, `code` the source itself, and
-    `declared` the names of types that it declares, whether or not their layout is known.
     `generic` is given for the types that templates take, and a vector of three takes `of_three` elements.
     """
 
+    source: KernelSource
     aliases: Mapping[str, str]
-    structures: Mapping[str, Structure]
-    definitions: Mapping[str, str]
-    fields: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
-    code: str = ""
-    declared: frozenset[str] = frozenset()
     generic: str = "DTYPE"
     of_three: int = 3
+    chosen: dict[str, str] = field(default_factory=dict)  # types that stand in
+
+    @classmethod
+    def of(cls, source: KernelSource, generic: str = "DTYPE") -> KnownTypes:
+        """The types of a source; a vector of three has the size of one of four in OpenCL only."""
+        aliases = {"dim3": "uint3", **source.types.aliases}
+        return cls(source, aliases, generic, 4 if source.dialect == "opencl" else 3)
 
     def with_parameters(self, given: Mapping[str, str]) -> KnownTypes:
         """The same with types that a template takes, and what each stands for."""
@@ -85,8 +73,8 @@ class KnownTypes:
             return "uint8", 1
         if kind in _COMPLEX:
             return _COMPLEX[kind]
-        if kind in self.structures:
-            return self.structures[kind][:2]
+        if kind in self.source.types.structures:
+            return self._structure(kind)[:2]
         vector = _VECTOR.fullmatch(kind)
         if vector is not None and vector[1] in SCALARS:
             return SCALARS[vector[1]], self.of_three if vector[2] == "3" else int(vector[2])
@@ -95,8 +83,8 @@ class KnownTypes:
     def alignment_bytes(self, kind: str) -> int:
         """What addresses of a type are multiples of."""
         kind = self._resolved(kind)
-        if kind in self.structures:
-            return self.structures[kind].alignment_bytes
+        if kind in self.source.types.structures:
+            return self._structure(kind).alignment_bytes
         dtype, width = self.layout(kind)
         is_vector = width % 2 == 0 or self.of_three == 4
         aligned = assumed_bytes(dtype) * (width if is_vector else 1)
@@ -105,179 +93,216 @@ class KnownTypes:
     def fields_of(self, kind: str) -> tuple[tuple[str, str], ...]:
         """Names and types of the numbers in a structure or a vector; empty for any other type."""
         kind = self._resolved(kind)
+        if declared := self.source.types.structures.get(kind):
+            return self._fields(declared)
         dtype, width = self.layout(kind)
-        if kind in self.structures:
-            return tuple(self.fields.get(kind, ()))
         if width == 1 or dtype in (UNKNOWN, STRUCT):
             return ()
         names = "xyzw"[:width] if width <= 4 else [f"s{number}" for number in range(width)]
         return tuple((name, dtype) for name in names)
 
-    def number(self, text: str) -> str:
-        """An extent with the values of the macros that the source defines."""
-        for _ in range(_ALIASES):
-            text = with_values(text, self.definitions)
-        return text if re.fullmatch(r"[A-Za-z_]\w*|\d+", text) else f"({text})"
-
     def is_unknown(self, name: str) -> bool:
-        """Whether a word is used as a type that the source leaves to its user."""
-        if name in self.declared:
-            return False
-        used = (
-            rf"\bconst\s+{name}\b\s*[*\w]|\b{name}\s*\*\s*\)|\bsizeof\s*\(\s*{name}\s*\)|"
-            rf"\b{name}\s+\w+\s*[=;,)\[]"
+        """True if a word is used as a type that the source leaves to its user."""
+        return (
+            name in self._used and name not in self.source.types.declared and self.layout(name)[0] == UNKNOWN
         )
-        return self.layout(name)[0] == UNKNOWN and re.search(used, self.code) is not None
+
+    @cached_property
+    def _used(self) -> frozenset[str]:
+        """The names of types that the device's functions and structures use."""
+        fields = (one.type for each in self.source.types.structures.values() for one in each.fields)
+        own = (name for each in self.source.functions if not each.is_of_host for name in each.types)
+        return frozenset((*fields, *own))
 
     def stand_in(self, name: str) -> str:
         """A type for one that the source leaves to its user.
 
         Whole numbers if they are shifted, masked or stand in an index.
         """
+        if name not in self.chosen:
+            self.chosen[name] = self._chosen(name)
+        return self.chosen[name]
+
+    def _chosen(self, name: str) -> str:
+        if re.search("(?i)char|byte", name):
+            return f"uchar{self._elements(name)}"
         width = re.search(r"[234]$", name)
-        variables = "|".join(re.findall(rf"\b{name}\b[\s*]+(?:(?:__)?restrict(?:__)?\s+)?(\w+)", self.code))
-        index = rf"\[[^\[\]]*\b(?:{variables})\b"
-        bits = rf"\b(?:{variables})\b\s*(?:\[[^\[\]]*\]\s*)?(?:<<|>>|%|\^|&(?!&)|\|(?!\|))"
-        elements = width[0] if width else self._elements(variables)
-        if _BYTE.search(name):
-            return f"uchar{elements}"
-        if variables and re.search(f"{bits}|{index}", self.code):
+        elements = width[0] if width else self._elements(name)
+        is_whole = any(_is_whole(variables, body) for variables, body in self._variables(name))
+        if is_whole:
             return f"uint{elements}" if elements else "unsigned"
         return f"float{elements}"
 
-    def _elements(self, variables: str) -> str:
+    def _variables(self, kind: str) -> list[tuple[set[str], tuple[ast.AST, ...]]]:
+        """For each function, its variables of a type and all that it consists of."""
+        found = []
+        for function in self.source.functions:
+            if function.is_of_host or kind not in function.types:
+                continue
+            parts = function.parts
+            names = {one.name for one in function.parameters if one.type == kind}
+            for part in parts:
+                match part:
+                    case ast.AnnAssign(
+                        target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as one)
+                    ):
+                        names |= {name} if one.type == kind else set()
+            found.append((names, parts))
+        return found
+
+    def _elements(self, kind: str) -> str:
         """How many elements vectors have whose members are used, `p.w` or `p.s3`; empty if none is."""
-        used = rf"(?<![\w.])(?:{variables})\b\s*(?:\[[^\[\]]*\]\s*)?\.\s*([xyzw]|s[0-9a-fA-F])\b"
-        members = re.findall(used, self.code) if variables else []
-        last = max(["xyzw".find(one) if one in "xyzw" else int(one[1:], 16) for one in members], default=0)
-        return next(str(count) for count in (2, 4, 8, 16) if last < count) if members else ""
+        members = {
+            part.attr
+            for names, parts in self._variables(kind)
+            for part in parts
+            if isinstance(part, ast.Attribute) and _base(part.value) in names
+        }
+        places = ["xyzw".find(one) if len(one) == 1 else _numbered(one) for one in members]
+        last = max(places, default=-1)
+        return next((str(count) for count in (2, 4, 8, 16) if last < count), "") if last >= 0 else ""
 
     def _resolved(self, kind: str) -> str:
         for _ in range(_ALIASES):
             kind = " ".join(self.aliases.get(kind, kind).split())
         return kind
 
+    def _count(self, one: Field) -> int:
+        """The number of elements of a field; 0 if that is not known."""
+        counts = [constant_value(extent, self.source) for extent in one.extents]
+        return 0 if None in counts else math.prod(count for count in counts if count is not None)
 
-def known_types(plain: str, definitions: Mapping[str, str], *, is_opencl: bool) -> KnownTypes:
-    """Read the aliases and structures of a source without directives.
+    def _structure(self, name: str) -> Structure:
+        """A structure: its elements are bytes where the types of its fields differ."""
+        declared = self.source.types.structures[name]
+        alignments = [constant_value(text, self.source) or 1 for text in declared.alignment]
+        widest = max([1, *alignments])
+        dtypes: set[str] = set()
+        size_bytes = 0
+        if not declared.is_plain:
+            return _NO_LAYOUT
+        for one in declared.fields:
+            kind, count = one.type, self._count(one)
+            dtype, width = (STRUCT, 1) if one.is_pointer or kind == name else self.layout(kind)
+            if dtype == UNKNOWN and kind.isidentifier():  # a type that the source leaves to its user
+                kind = self.stand_in(kind)
+                dtype, width = self.layout(kind)
+            if dtype in (STRUCT, UNKNOWN) or count == 0:
+                return _NO_LAYOUT
+            dtypes.add(dtype)
+            aligned = 1 if declared.is_packed else self.alignment_bytes(kind)
+            widest = max(widest, aligned)
+            before = 0 if declared.is_union else _round_up(size_bytes, aligned)
+            size_bytes = max(size_bytes, before + count * width * assumed_bytes(dtype))
+        if not dtypes:
+            return Structure("uint8", widest, widest)
+        size_bytes = _round_up(size_bytes, widest)
+        dtype = dtypes.pop() if len(dtypes) == 1 else "uint8"
+        return Structure(dtype, size_bytes // assumed_bytes(dtype), widest)
 
-    A vector of three has the size of one of four in OpenCL only.
-    """
-    meanings: dict[str, list[str]] = {}
-    for match in _TYPEDEF.finditer(plain):
-        name, meaning = (match[2], match[1]) if match[2] else (match[3], match[4])
-        words = [word for word in WORD.findall(meaning) if word not in ("struct", "std", "const")]
-        meanings.setdefault(name, []).append(" ".join(words))
-    aliases = {name: widest_meaning(texts) for name, texts in meanings.items()}
-    for match in _ENUMERATION.finditer(plain):
-        aliases |= dict.fromkeys(filter(None, (match[1], match[3])), match[2] or "int")
-    aliases = {"dim3": "uint3", **aliases, **definitions}
-    declared = frozenset(name for names in _DECLARED.findall(plain) for name in names if name)
-    known = KnownTypes(
-        aliases, {}, definitions, code=plain, declared=declared, of_three=4 if is_opencl else 3
-    )
-    structures: dict[str, Structure] = {}
-    fields: dict[str, Sequence[tuple[str, str]]] = {}
-    for match in _STRUCTURE.finditer(plain):
-        end = closing(plain, match.end() - 1)
-        alias = _ALIAS.match(plain, end + 1)
-        attributes = match[2] + (alias[1] if alias else "")
-        inside = _without_methods(plain[match.end() : end])
-        for name in filter(None, (match[3], alias and alias[2])):
-            known = replace(known, structures=structures, fields=fields)
-            structures[name] = _structure(inside, known, attributes, is_union=match[1] == "union")
-            fields[name] = _fields(inside, known) if match[1] != "union" and not attributes else []
-    return replace(known, structures=structures, fields=fields)
+    def _fields(self, declared: DeclaredStructure) -> tuple[tuple[str, str], ...]:
+        """Names and types of the numbers in a structure, also those of its arrays and vectors: `w_0`, `w_1`.
 
-
-def _without_methods(inside: str) -> str:
-    """What stands in a structure, without its member functions."""
-    while _BODY.search(inside):
-        inside = _BODY.sub("@", inside)
-    return _METHOD.sub("", _ACCESS.sub("", inside))
-
-
-def widest_meaning(meanings: Sequence[str]) -> str:
-    """The meaning of a name that has several under conditions: the first, as its longest vector.
-
-    Arrays then have room for the vectors of every configuration.
-    """
-    first = meanings[0]
-    base = re.sub(r"\d+$", "", first)
-    vectors = [match for text in meanings if (match := _VECTOR.fullmatch(text)) and match[1] in SCALARS]
-    alike = [match for match in vectors if match[1] == base or base not in SCALARS]
-    return max(alike, key=lambda match: int(match[2]))[0] if alike else first
-
-
-def _fields(inside: str, types: KnownTypes) -> list[tuple[str, str]]:
-    """Names and types of the numbers in a structure, also those of its arrays and vectors: `w_0`, `w_1`.
-
-    Empty if a field holds anything else, or does not lie where the numbers alone would.
-    """
-    found: list[tuple[str, str]] = []
-    place = 0
-    widest = own_widest = 1
-    for match in map(_FIELD.match, filter(None, (part.strip() for part in inside.split(";")))):
-        kind = " ".join(match[1].split()) if match else ""
-        dtype, width = types.layout(kind) if match else (STRUCT, 1)
-        if match is None or dtype in (UNKNOWN, STRUCT):
-            return []
-        if width > 1 and {one for _, one in types.fields_of(kind)} != {dtype}:  # bytes of several types
-            return []
-        widest = max(widest, types.alignment_bytes(kind))
-        own_widest = max(own_widest, assumed_bytes(dtype))
-        for name, count in _declared(match[2], types):
+        Empty if a field holds anything else, or does not lie where the numbers alone would.
+        """
+        found: list[tuple[str, str]] = []
+        place = 0
+        widest = own_widest = 1
+        if declared.is_union or declared.is_packed or declared.alignment or not declared.is_plain:
+            return ()
+        for one in declared.fields:
+            dtype, width = (STRUCT, 1) if one.is_pointer else self.layout(one.type)
+            if dtype in (UNKNOWN, STRUCT):
+                return ()
+            if width > 1 and {kind for _, kind in self.fields_of(one.type)} != {
+                dtype
+            }:  # bytes of several types
+                return ()
+            aligned, count = self.alignment_bytes(one.type), self._count(one)
+            widest, own_widest = max(widest, aligned), max(own_widest, assumed_bytes(dtype))
             place = _round_up(place, assumed_bytes(dtype))
-            if count == 0 or place % types.alignment_bytes(kind):
-                return []
+            if count == 0 or place % aligned:
+                return ()
             place += count * width * assumed_bytes(dtype)
-            names = [name] if count * width == 1 else [f"{name}_{number}" for number in range(count * width)]
-            found += [(one, dtype) for one in names]
-    is_alike = _round_up(place, widest) == _round_up(place, own_widest)
-    return found if is_alike and len(found) <= _MAX_FIELDS else []
+            numbers = range(count * width)
+            names = [one.name] if len(numbers) == 1 else [f"{one.name}_{number}" for number in numbers]
+            found += [(name, dtype) for name in names]
+        is_alike = _round_up(place, widest) == _round_up(place, own_widest)
+        return tuple(found) if is_alike and len(found) <= _MAX_FIELDS else ()
 
 
-def _declared(names: str, types: KnownTypes) -> Iterator[tuple[str, int]]:
-    """The names of fields, each with its number of elements; 0 if that is not known."""
-    for name in names.split(","):
-        counts = [types.number(count) for count in re.findall(r"\[([^\]]*)\]", name)]
-        is_known = all(count.isdigit() for count in counts)
-        yield name.partition("[")[0].strip(), math.prod(map(int, counts)) if is_known else 0
+def constant_value(text: str, source: KernelSource) -> int | None:
+    """The value of an expression of numbers and constants of a source; None if it has others."""
+    try:
+        node = ast.parse(text.replace("/", "//"), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return number_of(node, source.constants)
+
+
+def number_of(node: ast.expr, constants: Mapping[str, ast.expr], depth: int = _ALIASES) -> int | None:
+    """The value of an expression of whole numbers and constants; None if it has others."""
+    match node:
+        case ast.Constant(value=int(number)):
+            return int(number)
+        case ast.Name(id=name) if name in constants and depth:
+            return number_of(constants[name], constants, depth - 1)
+        case ast.BinOp(left=left, op=operator, right=right):
+            one, other = number_of(left, constants, depth), number_of(right, constants, depth)
+            if one is None or other is None:
+                return None
+            match operator:
+                case ast.Add():
+                    return one + other
+                case ast.Sub():
+                    return one - other
+                case ast.Mult():
+                    return one * other
+                case ast.Div() | ast.FloorDiv() if other > 0:
+                    return one // other
+                case ast.Mod() if other > 0:
+                    return one % other
+                case ast.LShift() if 0 <= other < 64:
+                    return one << other
+                case ast.RShift() if 0 <= other < 64:
+                    return one >> other
+    return None
+
+
+def _is_whole(variables: Iterable[str], parts: Iterable[ast.AST]) -> bool:
+    """True if the values of variables are shifted, masked or stand in an index."""
+    names = {*variables}
+    for part in parts:
+        if isinstance(part, ast.Subscript) and names & {*_read(part.slice)}:
+            return True
+        if isinstance(part, ast.BinOp | ast.AugAssign) and isinstance(part.op, _BITS):
+            sides: tuple[ast.expr, ast.expr] = (
+                (part.left, part.right) if isinstance(part, ast.BinOp) else (part.target, part.value)
+            )
+            if any(_base(side) in names for side in sides):
+                return True
+    return False
+
+
+def _read(node: ast.AST) -> Iterable[str]:
+    return names_in(node)
+
+
+def _base(node: ast.AST) -> str:
+    """The variable whose value, element or member an expression is; empty for any other."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _numbered(member: str) -> int:
+    """The place of `s3` or `sA` in a vector; -1 for another member."""
+    found = re.fullmatch(r"[sS]([0-9a-fA-F])", member)
+    return int(found[1], 16) if found else -1
 
 
 def _round_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
-
-
-def _structure(fields: str, types: KnownTypes, attributes: str, *, is_union: bool) -> Structure:
-    """Read a structure: its elements are bytes where the types of its fields differ."""
-    dtypes: set[str] = set()
-    is_packed = "packed" in attributes
-    size_bytes = 0
-    widest = max([1, *map(int, _ALIGNED.findall(attributes))])
-    for text in filter(None, (part.strip() for part in fields.split(";"))):
-        match = _FIELD.match(text)
-        kind = " ".join(match[1].split()) if match else ""
-        dtype, width = types.layout(kind) if match else (STRUCT, 1)
-        if dtype == UNKNOWN:  # a type that the source leaves to its user
-            kind = types.stand_in(kind) if kind.isidentifier() else ""
-            dtype, width = types.layout(kind) if kind else (STRUCT, 1)
-        if match is None or dtype == STRUCT:
-            return _NO_LAYOUT
-        dtypes.add(dtype)
-        aligned = 1 if is_packed else types.alignment_bytes(kind)
-        widest = max(widest, aligned)
-        for _, count in _declared(match[2], types):
-            if count == 0:
-                return _NO_LAYOUT
-            total_bytes = count * width * assumed_bytes(dtype)
-            before = 0 if is_union else _round_up(size_bytes, aligned)
-            size_bytes = max(size_bytes, before + total_bytes)
-    if not dtypes:
-        return _NO_LAYOUT if fields.strip() else Structure("uint8", widest, widest)
-    size_bytes = _round_up(size_bytes, widest)
-    dtype = dtypes.pop() if len(dtypes) == 1 else "uint8"
-    return Structure(dtype, size_bytes // assumed_bytes(dtype), widest)
 
 
 def assumed_bytes(dtype: str) -> int:

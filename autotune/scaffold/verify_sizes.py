@@ -5,6 +5,7 @@ A size that a block strides over, as in a sum, is once so large that the largest
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -14,27 +15,32 @@ from math import prod
 from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
+from autotune.sources.facts import Facts
 
 # a size, the threads that share one of its elements, what a block covers
 _BLOCKS = re.compile(r"ceil_div\((\w+)(?: \* (\w+))?, ((?:[^()]|\([^()]*\))*)\)")
-_CHECK = re.compile(r"\bif\s*\(|\?|\bmin\b|\bfor\b|\bwhile\b")
-_STRIDED = re.compile(
-    r"\bfor\s*\([^;]*\b(?:threadIdx|THREAD_INDEX|get_local_id)\b[^;]*;\s*\w+\s*<\s*(\w+)\s*;"
-    r"\s*\w+\s*\+=\s*(\w+(?:\.x)?)\s*\)"
-)
 _LARGEST_BLOCK = 1024  # threads
 _MAX_ELEMENTS = 2**24  # of an array with all sizes
 _USUAL_TILE, _WHOLE_TILE = 32, 128  # of a size without a tile of its own; the second fills any block
 
 
-def is_checked(body: str) -> bool:
-    """Whether a kernel seems to check bounds."""
-    return _CHECK.search(body) is not None
+def is_checked(facts: Facts) -> bool:
+    """True if a kernel seems to check bounds."""
+    return bool(facts.tested or facts.loops) or "min" in facts.calls
 
 
-def strided_sizes(body: str, block: Sequence[str]) -> frozenset[str]:
+def strided_sizes(facts: Facts, block: Sequence[str]) -> frozenset[str]:
     """What the loops of a kernel end at whose threads step by a block."""
-    return frozenset(end for end, step in _STRIDED.findall(body) if step in (*block, "blockDim.x"))
+    steps = {*block, *(f"blockDim.{axis}" for axis in "xyz")}
+    strided = {
+        name
+        for name, changes in facts.changed.items()
+        if any(ast.unparse(one) in steps for one in changes)
+        and any("threadIdx." in ast.unparse(facts.written_out(one)) for one in facts.values.get(name, ()))
+    }
+    return frozenset(
+        ast.unparse(one.right) for one in facts.compared if one.is_loop and ast.unparse(one.left) in strided
+    )
 
 
 def verify_sizes(

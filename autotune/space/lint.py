@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -11,27 +12,30 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune.core.bare_code import bare_code, bare_lines
 from autotune.core.expressions import integer, names_behind, parse
-from autotune.core.index_words import BLOCK_EXTENT, BLOCK_INDEX, GLOBAL_INDEX, THREAD_INDEX
 from autotune.core.launch_plan import DTYPE_MACROS, macro_name
-from autotune.core.macro_reach import Unseen, unseen_macros
 from autotune.core.records import Config, Parameter
 from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
-from autotune.errors import ExpressionError, SpaceError
-from autotune.space.misspelt import misspelt_constants
+from autotune.errors import ExpressionError, InputError, SpaceError
+from autotune.sources.bare_code import bare_code, bare_lines
+from autotune.sources.branches import Branches, read_branches
+from autotune.sources.facts import Facts, factors_around, facts, index_of
+from autotune.sources.kernel_source import KernelSource, read_kernel_source
+from autotune.sources.macro_reach import Unseen, unseen_macros
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
-from autotune.space.signatures import mismatches
+from autotune.space.signatures import mismatches, space_macros
 from autotune.space.space import Space
 from autotune.space.spec import SpaceSpec
 from autotune.space.yaml_document import located
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
-_TEST = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_SIMILAR = 0.8  # of a word to the macro that may be meant: one letter of five, two of ten
+_SHORTEST = 4  # letters of such a word
 _LINE = re.compile(r'[ \t]*#[ \t]*line[ \t]+(\d+)[ \t]+"(.*)"')
+_THREAD_INDEX = {"portable": "THREAD_INDEX({0})", "cuda": "threadIdx.{0}", "opencl": "get_local_id({1})"}
 VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")  # macros that only a diagnosis defines
 _PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
 
@@ -111,21 +115,32 @@ def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> 
 def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     """Find the likely mistakes that do not depend on the device; a search shows them first."""
     is_python = space.spec.source.suffix == ".py"
+    read = None if is_python else read_default(space, source)
     code = bare_code(source, is_python=is_python)
     return (
-        *_signatures(space, source, source if is_python else code),
+        *_signatures(space, source, read),
         *_unused_parameters(space, code),
         *_unlisted_values(space),
         *unseen_parameters(space, source),
-        *_unknown_macros(space, source, code),
+        *_unknown_macros(space, source, code, read),
         *_untried_edges(space),
-        *(() if is_python else (*_large_grids(space, code), *_flat_blocks(space, code))),
+        *(() if read is None else (*_large_grids(space, read), *_flat_blocks(space, read))),
     )
 
 
-def _signatures(space: Space, source: str, code: str) -> Iterator[Finding]:
+def read_default(space: Space, source: str) -> KernelSource | None:
+    """What the default configuration compiles of a source in C; None where it cannot be read in time."""
+    try:
+        return read_kernel_source(source, space_macros(space), space.spec.dialect)
+    except InputError:
+        return None
+
+
+def _signatures(space: Space, source: str, read: KernelSource | None) -> Iterator[Finding]:
+    if read is None and space.spec.source.suffix != ".py":
+        return
     macros = [parameter.name for parameter in space.parameters]
-    for found in mismatches(space, code):
+    for found in mismatches(space, source, read):
         if found.subject in macros:
             place = source_place(space, source, found.subject, after=found.kernel)
         else:
@@ -252,27 +267,33 @@ def _test_of(parameter: Parameter) -> str:
     )
 
 
-def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
-    """Undefined macros that are tested, look like a named value of a parameter, or resemble a macro."""
+def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | None) -> Iterator[Finding]:
+    """Undefined macros whose value is tested, look like a named value of a parameter, or resemble a macro.
+
+    One of which a source only asks whether it is defined is a switch that is off.
+    """
+    is_python = space.spec.source.suffix == ".py"
     constants = {
         parameter.name: [
             macro_name(parameter.name, name) for name in parameter.values if isinstance(name, str)
         ]
         for parameter in space.parameters
     }
-    defined = {*DTYPE_MACROS, *VARIANTS, *_DEFINITION.findall(code)}
+    branches = Branches() if is_python else read_branches(source)
+    defined = {*DTYPE_MACROS, *VARIANTS, *branches.defined}
     defined.update(constants, *constants.values())
-    tested = {word for test in _TEST.findall(code) for word in _WORD.findall(test)}
+    used = {*_WORD.findall(code)}
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)
-    named = {word for word in _WORD.findall(code) if prefixes and word.startswith(prefixes)}
-    is_c = space.spec.source.suffix != ".py"
-    misspelt = set(misspelt_constants(code, defined)) if is_c else set()
+    named = {word for word in used if prefixes and word.startswith(prefixes)}
+    free = set() if read is None else {*read.unknown, *(branches.constants - read.code.used)}
+    misspelt = {word for word in (*free, *branches.tested) if _resembles(word, defined)}
+    valued = {word for word, test in branches.tested.items() if test == "if"}
+    named &= used if read is None else {*free, *branches.tested}
     unknown = [
         word
-        for word in sorted(tested | named | misspelt)
+        for word in sorted({*valued, *named, *misspelt})
         if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word)
     ]
-    used = set(_WORD.findall(code))
     unused = [parameter.name for parameter in space.parameters if parameter.name not in used]
     is_pair = len(unused) == len(unknown) == 1
     meant = f"; did you mean {unused[0]}, which the source does not use? otherwise" if is_pair else ";"
@@ -282,6 +303,11 @@ def _unknown_macros(space: Space, source: str, code: str) -> Iterator[Finding]:
             f"{space.spec.path.name}, or write `#define {word} 1` in the source"
         )
         yield Finding("unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word))
+
+
+def _resembles(word: str, known: Iterable[str]) -> bool:
+    """True if a word is probably a misspelt one of those that are known."""
+    return len(word) >= _SHORTEST and bool(difflib.get_close_matches(word, known, 1, _SIMILAR))
 
 
 def source_place(space: Space, source: str, word: str, after: str = "") -> str:
@@ -348,23 +374,33 @@ def _invalid_default(space: Space) -> Iterator[Finding]:
         yield Finding("invalid_default", str(space.spec.default), detail, place)
 
 
-def _has_one_kernel(code: str) -> bool:
-    return len(re.findall(r"\b(?:KERNEL|__global__|__kernel)\b", re.sub(r"(?m)^[ \t]*#.*$", "", code))) == 1
+def _facts_of_only_kernel(source: KernelSource) -> Facts | None:
+    """What the device's functions do; None unless there is one kernel."""
+    own = [one for one in source.functions if not one.is_of_host]
+    if sum(one.is_kernel for one in own) != 1:
+        return None
+    return facts([statement for one in own for statement in one.body], ())
 
 
-def _large_grids(space: Space, code: str) -> Iterator[Finding]:
+def _large_grids(space: Space, source: KernelSource) -> Iterator[Finding]:
     """Grids of a block for each element, where each thread of the only kernel has an element."""
     names = {parameter.name for parameter in space.parameters}
-    for number, step in enumerate(space.spec.launch if _has_one_kernel(code) else ()):
+    found = _facts_of_only_kernel(source)
+    for number, step in enumerate(space.spec.launch if found is not None else ()):
         axes = zip("xyz", step.grid, step.block, strict=False)
         for axis, (letter, grid, block) in enumerate(axes):
-            if grid not in space.problem.sizes or block == "1":
+            if found is None or grid not in space.problem.sizes or block == "1":
                 continue
-            index, extent = BLOCK_INDEX[letter], rf"(?:{BLOCK_EXTENT[letter]}|{re.escape(block)})(?!\w)"
-            found = re.search(rf"{index}\s*\*\s*{extent}((?:\s*\*\s*\w+)*)|{extent}\s*\*\s*{index}", code)
-            if found or re.search(GLOBAL_INDEX[letter], code):
-                more = re.findall(r"\w+", found[1] or "") if found else []
-                tile = " * ".join((block, *(word for word in more if word in names)))
+            extents = {index_of("blockDim", letter), block}
+            products = [
+                {ast.unparse(one) for one in factors}
+                for node in found.expressions
+                for factors in factors_around(node, index_of("blockIdx", letter))
+            ]
+            covering = [factors for factors in products if factors & extents]
+            if covering:
+                more = max(covering, key=len) - extents
+                tile = " * ".join((block, *sorted(more & names)))
                 place = f"launch[{number}].grid[{axis}]"
                 detail = (
                     f"{grid} blocks of {block} threads are too many: the source multiplies a block's index "
@@ -373,17 +409,19 @@ def _large_grids(space: Space, code: str) -> Iterator[Finding]:
                 yield Finding("large_grid", place, detail, located(space.spec.path, place))
 
 
-def _flat_blocks(space: Space, code: str) -> Iterator[Finding]:
+def _flat_blocks(space: Space, source: KernelSource) -> Iterator[Finding]:
     """Blocks with fewer dimensions than the only kernel of the source reads of its threads."""
-    for number, step in enumerate(space.spec.launch if _has_one_kernel(code) else ()):
+    found = _facts_of_only_kernel(source)
+    for number, step in enumerate(space.spec.launch if found is not None else ()):
         for axis in range(len(step.block), 3):
             letter = "xyz"[axis]
-            if found := re.search(THREAD_INDEX[letter], code):
+            if found is not None and index_of("threadIdx", letter) in found.read_indices:
                 own = [one.name for one in space.parameters if one.name.lower().endswith(f"_{letter}")]
                 block = ", ".join((*step.block, *(own[:1] or ["NUMBER"])))
                 place = f"launch[{number}].block"
+                index = _THREAD_INDEX[space.spec.dialect].format(letter, axis)
                 detail = (
-                    f"the source reads {found[0]}, which is always 0, for the block has no threads along "
+                    f"the source reads {index}, which is always 0, for the block has no threads along "
                     f"{letter}; write block: [{block}]"
                 )
                 yield Finding("flat_block", place, detail, located(space.spec.path, place))

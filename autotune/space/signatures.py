@@ -1,7 +1,8 @@
 """The arguments of launches against the parameters that the kernels have in the source.
 
-A kernel is judged only where its parameters can be read without a compiler: no preprocessor directive and no
-macro between the brackets. Of several definitions of one name, as overloads are, one that fits is enough.
+The source is read as the default configuration compiles it. A kernel is judged only where its parameters
+are the same for every configuration: no preprocessor directive between the brackets. Of several definitions
+of one name, as overloads are, one that fits is enough.
 """
 
 from __future__ import annotations
@@ -13,36 +14,20 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from autotune.core.brackets import PAIRS, closing, split_arguments
-from autotune.core.c_types import (
-    LOCAL_QUALIFIERS,
-    QUALIFIERS,
-    SCALARS,
-    element_bytes,
-    is_floating,
-    struct_fields,
-)
+from autotune.core.c_types import SCALARS, element_bytes, is_floating, struct_fields
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import ArgumentSpec
 from autotune.core.syntax import parse_module
 from autotune.core.text import count_text, hint
+from autotune.sources.branches import kernels_of_branches, read_branches
+from autotune.sources.kernel_source import Function, KernelSource
+from autotune.sources.preprocessor import without_comments
 from autotune.space.space import Space
 
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define\b[^\n]*$", re.MULTILINE)
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+\w+(?:\(([^)\n]*)\))?(.*)$", re.MULTILINE)
-_PASTED = re.compile(r"\b(\w++)\s*+##\s*+(?=(\w+))")
-_INTRODUCED = re.compile(r"\b(?:KERNEL|__global__|__kernel|kernel)\b[^;{}]*$")
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _KERNEL = {"portable": "KERNEL", "cuda": "__global__ void", "opencl": "__kernel void"}
-# a function without a word that makes it a kernel, after the end of what comes before it
-_PLAIN = (
-    r"(?:\A|[;}}]|^[ \t]*#[^\n]*$)\s*(?:extern\s+)?(?:(?:KERNEL_BLOCK|__launch_bounds__)\([^()]*\)\s*)?"
-    r"void\s+{name}\s*\([^;{{}}]*\{{"
-)
-_BESIDE_A_TYPE = QUALIFIERS | {"struct", "std"}
 _ANY = ("void", "char", "unsigned char")  # pointers to these take every array
-_PAIRS = f"{PAIRS}<>"
-_NOT_ENTRIES = LOCAL_QUALIFIERS | {"image2d_t", "sampler_t"}
+_ALIASES = 8  # of types, one after the other
+_IMAGE = re.compile(r"(?:image\w+|sampler)_t")
 
 
 @dataclass(frozen=True)
@@ -72,41 +57,57 @@ class Mismatch(NamedTuple):
     kernel: str
 
 
-def mismatches(space: Space, code: str) -> Iterator[Mismatch]:
+def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator[Mismatch]:
     """What of the launch plan does not fit the kernels of the source: at most one for each entry.
 
     Args:
         space: The bound space.
-        code: The source without comments and strings.
+        text: The source.
+        source: What was read of it; None for one in Python.
     """
-    if space.spec.dialect != TRITON:  # whose launches are checked when the space is read
-        entries = dict.fromkeys(step.entry for step in space.spec.launch)
-        yield from filter(None, (_mismatch(space, code, entry) for entry in entries))
+    if space.spec.dialect == TRITON:  # whose launches are checked when the space is read
+        return
+    functions = () if source is None else source.functions
+    names = {function.name for function in functions}
+    if source is not None and not {_own_name(step.entry) for step in space.spec.launch} <= names:
+        branches = read_branches(source.original)
+        others = kernels_of_branches(source, space_macros(space), branches)
+        functions = (*functions, *(one for one, _ in others if one.name not in names))
+    for entry in dict.fromkeys(step.entry for step in space.spec.launch):
+        found = _mismatch(space, text, functions, entry)
+        if found is not None:
+            yield found
 
 
-def _mismatch(space: Space, code: str, entry: str) -> Mismatch | None:
+def space_macros(space: Space) -> dict[str, str]:
+    """The macros that compile the default configuration."""
+    return {name: str(value) for name, value in space.macros(space.spec.default).items()}
+
+
+def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str) -> Mismatch | None:
     name = _own_name(entry)
     if space.spec.source.suffix == ".py":
-        definitions = _python_definitions(code, entry)
-    elif what := _no_kernel(space, code, entry):
+        definitions = _python_definitions(text, entry)
+    elif what := _no_kernel(space, text, functions, entry):
         number = [step.entry for step in space.spec.launch].index(entry)
         return Mismatch(f"launch[{number}].entry", what, name)
     else:
-        definitions = _definitions(code, entry)
+        definitions = _definitions(functions, entry)
     found = [_misfit(space, entry, parameters) for parameters in definitions]
     if None in found:  # one of several overloads is meant
         return None
     return next((Mismatch(*one, name) for one in found if one), None)
 
 
-def _no_kernel(space: Space, code: str, entry: str) -> str:
+def _no_kernel(space: Space, text: str, functions: Sequence[Function], entry: str) -> str:
     """Why a source in C has no such kernel; empty if it has, or nothing shows that it has not."""
     name = _own_name(entry)
+    kernels = [one.name for one in functions if one.is_kernel]
+    own = [one for one in functions if one.name == name]
     is_own = "::" not in entry  # a namespace may be one of a library
-    if is_own and not re.search(rf"\b{name}\b", code) and not _may_be_pasted(name, code):
-        kernels = list(_kernels(code))
-        return f"the source has no kernel {name}{hint(name, kernels)}" if kernels else ""
-    if re.search(_PLAIN.format(name=name), code, re.MULTILINE) and name not in _kernels(code):
+    if is_own and kernels and not own and not re.search(rf"\b{name}\b", without_comments(text)):
+        return f"the source has no kernel {name}{hint(name, kernels)}"
+    if own and name not in kernels and not own[0].source.prefixes:
         return (
             f"{name} is a plain function of {space.spec.source.name}, which cannot be launched; write "
             f"{_KERNEL[space.spec.dialect]} for its `void`"
@@ -216,79 +217,56 @@ def _wrong_type(parameter: _Parameter, argument: ArgumentSpec, dtype: str, probl
     return None if fits and (wanted == "bfloat16") == (dtype == "bfloat16") else what
 
 
-def _definitions(code: str, entry: str) -> list[list[_Parameter]]:
-    """The parameters of each definition in C that an entry may mean; none if one of them cannot be read."""
-    code = _DEFINE.sub("", code)
-    is_template = "<" in entry
-    given = split_arguments(entry.partition("<")[2].rpartition(">")[0], _PAIRS)
-    found, kernels = [], []
-    for match in re.finditer(rf"[\w)]\s+{_own_name(entry)}\s*\(", code):
-        end = closing(code, match.end() - 1, "()")
-        template = re.search(r"\btemplate\s*(<[^;{}]*)$", code[: match.start()])
-        if not re.match(r"\s*\{", code[end + 1 :]) or is_template != bool(template):
+def _definitions(functions: Sequence[Function], entry: str) -> list[list[_Parameter]]:
+    """The parameters of each kernel that an entry may mean; none if one of them cannot be read."""
+    given = _arguments_of_template(entry)
+    found = []
+    own = [one for one in functions if one.name == _own_name(entry)]
+    for one in [one for one in own if one.is_kernel] or own:
+        if (given is not None) != (one.template is not None or bool(one.specialised)):
             continue
-        declared = split_arguments(template[1][1 : closing(template[1], 0, "<>")], _PAIRS) if template else ()
-        bound = dict(zip_longest(map(_declared_name, declared), given[: len(declared)], fillvalue=""))
-        found.append(_parameters(code[match.end() : end], bound))
-        if _INTRODUCED.search(code[: match.start() + 1]):
-            kernels.append(found[-1])
-    chosen = kernels or found  # a function of the host may have the kernel's name
-    return [] if None in chosen else [one for one in chosen if one is not None]
+        bound = dict(zip_longest((item.name for item in one.template or ()), given or (), fillvalue=""))
+        found.append(_parameters(one, bound))
+    return [] if None in found else [one for one in found if one is not None]
 
 
-def _parameters(inside: str, bound: Mapping[str, str]) -> list[_Parameter] | None:
-    """The parameters in a kernel's brackets; None if they cannot be read.
+def _arguments_of_template(entry: str) -> tuple[str, ...] | None:
+    """What an entry gives a template; None without angle brackets."""
+    if "<" not in entry:
+        return None
+    given, depth = [""], 0
+    for letter in entry.partition("<")[2].rpartition(">")[0]:
+        depth += (letter in "<([") - (letter in ">)]")
+        if letter == "," and depth == 0:
+            given.append("")
+        else:
+            given[-1] += letter
+    return tuple(one.strip() for one in given)
+
+
+def _parameters(function: Function, bound: Mapping[str, str]) -> list[_Parameter] | None:
+    """The parameters of a kernel; None if they cannot be compared.
 
     Args:
-        inside: What is between the brackets.
+        function: The kernel.
         bound: The arguments of the template by its parameters; empty for an argument that is not given.
     """
-    texts = split_arguments(inside, _PAIRS)
-    if texts in ((), ("void",)):
-        return []
-    parameters = [_parameter(text, bound) for text in texts]
-    known = [one for one in parameters if one is not None]
-    return known if "#" not in inside and len(known) == len(parameters) else None
-
-
-def _declared_name(text: str) -> str:
-    """The name that a parameter declares, of a template or a kernel; empty without one."""
-    words: list[str] = _WORD.findall(text.partition("=")[0])
-    return words[-1] if words else ""
-
-
-def _may_be_pasted(entry: str, code: str) -> bool:
-    """Whether a macro may make a kernel's name: of its own parameters, or of parts of the name."""
-    return any(
-        all(part in entry or part in _WORD.findall(parameters) for part in parts)
-        for parameters, body in _MACRO.findall(code)
-        for parts in _PASTED.findall(body)
-    )
-
-
-def _kernels(code: str) -> Iterator[str]:
-    """The names of the kernels that a source in C defines without a macro for the whole."""
-    code = _DEFINE.sub("", code)
-    for match in re.finditer(r"\b(\w+)\s*\(", code):
-        rest = code[closing(code, match.end() - 1, "()") + 1 :]
-        if rest.lstrip().startswith("{") and _INTRODUCED.search(code[: match.start()]):
-            yield match[1]
-
-
-def _parameter(text: str, bound: Mapping[str, str]) -> _Parameter | None:
-    """One parameter; None for a text that is not a type and a name, such as a macro.
-
-    `bound` is that of `_parameters`.
-    """
-    declared = text.partition("=")[0]
-    outer = re.sub(r"<.*>", "", declared)
-    words = [word for word in _WORD.findall(outer) if word not in _BESIDE_A_TYPE]
-    if len(words) < 2 or any(letter in outer for letter in "()<>&.") or set(words) & _NOT_ENTRIES:
+    if function.is_conditional:
         return None
-    written = " ".join(words[:-1])
-    kind = bound.get(written, written) if outer == declared else ""  # a class template is of no known type
-    given = f" with {written} = {kind}" if kind not in ("", written) else ""
-    return _Parameter(words[-1], text, kind, "*" in outer or "[" in outer, given)
+    found = []
+    aliases = function.source.types.aliases
+    for one in function.parameters:
+        is_other = one.is_function or one.is_reference or one.is_shared or _IMAGE.fullmatch(one.type)
+        if not one.name or is_other:
+            return None
+        kind = (
+            "" if "<" in one.type else bound.get(one.type, one.type)
+        )  # a class template is of no known type
+        for _ in range(_ALIASES):
+            kind = aliases.get(kind, kind)
+        given = f" with {one.type} = {kind}" if one.type in bound and kind else ""
+        found.append(_Parameter(one.name, one.text, kind, one.pointers > 0, given))
+    return found
 
 
 def _python_definitions(code: str, entry: str) -> list[list[_Parameter]]:

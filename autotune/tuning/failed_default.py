@@ -11,18 +11,19 @@ from pathlib import Path
 from autotune.compilers.base import undefined_names
 from autotune.compilers.portable_words import portable_for, portable_names
 from autotune.core.argument_values import arguments
-from autotune.core.bare_code import bare_code
 from autotune.core.expressions import integer, names_behind, parse
 from autotune.core.text import nearest, size_text
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
+from autotune.sources.bare_code import bare_code
+from autotune.sources.facts import BARRIERS, facts, names_in
 from autotune.space import lint_source, located, placed_lines, source_place
+from autotune.space.lint import read_default
 from autotune.tuning.task import TuningTask
 
 # findings about the source that explain a failure
 _CAUSES = ("signature", "unknown_macro", "redefined_parameter", "flat_block")
 _SIMILAR = 0.65  # WORK_PER_THREAD is no misspelt ORDER_INTERLEAVED
-_DECLARED_BLOCK = r"\b(?:KERNEL_BLOCK|reqd_work_group_size)\s*\(([^()]*)\)[\s)]*(?:void\s+)?"
 _ROUNDING = re.compile(r"this may be rounding; (`.*?`)")
 _UNWRITTEN = re.compile(r"\b(\w+)(?:\[[\d, ]+\])? was never written")
 _SIDES = re.compile(
@@ -34,7 +35,6 @@ _ENDLESS = (  # nothing changes between iterations, or nothing is tested
     re.compile(r"^while\W*(?:true|True|1)\W"),
 )
 _MAX_LOOPS = 3  # named in a message
-_BARRIER = re.compile(r"\b(?:BARRIER|__syncthreads|barrier)\b(?=\s*\()")
 _REACH = re.compile(r"(\d+) of (\d+) elements differ from \w+\[(\d+)\] to \w+\[(\d+)\]")
 _FAR_OFF = ("SIGSEGV", "illegal memory access")
 _CHECK = ": correct it, or keep threads beyond the end from using it, such as by `if (i < n)`"
@@ -161,21 +161,21 @@ def _endless(task: TuningTask) -> tuple[str, ...]:
             is_suspect = any(pattern.search(loop[0]) for pattern in _ENDLESS)
             found.append((not is_suspect, f"{Path(place).name} `{loop[0].strip()}`"))
     loops = [text for _, text in sorted(found, key=itemgetter(0))][:_MAX_LOOPS]
-    barrier = _BARRIER.search(_own_code(task))
+    barrier = next((word for word in _own_words(task) if word in BARRIERS), "")
     return (
         *([f"make sure that each loop ends: {', '.join(loops)}"] if loops else []),
-        *([f"make sure that every thread of a block reaches each {barrier[0]}()"] if barrier else []),
+        *([f"make sure that every thread of a block reaches each {barrier}()"] if barrier else []),
         "if the kernel only takes longer, raise the limit: --timeout SECONDS",
     )
 
 
-def _own_code(task: TuningTask) -> str:
-    """The source without comments, strings and includes."""
+def _own_words(task: TuningTask) -> list[str]:
+    """The words of the source without comments, strings and includes, in their order."""
     _, *parts = _MARK.split(task.source.text)
     own = "".join(
         text for file, text in zip(parts[::2], parts[1::2], strict=True) if file == task.source.path.name
     )
-    return bare_code(own or task.source.text)
+    return re.findall(r"\w+", bare_code(own or task.source.text))
 
 
 def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
@@ -183,7 +183,7 @@ def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
     undefined = [name for name in undefined_names(trial.detail) if _FOREIGN.fullmatch(name)]
     if task.spec.dialect != "portable" or not undefined:
         return None
-    words = dict.fromkeys((undefined[0], *filter(_FOREIGN.fullmatch, re.findall(r"\w+", _own_code(task)))))
+    words = dict.fromkeys((undefined[0], *filter(_FOREIGN.fullmatch, _own_words(task))))
     mends = [mend for word in words if (mend := portable_for(word))]
     found = re.search(rf"{re.escape(task.spec.source.name)}(:\d+)", trial.detail)
     space = task.spec.path.name
@@ -199,11 +199,18 @@ def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
 
 def _unchecked_sizes(task: TuningTask) -> str:
     """The fix for a kernel that gets a size and compares nothing with it; empty if there is none."""
-    code = "" if task.spec.source.suffix == ".py" else _own_code(task)
+    read = None if task.spec.source.suffix == ".py" else read_default(task.space, task.source.text)
+    entry = task.spec.launch[0].entry.partition("<")[0].rpartition("::")[2]
+    kernels = [] if read is None else [one for one in read.functions if one.name == entry]
+    if read is None or not kernels:
+        return ""
+    functions = [one for one in read.functions if one is kernels[0] or not (one.is_kernel or one.is_of_host)]
+    found = facts([statement for one in functions for statement in one.body], ())
+    compared = {name for one in found.compared for side in (one.left, one.right) for name in names_in(side)}
+    is_cut = not {"min", "max"}.isdisjoint(found.calls)
     for item in task.spec.arguments:
-        name = re.escape(item.name)
-        is_size = item.value in task.space.problem.sizes and re.search(rf"\b{name}\b", code)
-        if is_size and not re.search(rf"[<>]=?[\s(]*{name}\b|\b{name}[\s)]*[<>]|\b(?:min|max)\b", code):
+        is_size = item.value in task.space.problem.sizes and item.name in {*_own_words(task)}
+        if is_size and item.name not in compared and not is_cut:
             return (
                 f"{task.source.path.name} compares no index with {item.name}, but a grid of whole blocks "
                 f"has more threads: write `if (INDEX < {item.name})` before what it reads and writes"
@@ -269,11 +276,11 @@ def _undeclared(task: TuningTask, name: str) -> FailedDefault:
 
 def _other_block(task: TuningTask, trial: Trial) -> FailedDefault | None:
     """A launch plan whose block differs from the one that the source declares, with the fix."""
-    code = bare_code(task.source.text)
+    read = read_default(task.space, task.source.text)
+    blocks = {} if read is None else {one.name: one.block for one in read.kernels if len(one.block) == 3}
     values = task.space.launch_values(task.space.values(trial.config))
     for number, step in enumerate(task.spec.launch):
-        found = re.search(rf"{_DECLARED_BLOCK}{re.escape(step.entry)}\s*\(", code)
-        texts = [text.strip() for text in found[1].split(",")] if found else []
+        texts = list(blocks.get(step.entry.partition("<")[0], ()))
         try:
             declared = [integer(parse(text), values) for text in texts]
         except ExpressionError:  # a macro of the source

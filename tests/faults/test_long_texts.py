@@ -9,11 +9,10 @@ from pathlib import Path
 
 from autotune.compilers.host_code import device_part
 from autotune.compilers.kernel_source import missing_headers, perturbed, read_source, render
-from autotune.compilers.portable_words import portable_names
-from autotune.core.bare_code import bare_lines
 from autotune.devices.fake import list_devices
 from autotune.errors import AutotuneError
 from autotune.scaffold import scaffold
+from autotune.sources.bare_code import bare_lines
 from autotune.sources.triton_module import device_part as triton_part
 from autotune.sources.triton_module import is_triton
 from autotune.space import bind, lint_source, load_space, problem_of
@@ -69,7 +68,7 @@ def read(file, text):
 
 def new(file, text):
     own = device_part(text)
-    scaffold(file.name, "add", own, portable_names(), own=own, host=text if file.suffix == ".cu" else "")
+    scaffold(file.name, "add", own, own=own, host=text if file.suffix == ".cu" else "")
 
 
 def lint(file, text):

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.portable_words import portable_names
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
 from autotune.scaffold.triton import scaffold_triton
@@ -15,7 +14,7 @@ SAMPLES = Path(__file__).parent / "new"
 
 @pytest.mark.parametrize("source", sorted(SAMPLES.glob("*.c[lu]")), ids=lambda path: path.stem)
 def test_the_files_are_as_recorded(source):
-    made = scaffold(source.name, source.stem, source.read_text(), portable_names())
+    made = scaffold(source.name, source.stem, source.read_text())
     assert made.space == source.with_suffix(".yaml").read_text()
     assert made.reference == source.with_suffix(".py").read_text()
 

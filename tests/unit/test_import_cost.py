@@ -57,7 +57,7 @@ best.defines, best.flags, best.launch(n={n})
 """
     loaded = modules_after(program, root)
     assert "autotune.serving.lookup" in loaded
-    assert not loaded & (heavy | {"autotune.core.bare_code"})
+    assert not loaded & (heavy | {"autotune.sources.bare_code"})
     assert {name.split(".")[0] for name in loaded} <= sys.stdlib_module_names | {
         "__main__",
         "autotune",

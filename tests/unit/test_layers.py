@@ -15,6 +15,7 @@ LAYERS = (
     ("core",),
     ("sources",),
     ("hardware", "processes"),
+    ("sources",),
     ("serving", "space", "compilers", "scaffold"),
     ("cuda",),
     ("devices",),

@@ -9,7 +9,7 @@ from autotune.scaffold import Assumptions, scaffold
 
 
 def made(text, host="", **options):
-    return scaffold("kernel.cu", "kernel", text, "", None, Assumptions(**options), host=host)
+    return scaffold("kernel.cu", "kernel", text, None, Assumptions(**options), host=host)
 
 
 def chosen(text, **options):
@@ -162,7 +162,7 @@ def test_kernels_of_opencl_in_any_order_of_words_and_with_pointers_in_macros():
 @pytest.mark.parametrize("written", ["private const int", "__private int", "const int"])
 def test_words_beside_a_type_do_not_change_it(written):
     text = f"__kernel void fill(__global float *y, {written} n) {{ y[get_global_id(0)] = n; }}"
-    found = scaffold("kernel.cl", "kernel", text, "", None, Assumptions())
+    found = scaffold("kernel.cl", "kernel", text, None, Assumptions())
     assert [(item.name, item.dtype) for item in found.kernel.arguments] == [("y", "float32"), ("n", "int32")]
 
 
@@ -176,9 +176,9 @@ def test_a_kernel_that_cannot_be_tuned_as_it_is_does_not_stand_in_the_way_of_oth
     assert found.kernel.name == "fill"
     assert f"# cannot be tuned as it is: {refusal}" in found.space
     with pytest.raises(InputError, match=refusal):
-        scaffold("kernel.cu", "kernel", text, "", "draw")
+        scaffold("kernel.cu", "kernel", text, "draw")
     with pytest.raises(InputError, match="no kernel is called 'dra'; it has fill"):
-        scaffold("kernel.cu", "kernel", text, "", "dra")
+        scaffold("kernel.cu", "kernel", text, "dra")
     with pytest.raises(InputError, match=refusal):
         made(text.partition("__kernel void fill")[0])
 
@@ -201,7 +201,7 @@ def test_a_kernel_that_writes_a_number_gets_no_reference_for_a_number_has_no_sha
 )
 def test_structures_with_attributes_unions_and_classes_have_their_size(declared, layout):
     text = f"{declared} __kernel void fill(__global cell *y) {{ y[get_global_id(0)].x = 1; }}"
-    argument = scaffold("kernel.cl", "kernel", text, "").kernel.arguments[0]
+    argument = scaffold("kernel.cl", "kernel", text).kernel.arguments[0]
     assert (argument.dtype, argument.width) == layout
 
 
@@ -284,7 +284,7 @@ def test_an_undefined_word_before_the_type_of_a_function_stands_for_nothing():
         INLINE_FUNC REAL twice(const REAL x) { return M_INV_4PI * x * M_PI; }
         __kernel void fill(__global REAL *y) { y[get_global_id(0)] = twice(1); }
         """
-    found = scaffold("kernel.cl", "kernel", text, "")
+    found = scaffold("kernel.cl", "kernel", text)
     assert found.kernel.types == {"REAL": "float", "INLINE_FUNC": ""}
     assert "opencl: {-DREAL: \"'float'\", -DINLINE_FUNC: \"''\"}" in found.space
     assert {item.name for item in found.guess.launch.parameters} == {"M_INV_4PI", "BLOCK_SIZE"}
@@ -439,3 +439,21 @@ def test_pairs_of_halves_need_no_header_in_opencl(tmp_path):
 def test_a_comment_on_pairs_of_halves_needs_no_header_of_the_toolkit(tmp_path):
     (tmp_path / "copy.cu").write_text("// half2 loads\n__global__ void copy(half *y) { y[1] = y[0]; }")
     assert "#include <cuda_fp16.h>" not in render(read_source(tmp_path / "copy.cu"), {})
+
+
+def test_a_kernel_without_arguments_is_refused_in_one_line():
+    with pytest.raises(InputError, match="k takes no arguments, so no result of it can be checked"):
+        made("__global__ void k() {}")
+
+
+def test_a_number_of_a_template_that_bounds_the_index_is_what_arrays_are_as_long_as():
+    text = """
+        template <int n> __global__ void k(float *y, const float *x)
+        {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < n) y[i] = x[i];
+        }
+        """
+    found = made(text)
+    assert found.kernel.entry == "k<n>" and set(found.guess.sizes) == {"count"}
+    assert found.guess.launch.grid == ("ceil_div(n, BLOCK_SIZE)",) and "shape: [n], role: out" in found.space

@@ -28,7 +28,7 @@ OPEN = "".join(f"#ifndef {one}\n#define {one} {what}\n#endif\n" for one, what in
 
 
 def grid(kernel, host=""):
-    return scaffold("kernel.cu", "kernel", kernel, "", host=host).guess.launch.grid
+    return scaffold("kernel.cu", "kernel", kernel, host=host).guess.launch.grid
 
 
 def test_a_grid_has_the_values_of_what_the_source_defines_for_good():
@@ -38,8 +38,7 @@ def test_a_grid_has_the_values_of_what_the_source_defines_for_good():
 
 def test_values_are_those_of_a_comment_or_reach_twice_the_default_and_are_marked():
     found = {
-        item.name: (item.values, item.remark)
-        for item in scaffold("k.cu", "k", OPEN, "").guess.launch.parameters
+        item.name: (item.values, item.remark) for item in scaffold("k.cu", "k", OPEN).guess.launch.parameters
     }
     assert found == {
         "BLOCK_SIZE": ((32, 64, 128, 256, 512, 1024), "values guessed"),
@@ -60,7 +59,7 @@ def test_a_name_like_one_that_is_defined_is_asked_for():
         }
     """
     remarks = {
-        item.name: item.remark for item in scaffold("kernel.cu", "kernel", source, "").guess.launch.parameters
+        item.name: item.remark for item in scaffold("kernel.cu", "kernel", source).guess.launch.parameters
     }
     assert remarks.pop("WORK_PER_THRED") == "nothing defines it: is it WORK_PER_THREAD, misspelt?"
     assert not any("misspelt" in remark for remark in remarks.values())
@@ -77,7 +76,7 @@ def test_a_block_has_no_more_threads_than_a_gpu_takes():
             if (i < n) y[i] = 2.0f * x[i];
         }
     """
-    guess = scaffold("kernel.cu", "kernel", source, "").guess
+    guess = scaffold("kernel.cu", "kernel", source).guess
     (block,) = guess.launch.parameters
     assert guess.launch.block == ("BLOCK",) and (max(block.values), block.default) == (1024, 1024)
     assert "no block has more than 1,024 threads, and the source has 2,048" in block.remark
@@ -95,13 +94,13 @@ def test_a_block_has_no_more_threads_than_a_gpu_takes():
 )
 def test_a_comment_lists_values_if_the_default_is_among_them(comment, expected):
     text = f"#ifndef D\n#define D 6 {comment}\n#endif\n__global__ void k(int *y) {{ y[threadIdx.x] = D; }}"
-    assert {item.name: item.values for item in scaffold("k.cu", "k", text, "").guess.launch.parameters}[
+    assert {item.name: item.values for item in scaffold("k.cu", "k", text).guess.launch.parameters}[
         "D"
     ] == expected
 
 
 def test_bytes_follow_from_a_shape_that_a_loop_over_a_constant_shows():
-    space = scaffold("kernel.cu", "kernel", FIXED, "").space
+    space = scaffold("kernel.cu", "kernel", FIXED).space
     assert "{name: hist, dtype: uint32, shape: [256], role: inout" in space
     assert "work: {bytes: n + 4 * 256}  # from the guessed shapes above" in space
 
@@ -167,20 +166,20 @@ TEMPLATE = """
 
 
 def test_defaults_of_the_launching_template_are_those_of_the_kernel():
-    made = scaffold("k.cuh", "k", TEMPLATE, "", host=TEMPLATE)
+    made = scaffold("k.cuh", "k", TEMPLATE, host=TEMPLATE)
     assert made.kernel.entry == "rows_of<DTYPE, BLOCK, ROWS>"
     assert {item.name: item.default for item in made.guess.launch.parameters} == {"BLOCK": 256, "ROWS": 4}
 
 
 def test_template_arguments_in_the_grid_of_a_launching_template_are_parameters():
     host = TEMPLATE.replace("<<<n,", "<<<(n - 1) / (BLOCK * ROWS) + 1,")
-    made = scaffold("k.cuh", "k", TEMPLATE, "", host=host)
+    made = scaffold("k.cuh", "k", TEMPLATE, host=host)
     assert made.guess.launch.grid == ("(n - 1) // (BLOCK * ROWS) + 1",)
 
 
 def test_sizes_to_verify_lie_around_the_tiles_of_a_grid_that_has_a_limit():
     host = "void run() { scale<<<std::min((n + threads - 1) / threads, 4), threads>>>(d_x, n); }"
-    made = scaffold("kernel.cu", "kernel", STRIDED, "", host=host).guess
+    made = scaffold("kernel.cu", "kernel", STRIDED, host=host).guess
     assert made.launch.grid == ("min(ceil_div(count, BLOCK_SIZE), 4)",)
     assert made.verify_sizes == ((1,), (1023,), (1024,), (1025,))
 
@@ -194,6 +193,65 @@ def test_a_size_that_a_block_strides_over_exceeds_the_largest_block_once():
             atomicAdd(&y[blockIdx.x], sum);
         }
     """
-    checks = scaffold("k.cu", "k", text, "").guess.verify_sizes
-    names = list(scaffold("k.cu", "k", text, "").guess.sizes)
+    checks = scaffold("k.cu", "k", text).guess.verify_sizes
+    names = list(scaffold("k.cu", "k", text).guess.sizes)
     assert [one[names.index("columns")] > 2 * 1024 for one in checks] == [False] * (len(checks) - 1) + [True]
+
+
+PRODUCT = """
+    #define N 2048
+    __global__ void product(const float *a, const float *b, float *c, int m, int n, int k)
+    {
+        int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+        float sum = 0;
+        if (row < m && col < n) {
+            for (int i = 0; i < k; i++) sum += a[row * k + i] * b[i * n + col];
+            c[row * n + col] = sum;
+        }
+    }
+"""
+
+
+def test_sizes_are_those_that_the_host_passes():
+    host = (
+        f"{PRODUCT}void run() {{ int m = 1 << 10;"
+        "product<<<dim3(N / 16, m / 16), dim3(16, 16)>>>(0, 0, 0, m, N, N / 2); }"
+    )
+    sizes = scaffold("product.cu", "product", PRODUCT, host=host).guess.sizes
+    assert {name: size for name, (size, _) in sizes.items()} == {"m": 1024, "n": 2048, "k": 1024}
+
+
+def test_sizes_are_no_larger_than_a_launch_of_a_second_and_the_memory_of_a_device():
+    many = ", ".join(f"int n{number}" for number in range(6))
+    text = f"""
+    __global__ void fill(float *y, {many})
+    {{
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n0) for (int j = 0; j < n1; j++) for (int k = 0; k < n2; k++)
+            y[((((i * n1 + j) * n2 + k) * n3) * n4) * n5] += 1;
+    }}
+    """
+    sizes = scaffold("fill.cu", "fill", text).guess.sizes
+    elements = 1
+    for size, _ in sizes.values():
+        elements *= size
+    assert 1 < elements <= 2**31 / 4
+
+
+def test_a_macro_is_a_block_where_it_multiplies_a_groups_index_and_not_for_its_name():
+    text = """
+    #ifndef SPAN
+    #define SPAN 64
+    #endif
+    #ifndef BLOCK_SIZE
+    #define BLOCK_SIZE 16
+    #endif
+    __kernel void add(__global float *y, __global const float *x, int n)
+    {
+        int i = get_group_id(0) * SPAN + get_local_id(0);
+        for (int j = 0; j < BLOCK_SIZE; j++)
+            if (i < n) y[i] += x[i] * j;
+    }
+    """
+    launch = scaffold("add.cl", "add", text).guess.launch
+    assert (launch.block, launch.grid) == (("SPAN",), ("ceil_div(n, SPAN)",))

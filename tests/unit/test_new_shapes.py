@@ -4,13 +4,12 @@ import pytest
 
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
-from autotune.scaffold.host_launches import host_launches
-from autotune.scaffold.rewritten import inlined
+from autotune.sources.kernel_source import read_kernel_source
 
 
 def arguments(text, file="kernel.cl"):
     """The arguments of a new space, as its lines have them, without remarks."""
-    lines = scaffold(file, "kernel", text, "").space.splitlines()
+    lines = scaffold(file, "kernel", text).space.splitlines()
     found = (line.partition("  #")[0].strip("- ") for line in lines if line.startswith("  - {name: "))
     return {line[len("{name: ") :].partition(",")[0]: line for line in found}
 
@@ -105,7 +104,7 @@ STENCIL = """
 
 def made(text, file="kernel.cl"):
     """What was guessed for a kernel."""
-    return scaffold(file, "kernel", text, "").guess
+    return scaffold(file, "kernel", text).guess
 
 
 def test_neighbours_that_a_condition_keeps_inside_need_no_room():
@@ -258,7 +257,7 @@ def test_variables_of_several_loops_with_one_name_have_bounds_of_their_own():
                 atomic_add(&bins[i], part[i]);
         }
     """
-    arguments = scaffold("kernel.cl", "kernel", source, "").guess.arguments
+    arguments = scaffold("kernel.cl", "kernel", source).guess.arguments
     shapes = {item.argument.name: item.shape for item in arguments if item.shape}
     assert shapes == {"data": ("n",), "bins": ("256",)}
 
@@ -316,7 +315,6 @@ def test_a_shape_that_depends_on_what_is_tuned_asks_for_a_check():
             if (i < n) sums[i] = part[get_local_id(0)];
         }
         """,
-        "",
     ).space
     asks = {
         line.split()[2]: "a guess to check: it depends on" in line
@@ -423,7 +421,7 @@ def test_the_host_says_what_a_template_takes_and_how_large_its_blocks_are():
 
     def text(entry):
         kernels = program.partition("int main")[0]
-        return scaffold("scan.cu", "scan", kernels, "", entry, host=program).space
+        return scaffold("scan.cu", "scan", kernels, entry, host=program).space
 
     assert 'entry: "scan<DTYPE, float4, SIZE, FIRST>"' in text("scan")
     assert "default: {SIZE: 96, FIRST: true}" in text("scan") and "block: [96, 1, 1]" in text("scan")
@@ -434,13 +432,13 @@ def test_the_host_says_what_a_template_takes_and_how_large_its_blocks_are():
 def test_a_number_that_a_macro_may_replace_is_its_default():
     source = "#ifdef RD_SIZE\n#define TILE RD_SIZE\n#else\n#define TILE 16\n#endif\n"
     kernel = "__global__ void zero(float *x) { x[blockIdx.x * TILE + threadIdx.x] = 0; }"
-    assert "RD_SIZE: [1, 2, 4, 8, 16, 32]" in scaffold("zero.cu", "zero", source + kernel, "").space
+    assert "RD_SIZE: [1, 2, 4, 8, 16, 32]" in scaffold("zero.cu", "zero", source + kernel).space
 
 
 def test_texture_references_are_refused_in_one_line():
     source = "texture<float, 1> image;\n__global__ void copy(float *x) { x[0] = tex1Dfetch(image, 0); }"
     with pytest.raises(InputError, match="texture reference, which CUDA 12 does not know; take a pointer"):
-        scaffold("copy.cu", "copy", source, "")
+        scaffold("copy.cu", "copy", source)
 
 
 def test_bytes_that_index_a_histogram_are_random():
@@ -457,13 +455,6 @@ def test_bytes_that_index_a_histogram_are_random():
     assert "fill: {integers: [0, 255]}" in found["data"]
 
 
-def test_a_function_that_calls_its_namesake_is_left_as_it_is():
-    code = (
-        "__device__ float exp(int i) { return exp((float)i); } __device__ int twice(int i) { return 2 * i; }"
-    )
-    assert inlined("y[twice(twice(i))] = exp(i);", code) == "y[(2 * ((2 * (i))))] = exp(i);"
-
-
 def test_a_launch_that_swaps_names_gives_its_grid_in_those_of_the_kernel():
     text = """
     __global__ void scale(float *x, int rows, int columns)
@@ -476,13 +467,12 @@ def test_a_launch_that_swaps_names_gives_its_grid_in_those_of_the_kernel():
         scale<<<dim3((rows + 255) / 256, columns), 256>>>(x, columns, rows);
     }
     """
-    assert 'grid: ["ceil_div(columns, 256)", "rows"]' in scaffold("scale.cu", "scale", text, "").space
+    assert 'grid: ["ceil_div(columns, 256)", "rows"]' in scaffold("scale.cu", "scale", text).space
 
 
 @pytest.mark.parametrize("before", ["", "template <int BLOCK = 64> int helper() { return BLOCK; }"])
 def test_only_the_launching_template_gives_defaults(before):
-    launches = host_launches(
-        "add",
+    launches = read_kernel_source(
         f"""{before}
         template <typename T, int ITEMS = 4> void run(float *x, int n)
         {{
@@ -490,7 +480,7 @@ def test_only_the_launching_template_gives_defaults(before):
             add<BLOCK, ITEMS><<<n / 512, 512>>>(x, n);
         }}
         """,
-    )
+    ).launches
     assert [launch.template for launch in launches] == [("BLOCK", "4")]
 
 
@@ -568,7 +558,7 @@ TILED = """
 def test_a_block_is_as_long_as_a_tile_whose_elements_threads_store_by_their_index_in_the_grid(
     said, instead, block
 ):
-    assert block in scaffold("blur.cl", "blur", TILED.replace(said, instead), "").space
+    assert block in scaffold("blur.cl", "blur", TILED.replace(said, instead)).space
 
 
 @pytest.mark.parametrize(
@@ -581,5 +571,5 @@ def test_a_block_is_as_long_as_a_tile_whose_elements_threads_store_by_their_inde
     ids=["undefined", "with a default", "with a list"],
 )
 def test_a_tile_that_is_all_of_a_block_has_as_many_threads_as_blocks_have(defined, values, default):
-    found = scaffold("blur.cl", "blur", defined + TILED, "").space
+    found = scaffold("blur.cl", "blur", defined + TILED).space
     assert f"TILE: {values}" in found and f"TILE: {default}" in found

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from autotune.core.macro_reach import Unseen, unseen_macros
-from autotune.core.preprocessor import compiled_lines
+from autotune.sources.macro_reach import Unseen, unseen_macros
+from autotune.sources.preprocessor import compiled_lines
 
 CERTAIN = [  # conditions that g++ decides as this does
     *("1", "0", "!0", "-1", "2 - 2", "1 ? 0 : 1", "0 ? 1 : 0 ? 1 : 2", "(1)", "1 == 1", "1 != 1"),

@@ -1,32 +1,33 @@
 """Follow the conditions of the C preprocessor as far as a text decides them.
 
-Values of parameters and what compilers define are not known here. So a line is compiled for certain, perhaps
-or never; and a name is defined by the text, perhaps, or as something that is given from outside.
+What compilers define is not known here. So a line is compiled for certain, perhaps or never; and a name is
+defined by the text, perhaps, or as something that is given from outside. A reader that knows every value says
+so with a table of macros in which nothing else is defined: then each condition holds or does not.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator
 from operator import add, and_, eq, ge, gt, le, lshift, lt, mul, ne, or_, rshift, sub, xor
 from typing import NamedTuple
 
 from autotune.core.frozen import dataclass
+from autotune.sources.expansion import TOKEN, expanded
+from autotune.sources.macros import GIVEN, MacroTable
 
-_COMMENT_OR_STRING = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
-_DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
-_DEFINITION = re.compile(r"(\w+)(\(?)(.*)")
+# A comment that is not closed is one, too: so each letter is read once.
+COMMENT_OR_STRING = re.compile(
+    r"""//[^\n]*|/\*(?:.*?\*/|.*)|"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""", re.DOTALL
+)
+DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
+_DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _TOKEN = re.compile(
     r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)[uUlL]*\b|([A-Za-z_]\w*)|(\|\||&&|[=!<>]=|<<|>>|[-+*/%<>&^|~!?:()]))"
 )
-# Macros of compilers and systems that no kernel is compiled with here; any other name may be defined.
-_NEVER = re.compile(
-    r"__HIP\w*|__SYCL\w*|SYCL_\w+|__METAL\w*|_WIN(?:32|64)|_MSC_VER|__APPLE__|__MINGW\w*|__CYGWIN__"
-)
 _MAX_TOKENS = 4096  # of a condition with its macros written out
-_OPERATORS: Mapping[str, Callable[[int, int], int]] = {
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
     **{"|": or_, "^": xor, "&": and_, "==": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge},
     **{"<<": lshift, ">>": rshift, "+": add, "-": sub, "*": mul},
 }
@@ -39,71 +40,54 @@ _PRECEDENCE = {
 }
 
 
-@dataclass(frozen=True)
-class Macro:
-    """What is known of a name.
-
-    Attributes:
-        bodies: What the text may have defined it as.
-        is_given: Whether it may still have the value that it is given from outside.
-        may_be_undefined: Whether it may not be defined at all.
-        has_arguments: Whether it is called like a function.
-    """
-
-    bodies: tuple[str, ...] = ()
-    is_given: bool = False
-    may_be_undefined: bool = False
-    has_arguments: bool = False
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether the name stands for one text."""
-        return len(self.bodies) == 1 and not (self.is_given or self.may_be_undefined or self.has_arguments)
-
-
-GIVEN = Macro(is_given=True)
-_PERHAPS = Macro(is_given=True, may_be_undefined=True)
-
-
 class SourceLine(NamedTuple):
     """A line that may be compiled: `directive` is empty for code, whose text is `rest`."""
 
     directive: str
     rest: str
     is_certain: bool
-    macros: Mapping[str, Macro]  # before the line; changes as the reading goes on
+    macros: MacroTable  # before the line; changes as the reading goes on
+    place: int  # where `rest` begins in the text
+    guard: str  # the name of the `#ifndef`, or of what amounts to it, that is the innermost condition
 
 
-def compiled_lines(text: str, given: Collection[str] = ()) -> Iterator[SourceLine]:
+def compiled_lines(text: str, given: Collection[str] | MacroTable = ()) -> Iterator[SourceLine]:
     """The lines of a source that are compiled, certainly or perhaps, without comments.
 
     Args:
         text: The source, with its includes resolved.
-        given: Names that are macros with a value from outside.
+        given: Names that are macros with a value from outside, or a table, which follows the lines.
     """
-    macros = dict.fromkeys(given, GIVEN)
+    macros = (
+        given if isinstance(given, MacroTable) else MacroTable(dict.fromkeys(given, GIVEN), is_whole=False)
+    )
     conditions: list[_Condition] = []
+    end = -1
     for line in without_comments(text).split("\n"):
+        begin, end = end + 1, end + 1 + len(line)
         state = conditions[-1].state if conditions else True
-        found = _DIRECTIVE.match(line)
+        guard = conditions[-1].guard if conditions else ""
+        found = DIRECTIVE.match(line)
         if found is None:
             if state is not False:
-                yield SourceLine("", line, state is True, macros)
+                yield SourceLine("", line, state is True, macros, begin, guard)
             continue
         name, rest = found.groups()
+        place = begin + found.start(2)
         if name in ("if", "ifdef", "ifndef"):
             if state is not False:
-                yield SourceLine(name, rest, state is True, macros)
-            conditions.append(_Condition(state, False if state is False else _holds(name, rest, macros)))
+                yield SourceLine(name, rest, state is True, macros, place, guard)
+            holds = False if state is False else _holds(name, rest, macros)
+            conditions.append(_Condition(state, holds, guard=condition_guard(name, rest)))
         elif name in ("elif", "elifdef", "elifndef", "else") and conditions:
             before = conditions[-1]
             if not before.is_chosen and before.outer is not False:
-                yield SourceLine(name, rest, state is True, macros)
+                yield SourceLine(name, rest, state is True, macros, place, guard)
             conditions[-1] = before.next(True if name == "else" else _holds(name[2:], rest, macros))
         elif name == "endif":
             del conditions[-1:]
         elif state is not False:
-            yield SourceLine(name, rest, state is True, macros)
+            yield SourceLine(name, rest, state is True, macros, place, guard)
             _define(name, rest, macros, is_certain=state is True)
 
 
@@ -115,11 +99,13 @@ class _Condition:
         outer: Whether the conditions around it hold.
         holds: Whether its own condition does.
         earlier: Whether that of an earlier branch does.
+        guard: The name that must not be defined for it.
     """
 
     outer: bool | None
     holds: bool | None
     earlier: bool | None = False
+    guard: str = ""
 
     @property
     def state(self) -> bool | None:
@@ -139,58 +125,73 @@ class _Condition:
 
 
 def without_comments(text: str) -> str:
-    """A source in C with continued lines joined and without comments; strings stay."""
-    return _COMMENT_OR_STRING.sub(
-        lambda match: match[0] if match[0][0] in "\"'" else " " + "\n" * match[0].count("\n"),
-        text.replace("\\\n", " "),
+    """A source in C with continued lines joined and without comments; strings and all places stay."""
+    return COMMENT_OR_STRING.sub(
+        lambda match: match[0] if match[0][0] in "\"'" else blank(match[0]), text.replace("\\\n", "  ")
     )
 
 
-def _define(directive: str, rest: str, macros: dict[str, Macro], *, is_certain: bool) -> None:
+def blank(text: str) -> str:
+    """As many spaces as a text has letters, with its line ends."""
+    return "\n".join(" " * len(line) for line in text.split("\n"))
+
+
+def _define(directive: str, rest: str, macros: MacroTable, *, is_certain: bool) -> None:
     """Take over a `#define` or an `#undef`."""
-    found = _DEFINITION.match(rest)
-    if found is None or directive not in ("define", "undef"):
-        return
-    name, bracket, body = found.groups()
-    before = macros.get(name, _PERHAPS)
-    if directive == "undef":
-        macros[name] = Macro(may_be_undefined=True) if is_certain else replace(before, may_be_undefined=True)
-    elif is_certain:
-        macros[name] = Macro((body.strip(),), has_arguments=bool(bracket))
+    if directive == "define":
+        macros.define(rest, is_certain=is_certain)
+    elif directive == "undef" and (word := _WORD.match(rest)):
+        macros.undefine(word[0], is_certain=is_certain)
+
+
+def condition_guard(directive: str, rest: str) -> str:
+    """The name that a condition asks not to be defined, and nothing else; else empty."""
+    if directive == "ifndef":
+        found = _WORD.match(rest)
     else:
-        bodies, has_arguments = (*before.bodies, body.strip()), before.has_arguments or bool(bracket)
-        macros[name] = replace(before, bodies=bodies, has_arguments=has_arguments)
+        negated = re.fullmatch(r"!\s*(defined.*)", rest.strip()) if directive == "if" else None
+        found = _DEFINED.fullmatch(negated[1].strip()) if negated else None
+    return "" if found is None else found[0] if directive == "ifndef" else found[1] or found[2]
 
 
-def known(name: str, macros: Mapping[str, Macro]) -> Macro:
-    """What is known of a name, which a compiler may define."""
-    undefined = Macro(may_be_undefined=True)
-    return macros.get(name) or (undefined if _NEVER.fullmatch(name) else _PERHAPS)
-
-
-def _is_defined(name: str, macros: Mapping[str, Macro]) -> bool | None:
-    macro = known(name, macros)
+def _is_defined(name: str, macros: MacroTable) -> bool | None:
+    macro = macros.known(name)
     if not macro.may_be_undefined:
         return True
     return None if macro.bodies or macro.is_given else False
 
 
-def _holds(kind: str, rest: str, macros: Mapping[str, Macro]) -> bool | None:
+def _holds(kind: str, rest: str, macros: MacroTable) -> bool | None:
     """Whether a condition holds; None if it depends on what is not known."""
+    holds = _decided(kind, rest, macros)
+    return False if holds is None and macros.is_whole else holds
+
+
+def _decided(kind: str, rest: str, macros: MacroTable) -> bool | None:
     if kind != "if":
         word = _WORD.match(rest)
         found = _is_defined(word[0], macros) if word else None
         return found if found is None or kind.endswith("ifdef") or kind == "def" else not found
     try:
-        value = _Value(_written_out(_tokens(rest), macros), macros).of()
+        value = _Value(_condition(rest, macros), macros).of()
     except (ValueError, IndexError, RecursionError, OverflowError, ZeroDivisionError):  # a compiler tells
         return None
     return None if value is None else bool(value)
 
 
+def _condition(rest: str, macros: MacroTable) -> list[str]:
+    """The tokens of a condition with what its macros stand for, as far as that is known."""
+    if not macros.is_whole:
+        return _written_out(_tokens(rest), macros)
+    asked = _DEFINED.sub(lambda found: str(int(bool(_is_defined(found[1] or found[2], macros)))), rest)
+    return _tokens(
+        "".join(token for token, _ in expanded(((one[0], 0) for one in TOKEN.finditer(asked)), macros))
+    )
+
+
 def words_tested(rest: str) -> set[str]:
     """The words of a condition whose value counts, and not only whether they are defined."""
-    return set(_WORD.findall(re.sub(r"\bdefined\s*(?:\(\s*\w*\s*\)|\w+)", " ", rest)))
+    return set(_WORD.findall(_DEFINED.sub(" ", rest)))
 
 
 def _tokens(text: str) -> list[str]:
@@ -205,9 +206,7 @@ def _tokens(text: str) -> list[str]:
     return found
 
 
-def _written_out(
-    tokens: list[str], macros: Mapping[str, Macro], inside: frozenset[str] = frozenset()
-) -> list[str]:
+def _written_out(tokens: list[str], macros: MacroTable, inside: frozenset[str] = frozenset()) -> list[str]:
     """The tokens of a condition with what its macros stand for, as far as that is one text."""
     found: list[str] = []
     for token in tokens:
@@ -224,7 +223,7 @@ def _written_out(
 class _Value:
     """Evaluates the tokens of a condition; None stands for a number that is not known."""
 
-    def __init__(self, tokens: list[str], macros: Mapping[str, Macro]) -> None:
+    def __init__(self, tokens: list[str], macros: MacroTable) -> None:
         self._tokens, self._macros = tokens[::-1], macros
 
     def of(self) -> int | None:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 
-from autotune.core.preprocessor import Macro, SourceLine, compiled_lines, without_comments, words_tested
+from autotune.sources.macros import Macro
+from autotune.sources.preprocessor import SourceLine, compiled_lines, without_comments, words_tested
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFAULT = re.compile(  # of a macro, which is left out where it is given

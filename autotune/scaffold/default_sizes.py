@@ -1,0 +1,91 @@
+"""Choose the sizes of a first space: the host's, else some whose arrays fit and whose launch is short."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from autotune.core.expressions import integer, parse
+from autotune.core.records import Value
+from autotune.errors import ExpressionError
+from autotune.scaffold.guessed_arguments import GuessedArgument
+from autotune.scaffold.guessed_launch import GuessedLaunch
+from autotune.scaffold.roles import Role
+from autotune.scaffold.types import assumed_bytes, number_of
+from autotune.sources.facts import names_in
+
+_MAX_BYTES = (1 << 31, 1 << 28)  # of all arrays: on a GPU, on a CPU
+_MAX_STEPS = (200_000_000_000, 2_000_000_000)  # of all threads together
+
+
+def default_sizes(
+    launch: GuessedLaunch, arguments: Sequence[GuessedArgument], extents: Sequence[int]
+) -> Mapping[str, tuple[int, int]]:
+    """The extents of each size on a GPU and on a CPU.
+
+    Args:
+        launch: Its sizes get them.
+        arguments: Their arrays have to fit.
+        extents: The usual ones, on a GPU and on a CPU.
+    """
+    given = _of_host(launch)
+    config = {item.name: item.default for item in launch.parameters}
+    found = []
+    for kind, extent in enumerate(extents):
+        sizes = dict.fromkeys(launch.sizes, extent) | (given if kind == 0 else {})
+        while max(sizes.values()) > 1 and not _fits(sizes, config, launch, arguments, kind):
+            sizes = {name: max(1, size // 2) for name, size in sizes.items()}
+        found.append(sizes)
+    return {name: (found[0][name], found[1][name]) for name in launch.sizes}
+
+
+def _of_host(launch: GuessedLaunch) -> dict[str, int]:
+    """The sizes that the host passes as numbers, or as variables that it sets to one."""
+    kernel = launch.kernel
+    if kernel.launch is None:
+        return {}
+    host = launch.source.host or launch.source.read
+    known: Mapping[str, ast.expr] = {**host.constants, **kernel.launch.variables}
+    names = (item.name for item in kernel.arguments if not item.symbol)
+    found = {
+        name: number_of(value, known) for name, value in zip(names, kernel.launch.arguments, strict=False)
+    }
+    return {name: number for name, number in found.items() if name in launch.sizes and number and number > 0}
+
+
+def _fits(
+    sizes: Mapping[str, int],
+    config: Mapping[str, Value],
+    launch: GuessedLaunch,
+    arguments: Sequence[GuessedArgument],
+    kind: int,
+) -> bool:
+    """True if arrays of these sizes fit, and their elements are not visited too often."""
+    values: dict[str, Value] = {**config, **sizes}
+    arrays = [item for item in arguments if item.role not in (None, Role.LOCAL)]
+    try:
+        counts = [prod(integer(parse(extent), values) for extent in item.shape) for item in arrays]
+    except ExpressionError:
+        return True
+    size_bytes = sum(
+        count * assumed_bytes(item.argument.dtype) for count, item in zip(counts, arrays, strict=True)
+    )
+    return size_bytes <= _MAX_BYTES[kind] and _steps(sizes, launch) <= _MAX_STEPS[kind]
+
+
+def _steps(sizes: Mapping[str, int], launch: GuessedLaunch) -> int:
+    """How many accesses to the arrays there are about: threads, times the turns of the loops around them."""
+    threads = prod(sizes[name] for text in launch.grid for name in names_in(ast.parse(text)) if name in sizes)
+    loops = {id(loop) for loop in launch.facts.loops}
+    turns = [
+        prod(
+            sizes[one.id]
+            for guard in use.guards
+            if id(guard) in loops and isinstance(guard, ast.Compare)
+            for one in guard.comparators
+            if isinstance(one, ast.Name) and one.id in sizes
+        )
+        for use in launch.facts.accesses
+    ]
+    return threads * max(turns, default=1)

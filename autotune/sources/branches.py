@@ -1,0 +1,168 @@
+"""What the branches of a source's conditions ask for, those that are left out included."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from autotune.sources.dialects import INTRODUCER
+from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
+from autotune.sources.preprocessor import DIRECTIVE, condition_guard, without_comments, words_tested
+
+_WORD = re.compile(r"\b[A-Za-z_]\w*")
+_CONSTANT = re.compile(r"(?<![\w.#])(?<!->)(?<!::)(?<!## )[A-Z][A-Z0-9_]*\b(?!\s*(?:\(|##|::))")
+_PARAMETERS = re.compile(r"\(([^)]*)\)")
+_STRING = re.compile(r"""\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'""")
+_DECLARED = re.compile(r"\b(?!return\b|case\b|else\b|goto\b)[A-Za-z_]\w*[\s*&]+\Z")
+_READINGS = 8  # of kernels under conditions
+_UNIQUE = "1000003"  # the value of a name, which no other has
+_NEAR = 300  # letters from the word that begins a kernel to its name
+_EQUAL = re.compile(r"(?<![!\w])(\w+)\s*[=!]=\s*(\w+)\b")
+_WANTED = re.compile(r"(?<![!\w])(\w+)\s*==\s*(\w+)\b|\A[\s(]*([A-Za-z_]\w*)[\s)]*\Z")
+_ASKED = re.compile(r"\s*(?:defined\s*)?\(?\s*(\w+)\s*\)?\s*")
+
+
+@dataclass
+class Branches:
+    """What conditions ask for.
+
+    Attributes:
+        tested: How each name is asked for: "if" for its value, "ifdef" only whether it is defined. Tests
+            around a default or an `#error` do not count.
+        compared: What each name is compared with.
+        defined: The names that are defined in some branch.
+        passed: Macros that are given on where they are defined: `#ifdef A`, `#define B A`.
+        constants: Names in capitals that the code of all branches uses as values.
+        pragmas: Those in pragmas.
+        kernels: Where kernels begin under conditions, and what these want: `#if LAYOUT == 1` that it is 1,
+            and an empty text for what only has to be defined.
+    """
+
+    tested: dict[str, str] = field(default_factory=dict)
+    compared: dict[str, list[str]] = field(default_factory=dict)
+    defined: set[str] = field(default_factory=set)
+    passed: dict[str, str] = field(default_factory=dict)
+    constants: set[str] = field(default_factory=set)
+    pragmas: set[str] = field(default_factory=set)
+    kernels: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)
+
+
+def read_branches(text: str) -> Branches:
+    """Read the conditions of a source."""
+    found = Branches()
+    conditions: list[tuple[str, str]] = []
+    lines = [*_lines(text)]
+    for number, (place, line) in enumerate(lines):
+        directive = DIRECTIVE.match(line)
+        if directive is None:
+            found.constants.update(_constants(line))
+            if conditions and (kernel := INTRODUCER.search(line)):
+                found.kernels.append((place + kernel.start(), _wanted(conditions)))
+            continue
+        name, rest = directive.groups()
+        if name in ("if", "ifdef", "ifndef"):
+            conditions.append((name, rest))
+            following = lines[number + 1][1] if number + 1 < len(lines) else ""
+            _test(found, name, rest, following)
+        elif name in ("elif", "else") and conditions:
+            conditions[-1] = (name, rest)
+            if name == "elif":
+                _test(found, name, rest, "")
+        elif name == "endif":
+            del conditions[-1:]
+        elif name == "define" and (word := _WORD.match(rest)):
+            found.defined.add(word[0])
+            listed = _PARAMETERS.match(rest, word.end())
+            body = rest[listed.end() if listed else word.end() :].strip()
+            if conditions and conditions[-1][0] == "ifdef" and conditions[-1][1].strip() == body:
+                found.passed[body] = word[0]
+            found.constants.update({*_constants(body)} - {*_WORD.findall(listed[1] if listed else "")})
+        elif name == "pragma" and "OPENCL" not in rest:
+            found.pragmas.update(_CONSTANT.findall(rest))
+    return found
+
+
+def _constants(line: str) -> Iterator[str]:
+    """The names in capitals that a line uses, and does not declare."""
+    line = _STRING.sub(" ", line)
+    for word in _CONSTANT.finditer(line):
+        if not _DECLARED.search(line, max(0, word.start() - 40), word.start()):
+            yield word[0]
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    place = 0
+    for line in without_comments(text).split("\n"):
+        yield place, line
+        place += len(line) + 1
+
+
+def _test(found: Branches, name: str, rest: str, following: str) -> None:
+    """Note what a condition asks for."""
+    guarded = condition_guard(name, rest)
+    next_one = DIRECTIVE.match(following)
+    is_default = next_one and next_one[1] == "define" and _first_word(next_one[2]) == guarded
+    if guarded and next_one and (is_default or next_one[1] == "error"):
+        return
+    valued = words_tested(rest) if name in ("if", "elif") else set()
+    for left, right in _EQUAL.findall(rest):
+        found.compared.setdefault(left, []).append(right)
+    for word in _WORD.findall(rest):
+        if word in valued:
+            found.tested[word] = "if"
+        elif word != "defined":
+            found.tested.setdefault(word, "ifdef")
+
+
+def _first_word(text: str) -> str:
+    word = _WORD.match(text)
+    return word[0] if word else ""
+
+
+def _wanted(conditions: list[tuple[str, str]]) -> Mapping[str, str]:
+    """What conditions want of macros."""
+    wanted: dict[str, str] = {}
+    for name, rest in conditions:
+        if name in ("if", "elif"):
+            for left, right, alone in _WANTED.findall(rest):
+                wanted.setdefault(left or alone, right or "1")
+        asked = _ASKED.fullmatch(rest) if name in ("if", "ifdef", "elif") else None
+        if asked is not None and (name == "ifdef" or "defined" in rest):
+            wanted.setdefault(asked[1], "")
+    return wanted
+
+
+def kernels_of_branches(
+    source: KernelSource, values: Mapping[str, str], branches: Branches
+) -> Iterator[tuple[Function, Mapping[str, str]]]:
+    """The kernels of a source in the text's order, and those that other values of its macros would select.
+
+    Each comes with what the conditions around it want.
+    """
+    wanted = dict(branches.kernels)
+    known = {one.place for one in source.kernels}
+    found = [(one, _around(one.place, wanted)) for one in source.kernels]
+    names = {one.name for one in source.kernels}
+    conditions = list(dict.fromkeys(tuple(one.items()) for one in wanted.values()))
+    for condition in conditions[:_READINGS]:
+        given = {}
+        for name, value in condition:
+            is_name = value.isidentifier()
+            given[name] = values.get(value, _UNIQUE) if is_name else value or "1"
+            given |= {value: given[name]} if is_name else {}
+        if values.items() >= given.items():
+            continue
+        other = read_kernel_source(source.original, {**values, **given}, source.dialect)
+        for one in other.kernels:
+            if one.place not in known and one.name not in names:
+                known.add(one.place)
+                names.add(one.name)
+                found.append((one, _around(one.place, wanted) or dict(condition)))
+    yield from sorted(found, key=lambda item: item[0].place)
+
+
+def _around(place: int, wanted: Mapping[int, Mapping[str, str]]) -> Mapping[str, str]:
+    """What the conditions around a kernel want, which begins before its name."""
+    before = [begin for begin in wanted if begin <= place]
+    return wanted[max(before)] if before and place - max(before) < _NEAR else {}

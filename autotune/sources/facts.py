@@ -1,0 +1,535 @@
+"""What the statements of a kernel do: accesses to arrays with their guards, values, comparisons."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import is_
+from typing import Any
+
+from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABLE, Declared
+
+_INLINED = 4  # functions, one in another
+_MAX_NODES = 200  # of an expression with the values of its variables
+BARRIERS = ("__syncthreads", "barrier", "work_group_barrier", "BARRIER", "sync_threads")
+
+
+@dataclass(frozen=True)
+class Access:
+    """Elements of an array that a statement reads or writes.
+
+    Attributes:
+        array: The array, which a pointer may have been made from.
+        indices: Of each of its dimensions, the slowest first.
+        is_read: Whether its value is read.
+        is_written: Whether it is written.
+        atomic: The atomic function that does it; empty without.
+        vector: The type of the elements that it is cast to; empty without a cast.
+        guards: The conditions that hold there.
+        value: What is stored; None for other accesses and for `+=`.
+        operator: That of `+=` and the like.
+    """
+
+    array: str
+    indices: tuple[ast.expr, ...]
+    is_read: bool = False
+    is_written: bool = False
+    atomic: str = ""
+    vector: str = ""
+    guards: tuple[ast.expr, ...] = ()
+    value: ast.expr | None = None
+    operator: ast.operator | None = None
+
+    @property
+    def index(self) -> ast.expr:
+        """The index of its last dimension."""
+        return self.indices[-1]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """`left` is compared with `right`, as `<` or `<=`; `is_loop` in the head of a loop."""
+
+    left: ast.expr
+    operator: str
+    right: ast.expr
+    is_loop: bool
+
+
+@dataclass
+class Facts:
+    """What a function's statements do.
+
+    Attributes:
+        accesses: To arrays, in the order of the text.
+        values: What each variable is set to.
+        changed: Variables that are changed in place, as by `+=`, with what is added.
+        grows: Those of them that something but a division changes.
+        compared: The comparisons of sizes, each with the smaller side first.
+        equals: The pairs that are asked to be equal, or to differ.
+        tested: What stands alone as a condition.
+        declared: How variables are declared.
+        escaped: Arrays that are passed on to what is not known.
+        calls: The names of the functions that are called.
+        calls_with_arguments: These calls.
+        methods: Names and members that are called: `g.sync()`.
+        loops: The heads of the loops.
+        expressions: All expressions that are evaluated, those in others included.
+        pointers: The arrays that pointers were made from.
+        read_indices: The places in the grid that are read: `threadIdx.x`, `blockDim.y`.
+    """
+
+    accesses: list[Access] = field(default_factory=list)
+    values: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
+    changed: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
+    grows: set[str] = field(default_factory=set)
+    compared: list[Compared] = field(default_factory=list)
+    equals: list[tuple[ast.expr, ast.expr]] = field(default_factory=list)
+    tested: list[ast.expr] = field(default_factory=list)
+    declared: dict[str, Declared] = field(default_factory=dict)
+    escaped: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    methods: list[tuple[str, str]] = field(default_factory=list)
+    calls_with_arguments: list[ast.Call] = field(default_factory=list)
+    loops: list[ast.expr] = field(default_factory=list)
+    expressions: list[ast.expr] = field(default_factory=list)
+    pointers: dict[str, str] = field(default_factory=dict)
+    read_indices: set[str] = field(default_factory=set)
+    _read: dict[int, tuple[ast.expr, frozenset[str], frozenset[str]]] = field(default_factory=dict)
+    _written: dict[int, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
+    _values: dict[str, tuple[ast.expr, int]] = field(default_factory=dict)
+
+    def of(self, array: str) -> list[Access]:
+        """The accesses to an array."""
+        return [one for one in self.accesses if one.array == array]
+
+    def value(self, name: str) -> ast.expr | None:
+        """What a variable is set to, if that is done once and it is not changed."""
+        values = self.values.get(name, ())
+        return values[0] if len(values) == 1 and name not in self.changed else None
+
+    def read_by(self, node: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
+        """The names in an expression, and the arrays that it reads elements of."""
+        key = id(node)
+        if key not in self._read:
+            bases = (
+                part.value.id
+                for part in ast.walk(node)
+                if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name)
+            )
+            arrays = frozenset(self.pointers.get(base, base) for base in bases)
+            self._read[key] = (node, frozenset(names_in(node)), arrays)
+        return self._read[key][1:]
+
+    def written_out(self, node: ast.expr) -> ast.expr:
+        """An expression with the values of variables in their place, as far as it stays short."""
+        key = id(node)  # its nodes live as long as the facts
+        if key not in self._written:
+            self._written[key] = (node, self._with_values(node)[0])
+        return self._written[key][1]
+
+    def _with_values(self, node: ast.expr) -> tuple[ast.expr, int]:
+        """The same with the number of nodes that it has then."""
+        sizes = 1
+
+        def meaning(part: ast.expr) -> ast.expr:
+            nonlocal sizes
+            sizes += 1
+            if not isinstance(part, ast.Name):
+                return part
+            written, size = self._value_written(part)
+            if sizes + size > _MAX_NODES:
+                return part
+            sizes += size
+            return written
+
+        return substituted(node, meaning), sizes
+
+    def _value_written(self, name: ast.Name) -> tuple[ast.expr, int]:
+        if name.id not in self._values:
+            self._values[name.id] = (name, 1)  # of a variable that is set to itself
+            value = self.value(name.id)
+            if value is not None:
+                self._values[name.id] = self._with_values(value)
+        return self._values[name.id]
+
+
+def facts(
+    body: Iterable[ast.stmt],
+    arrays: Collection[str],
+    functions: Functions | None = None,
+) -> Facts:
+    """What statements do.
+
+    Args:
+        body: The statements.
+        arrays: The names of the arrays that they get.
+        functions: The functions of the source, whose calls are written out where they only return a value.
+    """
+    reading = _Reading(arrays, functions or {})
+    reading.block([*body], ())
+    return reading.found
+
+
+class _Reading:
+    """One pass over the statements."""
+
+    def __init__(self, arrays: Collection[str], functions: Functions) -> None:
+        self.found = Facts()
+        self._arrays = {*arrays}
+        self._pointers: dict[str, ast.expr] = {}  # what a pointer was made from
+        self._functions = functions
+
+    def _of(self, node: ast.expr) -> ast.expr:
+        return inlined(node, self._functions)
+
+    def block(self, body: Sequence[ast.stmt], guards: tuple[ast.expr, ...]) -> None:
+        for statement in body:
+            self._statement(statement, guards)
+            if isinstance(statement, ast.If) and not statement.orelse and _leaves(statement.body):
+                guards = (*guards, ast.UnaryOp(ast.Not(), statement.test))
+
+    def _statement(self, statement: ast.stmt, guards: tuple[ast.expr, ...]) -> None:
+        found = self.found
+        match statement:
+            case ast.AnnAssign(
+                target=ast.Name(id=name), annotation=ast.Constant(value=declared), value=value
+            ):
+                if isinstance(declared, Declared):
+                    found.declared[name] = declared
+                    if declared.extents and not declared.is_pointer:
+                        self._arrays.add(name)
+                if value is not None:
+                    self._assigned(name, self._of(value), guards)
+            case ast.Assign(targets=[target], value=value):
+                value = self._of(value)
+                if isinstance(target, ast.Name):
+                    self._set(target.id, value, guards)
+                else:
+                    self._expression(value, guards)
+                    self._stored(self._of(target), guards, value=value)
+            case ast.AugAssign(target=target, op=operator, value=value):
+                value = self._of(value)
+                self._expression(value, guards)
+                if isinstance(target, ast.Name):
+                    signed = ast.UnaryOp(ast.USub(), value) if isinstance(operator, ast.Sub) else value
+                    found.changed[target.id].append(signed)
+                    if not isinstance(operator, ast.Div | ast.RShift):
+                        found.grows.add(target.id)
+                    found.expressions.append(ast.BinOp(ast.Name(target.id), operator, value))
+                else:
+                    self._stored(self._of(target), guards, operator=operator, value=value)
+            case ast.If(test=test, body=body, orelse=orelse):
+                test = self._of(test)
+                self._condition(test, guards)
+                self.block(body, (*guards, test))
+                self.block(orelse, (*guards, ast.UnaryOp(ast.Not(), test)))
+            case ast.While(test=test, body=body):
+                test = self._of(test)
+                self._condition(test, guards, is_loop=True)
+                found.loops.append(test)
+                self.block(body, (*guards, test))
+            case ast.For(iter=iterated, body=body):
+                self._expression(iterated, guards)
+                found.loops.append(iterated)
+                self.block(body, guards)
+            case ast.Return(value=value):
+                if value is not None:
+                    self._expression(self._of(value), guards)
+            case ast.Expr(value=value):
+                self._expression(self._of(value), guards)
+
+    def _set(self, name: str, value: ast.expr, guards: tuple[ast.expr, ...]) -> None:
+        """Note an assignment, which may be a step: `i = i + 2`."""
+        match value:
+            case ast.BinOp(left=ast.Name(id=same), op=ast.Add(), right=step) if same == name:
+                self._expression(value, guards)
+                self.found.changed[name].append(step)
+                self.found.grows.add(name)
+            case _:
+                self._assigned(name, value, guards)
+
+    def _assigned(self, name: str, value: ast.expr, guards: tuple[ast.expr, ...]) -> None:
+        root = self._root(value)
+        if root is not None and name not in self._pointers and name not in self._arrays:
+            self._pointers[name] = value
+            self.found.pointers[name] = root
+            self.found.values[name].append(value)
+            for part in _indices(value):
+                self._expression(part, guards)
+            return
+        self.found.values[name].append(value)
+        self._expression(value, guards)
+
+    def _root(self, value: ast.expr) -> str | None:
+        """The array that an expression points into."""
+        match value:
+            case ast.Name(id=name):
+                if name in self._pointers:
+                    return self._root(self._pointers[name])
+                return name if name in self._arrays else None
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+                return self._root(left) or self._root(right)
+            case ast.Call(func=ast.Name(id="pointer_cast"), args=[_, inside]):
+                return self._root(inside)
+            case ast.Call(func=ast.Name(id="address_of"), args=[ast.Subscript(value=inside)]):
+                return self._root(inside)
+        return None
+
+    def _resolved(self, value: ast.expr) -> tuple[str, list[ast.expr], str]:
+        """The array behind a pointer, what is added to it, and the type that it is cast to."""
+        match value:
+            case ast.Name(id=name) if name in self._pointers:
+                array, added, vector = self._resolved(self._pointers[name])
+                moved = self.found.changed.get(name, ())
+                return array, [*added, *moved], vector
+            case ast.Name(id=name):
+                return name, [*self.found.changed.get(name, ())], ""
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as operator, right=right):
+                if self._root(left) is not None:
+                    array, added, vector = self._resolved(left)
+                    return (
+                        array,
+                        [*added, right if isinstance(operator, ast.Add) else ast.UnaryOp(ast.USub(), right)],
+                        vector,
+                    )
+                array, added, vector = self._resolved(right)
+                return array, [*added, left], vector
+            case ast.Call(func=ast.Name(id="pointer_cast"), args=[ast.Constant(value=kind), inside]):
+                array, added, _ = self._resolved(inside)
+                return array, added, str(kind)
+            case ast.Call(func=ast.Name(id="address_of"), args=[ast.Subscript() as inside]):
+                access = self._access(inside)
+                return (access.array, [*access.indices], access.vector) if access else ("", [], "")
+        return "", [], ""
+
+    def _access(self, node: ast.Subscript) -> Access | None:
+        """The access of an element, or of a part of one."""
+        indices = [node.slice]
+        value = node.value
+        while isinstance(value, ast.Subscript) and self._root(value.value) is not None:
+            indices.insert(0, value.slice)
+            value = value.value
+        if self._root(value) is None:
+            return None
+        array, added, vector = self._resolved(value)
+        for one in added:
+            is_zero = isinstance(indices[0], ast.Constant) and indices[0].value == 0
+            indices[0] = one if is_zero else ast.BinOp(one, ast.Add(), indices[0])
+        return Access(array, (*indices,), vector=vector)
+
+    def _note(self, access: Access, guards: tuple[ast.expr, ...], **changes: Any) -> None:
+        self.found.accesses.append(replace(access, guards=guards, **changes))
+        for index in access.indices:
+            self._expression(index, guards)
+
+    def _stored(
+        self,
+        target: ast.expr,
+        guards: tuple[ast.expr, ...],
+        operator: ast.operator | None = None,
+        value: ast.expr | None = None,
+    ) -> None:
+        is_part = False
+        while isinstance(target, ast.Attribute):
+            target, is_part = target.value, True
+        while isinstance(target, ast.Subscript) and is_part and isinstance(target.value, ast.Attribute):
+            target = target.value.value
+        if isinstance(target, ast.Name) and target.id not in self._arrays:
+            self.found.changed[target.id].append(ast.Name(UNREADABLE))
+            self.found.grows.add(target.id)
+            return
+        access = self._access(target) if isinstance(target, ast.Subscript) else None
+        if access is None:
+            self._expression(target, guards)
+            return
+        is_read = is_part or operator is not None
+        self._note(
+            access,
+            guards,
+            is_read=is_read,
+            is_written=True,
+            value=None if is_part else value,
+            operator=operator,
+        )
+
+    def _condition(self, test: ast.expr, guards: tuple[ast.expr, ...], *, is_loop: bool = False) -> None:
+        """What is compared in a condition."""
+        self.found.tested.append(test)
+        self._expression(test, guards, is_loop=is_loop)
+
+    def _expression(self, node: ast.expr, guards: tuple[ast.expr, ...], *, is_loop: bool = False) -> None:
+        found = self.found
+        match node:
+            case ast.Subscript():
+                access = self._access(node)
+                if access is not None:
+                    self._note(access, guards, is_read=True)
+                else:
+                    self._expression(node.value, guards)
+                    self._expression(node.slice, guards)
+                return
+            case ast.Name():
+                found.expressions.append(node)
+                if (root := self._root(node)) is not None:
+                    found.escaped.append(root)
+                return
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                if isinstance(operator, ast.Lt | ast.GtE):
+                    found.compared.append(Compared(left, "<", right, is_loop))
+                elif isinstance(operator, ast.LtE):
+                    found.compared.append(Compared(left, "<=", right, is_loop))
+                    found.compared.append(Compared(right, "<", left, is_loop))
+                elif isinstance(operator, ast.Gt):
+                    found.compared.append(Compared(right, "<", left, is_loop))
+                else:
+                    found.equals.append((left, right))
+            case ast.BoolOp(values=values):
+                found.tested += values
+                for value in values:
+                    self._expression(value, guards, is_loop=is_loop)
+                return
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                found.tested.append(operand)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                self._condition(test, guards)
+                self._expression(body, (*guards, test))
+                self._expression(orelse, (*guards, ast.UnaryOp(ast.Not(), test)))
+                return
+            case ast.Call():
+                self._call(node, guards)
+                return
+            case ast.Attribute(
+                value=ast.Name(id="threadIdx" | "blockIdx" | "blockDim" | "gridDim" as kind), attr=axis
+            ):
+                found.read_indices.add(f"{kind}.{axis}")
+        found.expressions.append(node)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self._expression(child, guards)
+
+    def _call(self, node: ast.Call, guards: tuple[ast.expr, ...]) -> None:
+        found = self.found
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            found.methods.append(
+                (owner.id if isinstance(owner, ast.Name) else ast.unparse(owner), node.func.attr)
+            )
+            self._expression(node.func.value, guards)
+        elif name and name not in (POINTER_CAST, ADDRESS, LAUNCH, UNREADABLE):
+            found.calls.append(name)
+            found.calls_with_arguments.append(node)
+        given = [*node.args]
+        if "atomic" in name.lower() and given:
+            pointer = given.pop(0)
+            access = self._pointed(pointer)
+            if access is not None:
+                self._note(access, guards, is_read=True, is_written=True, atomic=name)
+            else:
+                self._expression(pointer, guards)
+        for argument in given:
+            self._expression(argument, guards)
+
+    def _pointed(self, pointer: ast.expr) -> Access | None:
+        """The element that a pointer points to."""
+        if (
+            isinstance(pointer, ast.Call)
+            and isinstance(pointer.func, ast.Name)
+            and pointer.func.id == ADDRESS
+        ):
+            inside = pointer.args[0]
+            while isinstance(inside, ast.Attribute):
+                inside = inside.value
+            return self._access(inside) if isinstance(inside, ast.Subscript) else None
+        return self._access(ast.Subscript(pointer, ast.Constant(value=0))) if self._root(pointer) else None
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    """True if statements end with leaving the function or the turn of a loop."""
+    return bool(body) and isinstance(body[-1], ast.Return | ast.Continue | ast.Break)
+
+
+def _indices(value: ast.expr) -> Iterator[ast.expr]:
+    """What is added to a pointer."""
+    match value:
+        case ast.BinOp(left=left, right=right):
+            yield from _indices(left)
+            yield from _indices(right)
+        case ast.Call(func=ast.Name(id="pointer_cast"), args=[_, inside]):
+            yield from _indices(inside)
+        case ast.Call(func=ast.Name(id="address_of"), args=[ast.Subscript(slice=index)]):
+            yield index
+        case ast.Name():
+            return
+        case _:
+            yield value
+
+
+Functions = Mapping[str, tuple[Sequence[str], Sequence[ast.stmt]]]  # their parameters and statements, by name
+
+
+def inlined(node: ast.expr, functions: Functions, depth: int = _INLINED) -> ast.expr:
+    """An expression with the calls of functions that only return a value written out."""
+
+    def written(part: ast.expr) -> ast.expr:
+        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Name):
+            return part
+        names, body = functions.get(part.func.id, ((), ()))
+        match body:
+            case [ast.Return(value=ast.expr() as value)] if len(names) == len(part.args) and depth:
+                given = dict(zip(names, part.args, strict=True))
+                inside = substituted(
+                    value, lambda one: given.get(one.id, one) if isinstance(one, ast.Name) else one
+                )
+                return inlined(inside, functions, depth - 1)
+        return part
+
+    return substituted(node, written) if functions else node
+
+
+def substituted(node: ast.expr, change: Callable[[ast.expr], ast.expr]) -> ast.expr:
+    """An expression with other parts; those that stay are shared."""
+    parts: dict[str, Any] = {}
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, ast.expr):
+            parts[name] = substituted(value, change)
+        elif isinstance(value, list):
+            parts[name] = [substituted(one, change) if isinstance(one, ast.expr) else one for one in value]
+        else:
+            parts[name] = value
+    is_same = all(
+        parts[name] is value or (isinstance(value, list) and all(map(is_, parts[name], value)))
+        for name, value in ast.iter_fields(node)
+    )
+    return change(node if is_same else type(node)(**parts))
+
+
+def index_of(kind: str, axis: str) -> str:
+    """The text of an index or extent along an axis."""
+    return f"{kind}.{axis}"
+
+
+def factors_around(node: ast.expr, index: str) -> Iterator[list[ast.expr]]:
+    """For each place of an index in a sum of products, the factors of its product."""
+    match node:
+        case ast.Attribute() if ast.unparse(node) == index:
+            yield []
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            yield from factors_around(left, index)
+            yield from factors_around(right, index)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            for factors in factors_around(left, index):
+                yield [*factors, right]
+            for factors in factors_around(right, index):
+                yield [left, *factors]
+        case ast.BinOp(left=left, op=ast.LShift(), right=ast.Constant(value=int(bits))) if 0 <= bits < 32:
+            for factors in factors_around(left, index):
+                yield [*factors, ast.Constant(value=2**bits)]
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The names that an expression reads."""
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

@@ -1,0 +1,501 @@
+"""What a kernel's source has: functions with their parameters and types, macros and launches by its host.
+
+A source is read for given values of its macros, so what is found is what a compiler gets. A parser reads;
+what is here only takes over what its tree says.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tree_sitter import Node
+
+from autotune.errors import InputError
+from autotune.sources.dialects import OPENCL, PINNED, PORTABLE, dialect_of, with_own_words, words_of
+from autotune.sources.expansion import TooLong
+from autotune.sources.launches import Launch, launches
+from autotune.sources.preprocessed import Preprocessed, preprocessed
+from autotune.sources.statements import Statements, declarator_name, declarators, type_name
+from autotune.sources.tree import SourceTree, descendants, field
+from autotune.sources.type_table import TypeTable, read_types
+
+_SCOPES = ("translation_unit", "namespace_definition", "linkage_specification", "declaration_list", "ERROR")
+_QUALIFIERS = re.compile(r"(?<=[(,])[\s\w]*\Z")
+_PREFIXES = 3  # readings in which words before the types of functions are found
+_KNOWN = frozenset(  # variables of the languages
+    ("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "NULL", "nullptr", "INFINITY", "NAN", "this")
+)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function.
+
+    Attributes:
+        name: Its name; empty without one.
+        text: How the source declares it.
+        type: Its type without qualifiers and asterisks.
+        pointers: How often it has to be followed to reach a value of the type.
+        is_const: Whether that value is constant.
+        is_reference: Whether it is a reference.
+        is_function: Whether it is a pointer to a function.
+        is_shared: Whether it points to the memory of a block.
+        type_text: Its type as overloads are told apart by.
+    """
+
+    name: str
+    text: str
+    type: str
+    pointers: int = 0
+    is_const: bool = False
+    is_reference: bool = False
+    is_function: bool = False
+    is_shared: bool = False
+    type_text: str = ""
+
+
+@dataclass(frozen=True)
+class TemplateParameter:
+    """A parameter of a template: `type` is empty for one that stands for a type."""
+
+    name: str
+    text: str
+    type: str = ""
+    default: str = ""
+    is_plain: bool = True  # neither a pack nor a template
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of the whole source: `extents` are those of an array."""
+
+    name: str
+    namespace: tuple[str, ...]
+    text: str
+    type: str
+    extents: tuple[str, ...]
+    is_constant: bool  # in the memory for constants
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that the source defines.
+
+    Attributes:
+        name: Its name.
+        namespace: The names of the namespaces around it.
+        parameters: Its parameters.
+        template: What its template takes; None for a function without one.
+        specialised: The template arguments that it is written for; empty without.
+        is_kernel: Whether it can be launched.
+        is_of_host: Whether no device can call it.
+        block: The extents of the block that it declares, or the number of threads alone.
+        place: Where its name stands in the source.
+    """
+
+    name: str
+    namespace: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    template: tuple[TemplateParameter, ...] | None
+    specialised: str
+    is_kernel: bool
+    is_of_host: bool
+    block: tuple[str, ...]
+    place: int
+    source: KernelSource
+    _node: Node
+
+    @cached_property
+    def body(self) -> tuple[ast.stmt, ...]:
+        """Its statements."""
+        return self._statements[0]
+
+    @cached_property
+    def parts(self) -> tuple[ast.AST, ...]:
+        """All that its statements consist of."""
+        return tuple(part for statement in self.body for part in ast.walk(statement))
+
+    @property
+    def unknown(self) -> Mapping[str, int]:
+        """Names that nothing declares, with a place of each."""
+        return self._statements[1].unknown
+
+    @property
+    def types(self) -> Mapping[str, int]:
+        """The names of types in its body and its parameters."""
+        own = {one.type: self._node.start_byte for one in self.parameters if one.type.isidentifier()}
+        return {**own, **self._statements[1].types}
+
+    @property
+    def is_conditional(self) -> bool:
+        """True if a directive stands among its parameters."""
+        inside = next((one for one in descendants(self._node) if one.type == "parameter_list"), None)
+        if inside is None:
+            return False
+        places = self.source.code.place(inside.start_byte), self.source.code.place(inside.end_byte - 1)
+        return re.search(r"\n[ \t]*#", self.source.original[slice(*places)]) is not None
+
+    @property
+    def defaults(self) -> Mapping[str, str]:
+        """The defaults of what its template takes."""
+        return {one.name: one.default for one in self.template or () if one.default}
+
+    @cached_property
+    def _statements(self) -> tuple[tuple[ast.stmt, ...], Statements]:
+        pointers = (one.name for one in self.parameters if one.pointers)
+        known = (*self.source.declared_names, *(one.name for one in self.template or ()))
+        reading = Statements(self.source.tree, known, pointers)
+        reading.declare(one.name for one in self.parameters)
+        body = field(self._node, "body")
+        return ((*reading.of(body),) if body else (), reading)
+
+    @property
+    def text(self) -> str:
+        """The code of its body after the preprocessor, without the braces around it."""
+        body = field(self._node, "body")
+        return self.source.tree.text[body.start_byte + 1 : body.end_byte - 1] if body else ""
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """What a source has for given values of its macros.
+
+    Attributes:
+        dialect: portable, cuda or opencl; empty without a kernel.
+        original: The text that was read.
+        code: The text after the preprocessor.
+        tree: Its syntax tree.
+        prefixes: Words before the types of functions that nothing defines.
+    """
+
+    dialect: str
+    original: str
+    code: Preprocessed
+    tree: SourceTree
+    prefixes: frozenset[str] = frozenset()
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """The functions that it defines, in the order of the text."""
+        return (*_functions(self, self.tree.root, ()),)
+
+    @property
+    def kernels(self) -> tuple[Function, ...]:
+        """Those that can be launched."""
+        return tuple(one for one in self.functions if one.is_kernel)
+
+    @cached_property
+    def types(self) -> TypeTable:
+        """The types that it declares."""
+        return read_types(self.tree)
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables outside of functions."""
+        return (*_variables(self.tree, self.tree.root, ()),)
+
+    @cached_property
+    def constants(self) -> Mapping[str, ast.expr]:
+        """What constants outside of functions stand for: `constexpr int BINS = 256`."""
+        return dict(_constants(self.tree, self.tree.root))
+
+    @cached_property
+    def launches(self) -> tuple[Launch, ...]:
+        """The launches by its host, in the order of the text."""
+        if "<<<" not in self.tree.text and "hipLaunchKernelGGL" not in self.tree.text:
+            return ()
+        found = (launches(one.body, one.defaults) for one in self.functions)
+        return tuple(one for several in found for one in several)
+
+    @cached_property
+    def declared_names(self) -> frozenset[str]:
+        """The names that mean something in every function."""
+        return frozenset(
+            (
+                *_KNOWN,
+                *(one.name for one in self.functions),
+                *(one.name for one in self.variables),
+                *self.constants,
+                *self.types.enumerators,
+                *_prototypes(self.tree, self.tree.root),
+            )
+        )
+
+    @cached_property
+    def unknown(self) -> Mapping[str, int]:
+        """Names of the device's functions that nothing declares, and where each stands in the source."""
+        found: dict[str, int] = {}
+        for function in self.functions:
+            if not function.is_of_host:
+                for name, place in (*function.unknown.items(), *_of_signature(self, function)):
+                    found.setdefault(name, self.code.place(place))
+        for name, place in _of_variables(self):
+            found.setdefault(name, self.code.place(place))
+        return dict(sorted(found.items(), key=lambda item: item[1]))
+
+    def written(self, begin: int, end: int) -> str:
+        """A part of the code as the source has it, with words before it that stand for nothing."""
+        first, last = self.code.place(begin), self.code.place(end - 1) + 1
+        before = _QUALIFIERS.search(self.original, max(0, first - 80), first)
+        return " ".join(self.original[before.start() if before else first : last].split())
+
+
+def read_kernel_source(text: str, values: Mapping[str, str] | None = None, dialect: str = "") -> KernelSource:
+    """Read a source.
+
+    A word that nothing defines and that stands before the type of a function is taken for nothing.
+
+    Args:
+        text: It, with its includes resolved as far as they can be.
+        values: Macros that are given, with their values.
+        dialect: Its dialect; empty if it is to be found out.
+
+    Raises:
+        InputError: It cannot be read in the time that is allowed, or its macros grow without end.
+    """
+    values = values or {}
+    try:
+        if not dialect:
+            dialect = dialect_of(preprocessed(text, values, words_of("")).text)
+        own = with_own_words(text) if dialect == OPENCL else text
+        pinned = PINNED if dialect == PORTABLE else ()
+        prefixes: frozenset[str] = frozenset()
+        for _ in range(_PREFIXES):
+            words = words_of(dialect) + "".join(f"#define {word}\n" for word in sorted(prefixes))
+            code = preprocessed(own, values, words, pinned)
+            found = KernelSource(dialect, text, code, SourceTree(code.text), prefixes)
+            more = frozenset(_prefixes(found.tree)) - prefixes - values.keys()
+            if not more:
+                break
+            prefixes |= more
+    except TooLong as error:
+        raise InputError(str(error)) from None
+    except RecursionError:
+        raise InputError("its macros are nested too deeply") from None
+    return found
+
+
+def _prefixes(tree: SourceTree) -> Iterator[str]:
+    """Words in the place of a function's type, before the type."""
+    if not tree.root.has_error:
+        return
+    for node in scopes(tree.root):
+        if node.type in ("function_definition", "declaration"):
+            kind = field(node, "type")
+            after = kind.next_sibling if kind is not None else None
+            if kind is not None and kind.type == "sized_type_specifier":
+                kind = field(kind, "type")
+            if kind is not None and kind.type == "type_identifier" and after is not None and after.is_error:
+                yield tree.of(kind)
+
+
+def scopes(node: Node) -> Iterator[Node]:
+    """What stands outside of functions."""
+    for child in node.named_children:
+        yield child
+        if child.type in (*_SCOPES, "template_declaration"):
+            yield from scopes(child)
+
+
+def _functions(source: KernelSource, node: Node, namespace: tuple[str, ...]) -> Iterator[Function]:
+    """The functions in a scope."""
+    for child in node.named_children:
+        inside, template = child, None
+        while inside.type in ("template_declaration", "linkage_specification"):
+            if inside.type == "template_declaration":
+                template = field(inside, "parameters")
+                inside = inside.named_children[-1]
+            elif (body := field(inside, "body")) is not None:
+                inside = body
+            else:
+                break
+        if inside.type == "function_definition":
+            yield from _function(source, inside, namespace, template)
+        elif inside.type == "namespace_definition" and (body := field(inside, "body")) is not None:
+            name = source.tree.of(field(inside, "name"))
+            inner = (*namespace, *(part.strip() for part in name.split("::") if part.strip()))
+            yield from _functions(source, body, inner)
+        elif inside.type in _SCOPES:
+            yield from _functions(source, inside, namespace)
+
+
+def _function(
+    source: KernelSource, node: Node, namespace: tuple[str, ...], template: Node | None
+) -> Iterator[Function]:
+    """The function of a definition; nothing for what the parser only takes for one."""
+    tree, body = source.tree, field(node, "body")
+    parts = [*declarators(field(node, "declarator"))]
+    function = next((one for one in reversed(parts) if one.type == "function_declarator"), None)
+    if function is None or body is None:
+        return
+    name = field(function, "declarator")
+    given = ""
+    if name is not None and name.type == "template_function":
+        given = tree.of(field(name, "arguments"))[1:-1].strip()
+        name = field(name, "name")
+    if name is None or name.type not in ("identifier", "field_identifier"):
+        return
+    head = [one for one in _heads(node) if one.end_byte <= body.start_byte]
+    words = {one.type for one in head} | {tree.of(one) for one in head if one.child_count == 0}
+    is_kernel = "__global__" in words
+    inside = field(function, "parameters")
+    yield Function(
+        tree.of(name),
+        namespace,
+        tuple(_parameters(source, inside)) if inside else (),
+        None if template is None else (*_template(tree, template),),
+        given,
+        is_kernel,
+        source.dialect != OPENCL and not is_kernel and words.isdisjoint(("__device__", "constexpr")),
+        _block(tree, head),
+        source.code.place(name.start_byte),
+        source,
+        node,
+    )
+
+
+def _heads(node: Node) -> Iterator[Node]:
+    """The parts of a definition before its body."""
+    left = [one for one in node.children if one.type != "compound_statement"]
+    while left:
+        one = left.pop()
+        yield one
+        if one.type not in ("parameter_list", "argument_list", "call_expression"):
+            left += one.children
+
+
+def _block(tree: SourceTree, head: Sequence[Node]) -> tuple[str, ...]:
+    """The block that attributes declare."""
+    for node in head:
+        if node.type == "launch_bounds":
+            return tuple(tree.of(one) for one in node.named_children[:1])
+        if node.type == "attribute_specifier":
+            for call in descendants(node):
+                if (
+                    call.type == "call_expression"
+                    and tree.of(field(call, "function")) == "reqd_work_group_size"
+                ):
+                    inside = field(call, "arguments")
+                    return tuple(tree.of(one) for one in (inside.named_children if inside else ()))[:3]
+    return ()
+
+
+def _parameters(source: KernelSource, inside: Node) -> Iterator[Parameter]:
+    """The parameters in a list."""
+    tree = source.tree
+    for node in inside.named_children:
+        if node.type not in ("parameter_declaration", "optional_parameter_declaration"):
+            if node.type not in ("comment", "ERROR"):
+                yield Parameter("", tree.of(node), tree.of(node), is_function=True)
+            continue
+        kind = field(node, "type")
+        parts = [*declarators(field(node, "declarator"))]
+        if kind is None or (not parts and tree.of(kind) == "void"):
+            continue
+        named = parts[-1] if parts and parts[-1].type.endswith("identifier") else None
+        pointers = sum(one.type in ("pointer_declarator", "abstract_pointer_declarator") for one in parts)
+        arrays = sum(one.type in ("array_declarator", "abstract_array_declarator") for one in parts)
+        own = {tree.of(one) for one in node.children if one.type == "type_qualifier"}
+        name = tree.of(named)
+        text = source.written(node.start_byte, node.end_byte)
+        typed = tree.of(kind) if kind.type != "enum_specifier" else "int"
+        yield Parameter(
+            name,
+            text if name in text else tree.of(node),
+            type_name(tree, kind),
+            pointers + (arrays > 0),
+            "const" in own,
+            any("reference" in one.type for one in parts),
+            any("function_declarator" in one.type for one in parts),
+            "__shared__" in own,
+            " ".join(filter(None, ("const" * ("const" in own), typed, "*" * (pointers + (arrays > 0))))),
+        )
+
+
+def _template(tree: SourceTree, node: Node) -> Iterator[TemplateParameter]:
+    """The parameters of a template."""
+    for one in node.named_children:
+        if one.type in ("type_parameter_declaration", "optional_type_parameter_declaration"):
+            named = field(one, "name") or one.named_children[0]
+            yield TemplateParameter(tree.of(named), tree.of(one), "", tree.of(field(one, "default_type")))
+        elif one.type in ("parameter_declaration", "optional_parameter_declaration"):
+            kind = tree.of(field(one, "type"))
+            name = declarator_name(field(one, "declarator"))
+            default = tree.of(field(one, "default_value"))
+            is_plain = name is not None and field(one, "declarator") == name
+            yield TemplateParameter(tree.of(name), tree.of(one), kind, default, is_plain)
+        elif one.type != "comment":
+            yield TemplateParameter("", tree.of(one), "", "", is_plain=False)
+
+
+def _variables(tree: SourceTree, root: Node, namespace: tuple[str, ...]) -> Iterator[Variable]:
+    for node, around in _outer(tree, root, namespace):
+        words = {tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
+        for declared in node.children_by_field_name("declarator"):
+            parts = [*declarators(declared)]
+            if parts and not any("function" in one.type for one in parts):
+                extents = [tree.of(field(one, "size")) for one in parts if one.type == "array_declarator"]
+                kind = type_name(tree, field(node, "type"))
+                is_constant = "__constant__" in words
+                yield Variable(
+                    tree.of(parts[-1]), around, tree.of(node), kind, (*reversed(extents),), is_constant
+                )
+
+
+def _outer(
+    tree: SourceTree, node: Node, namespace: tuple[str, ...]
+) -> Iterator[tuple[Node, tuple[str, ...]]]:
+    for child in node.named_children:
+        body = field(child, "body")
+        if child.type == "declaration":
+            yield child, namespace
+        elif child.type == "namespace_definition" and body is not None:
+            name = tree.of(field(child, "name"))
+            inner = (*namespace, *(part.strip() for part in name.split("::") if part.strip()))
+            yield from _outer(tree, body, inner)
+        elif child.type == "linkage_specification" and body is not None:
+            yield from _outer(tree, body, namespace)
+        elif child.type in _SCOPES or child.type == "template_declaration":
+            yield from _outer(tree, child, namespace)
+
+
+def _constants(tree: SourceTree, root: Node) -> Iterator[tuple[str, ast.expr]]:
+    for node, _ in _outer(tree, root, ()):
+        words = {tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
+        if words & {"const", "constexpr"}:
+            for declared in node.children_by_field_name("declarator"):
+                value = field(declared, "value")
+                if value is not None and field(declared, "declarator") == declarator_name(declared):
+                    yield tree.of(declarator_name(declared)), Statements(tree, (), ()).expression(value)
+
+
+def _prototypes(tree: SourceTree, root: Node) -> Iterator[str]:
+    for node, _ in _outer(tree, root, ()):
+        for declared in node.children_by_field_name("declarator"):
+            yield tree.of(declarator_name(declared))
+
+
+def _of_signature(source: KernelSource, function: Function) -> Iterator[tuple[str, int]]:
+    """The names in the attributes of a function, such as the threads of its block."""
+    known = {*source.declared_names, *(one.name for one in function.template or ())}
+    for text in function.block:
+        reading = SourceTree(text)
+        for node in descendants(reading.root):
+            if node.type in ("identifier", "type_identifier") and reading.of(node) not in known:
+                yield reading.of(node), function._node.start_byte
+
+
+def _of_variables(source: KernelSource) -> Iterator[tuple[str, int]]:
+    """The names in the values and extents of variables outside of functions."""
+    for node, _ in _outer(source.tree, source.tree.root, ()):
+        reading = Statements(source.tree, source.declared_names, ())
+        for declared in node.children_by_field_name("declarator"):
+            for one in declarators(declared):
+                for part in (field(one, "value"), field(one, "size")):
+                    if part is not None:
+                        reading.expression(part)
+        yield from reading.unknown.items()

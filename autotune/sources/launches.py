@@ -1,0 +1,89 @@
+"""How a host's code launches kernels: grid, block, template arguments and arguments."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The launch of a kernel.
+
+    Attributes:
+        kernel: The kernel's name.
+        template: Its template arguments; one that the launching function's own template takes is its default.
+        grid: Three extents.
+        block: Three extents.
+        arguments: What is passed.
+        variables: What the host's variables were set to last; those that are changed in place are left out.
+    """
+
+    kernel: str
+    template: tuple[str, ...]
+    grid: tuple[ast.expr, ...]
+    block: tuple[ast.expr, ...]
+    arguments: tuple[ast.expr, ...]
+    variables: Mapping[str, ast.expr]
+
+
+def launches(body: Sequence[ast.stmt], defaults: Mapping[str, str]) -> Iterator[Launch]:
+    """The launches in the body of a function, whose template has defaults."""
+    variables: dict[str, ast.expr] = {}
+    changed: set[str] = set()
+    for statement in _in_order(body):
+        match statement:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Name(id="launch"),
+                    args=[ast.Call() as call, ast.Tuple(elts=[grid, block, *_]), ast.Tuple(elts=template)],
+                )
+            ):
+                known = {name: value for name, value in variables.items() if name not in changed}
+                texts = [str(one.value) for one in template if isinstance(one, ast.Constant)]
+                yield Launch(
+                    call.func.id if isinstance(call.func, ast.Name) else "",
+                    tuple(one if one in known else defaults.get(one, one) for one in texts),
+                    _extents(grid, variables),
+                    _extents(block, variables),
+                    tuple(call.args),
+                    known,
+                )
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                variables[name] = value
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                variables[name] = value
+            case ast.AugAssign(target=ast.Name(id=name)):
+                changed.add(name)
+            case ast.Assign(
+                targets=[ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis)], value=value
+            ):
+                known_extents = _extents(ast.Name(name), variables)
+                extents = [*known_extents]
+                extents["xyz".index(axis)] = value
+                variables[name] = ast.Call(ast.Name("dim3"), extents, [])
+
+
+def _extents(value: ast.expr, variables: Mapping[str, ast.expr]) -> tuple[ast.expr, ...]:
+    """The three extents of a `dim3` or of a number."""
+    one = ast.Constant(value=1)
+    meaning = variables.get(value.id) if isinstance(value, ast.Name) else None
+    for candidate in (value, meaning):
+        if isinstance(candidate, ast.List):
+            return (*candidate.elts, one, one, one)[:3]
+        if (
+            isinstance(candidate, ast.Call)
+            and isinstance(candidate.func, ast.Name)
+            and candidate.func.id == "dim3"
+        ):
+            return (*candidate.args, one, one, one)[:3]
+    return (value, one, one)
+
+
+def _in_order(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a body and those in them."""
+    for statement in body:
+        yield statement
+        for inside in ("body", "orelse"):
+            yield from _in_order(getattr(statement, inside, ()))

@@ -1,0 +1,77 @@
+"""What is known of the names that a C preprocessor replaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from autotune.core.frozen import dataclass
+
+_DEFINITION = re.compile(r"(\w+)(?:\(([^)]*)\)|(\(?))(.*)")
+# Macros of compilers and systems that no kernel is compiled with here; any other name may be defined.
+_NEVER = re.compile(
+    r"__HIP\w*|__SYCL\w*|SYCL_\w+|__METAL\w*|_WIN(?:32|64)|_MSC_VER|__APPLE__|__MINGW\w*|__CYGWIN__"
+)
+
+
+@dataclass(frozen=True)
+class Macro:
+    """What is known of a name.
+
+    Attributes:
+        bodies: What the text may have defined it as.
+        is_given: Whether it may still have the value that it is given from outside.
+        may_be_undefined: Whether it may not be defined at all.
+        has_arguments: Whether it is called like a function.
+        parameters: The names of its arguments.
+    """
+
+    bodies: tuple[str, ...] = ()
+    is_given: bool = False
+    may_be_undefined: bool = False
+    has_arguments: bool = False
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the name stands for one text."""
+        return len(self.bodies) == 1 and not (self.is_given or self.may_be_undefined or self.has_arguments)
+
+
+GIVEN = Macro(is_given=True)
+_PERHAPS = Macro(is_given=True, may_be_undefined=True)
+_UNDEFINED = Macro(may_be_undefined=True)
+
+
+class MacroTable(dict[str, Macro]):
+    """What is known of names; with `is_whole`, no other name is defined."""
+
+    def __init__(self, macros: Mapping[str, Macro], *, is_whole: bool) -> None:
+        super().__init__(macros)
+        self.is_whole = is_whole
+
+    def known(self, name: str) -> Macro:
+        """What is known of a name, which a compiler may define."""
+        is_undefined = self.is_whole or _NEVER.fullmatch(name)
+        return self.get(name) or (_UNDEFINED if is_undefined else _PERHAPS)
+
+    def define(self, text: str, *, is_certain: bool = True) -> str:
+        """Take over what follows `#define`; the name, or nothing where there is none."""
+        found = _DEFINITION.match(text)
+        if found is None:
+            return ""
+        name, parameters, bracket, body = found.groups()
+        names = tuple(part.strip() for part in (parameters or "").split(",") if part.strip())
+        has_arguments = parameters is not None or bool(bracket)
+        if is_certain:
+            self[name] = Macro((body.strip(),), has_arguments=has_arguments, parameters=names)
+        else:
+            before = self.get(name, _PERHAPS)
+            bodies = (*before.bodies, body.strip())
+            self[name] = replace(before, bodies=bodies, has_arguments=before.has_arguments or has_arguments)
+        return name
+
+    def undefine(self, name: str, *, is_certain: bool = True) -> None:
+        """Take over an `#undef`."""
+        self[name] = _UNDEFINED if is_certain else replace(self.get(name, _PERHAPS), may_be_undefined=True)

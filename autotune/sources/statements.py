@@ -1,0 +1,568 @@
+"""Functions in C as statements of Python's syntax tree, for what interprets kernels.
+
+C's dialects read alike then: `get_group_id(0)` is `blockIdx.x`. A loop is a `while` with its step at its end.
+Casts of numbers are left out, `*(p + i)` is `p[i]`, and each variable has a name of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from autotune.core.c_types import SCALARS
+from autotune.sources.tree import SourceTree, descendants, field
+
+POINTER_CAST, ADDRESS, LAUNCH, UNREADABLE = "pointer_cast", "address_of", "launch", "unreadable"
+_INDEXES = {"get_local_id": "threadIdx", "get_group_id": "blockIdx", "get_local_size": "blockDim"} | {
+    "get_num_groups": "gridDim"
+}
+_PRODUCTS = ("mul24", "__mul24", "__umul24", "umul24")
+_BINARY: dict[str, ast.operator] = {
+    **{"+": ast.Add(), "-": ast.Sub(), "*": ast.Mult(), "/": ast.Div(), "%": ast.Mod()},
+    **{"<<": ast.LShift(), ">>": ast.RShift(), "&": ast.BitAnd(), "|": ast.BitOr(), "^": ast.BitXor()},
+}
+_COMPARED: dict[str, ast.cmpop] = {
+    **{"<": ast.Lt(), "<=": ast.LtE(), ">": ast.Gt(), ">=": ast.GtE(), "==": ast.Eq(), "!=": ast.NotEq()}
+}
+_UNARY: dict[str, ast.unaryop] = {"-": ast.USub(), "!": ast.Not(), "~": ast.Invert(), "+": ast.UAdd()}
+_NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)[uUlLzZ]*")
+_FLOAT = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFlLhH]*")
+_CASTS = ("static_cast", "const_cast", "reinterpret_cast", "__builtin_bit_cast")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """How a variable is declared.
+
+    Attributes:
+        type: Its type without qualifiers and asterisks.
+        extents: Those of an array.
+        is_pointer: Whether it is a pointer.
+        is_shared: Whether it is in the memory of a block.
+        is_dynamic: Whether the launch gives it its size.
+    """
+
+    type: str
+    extents: tuple[ast.expr, ...] = ()
+    is_pointer: bool = False
+    is_shared: bool = False
+    is_dynamic: bool = False
+
+
+def declarator_name(node: Node | None) -> Node | None:
+    """The innermost part of a declarator: what is declared."""
+    while node is not None:
+        inner = field(node, "declarator")
+        if inner is None and node.type in ("parenthesized_declarator", "reference_declarator"):
+            inner = next((one for one in node.named_children if one.type not in ("ERROR", "comment")), None)
+        if inner is None:
+            return node
+        node = inner
+    return None
+
+
+def declarators(node: Node | None) -> Iterator[Node]:
+    """A declarator and those in it, from the outermost."""
+    while node is not None:
+        yield node
+        inner = field(node, "declarator")
+        if inner is None and node.type in ("parenthesized_declarator", "reference_declarator"):
+            inner = next((one for one in node.named_children if one.type not in ("ERROR", "comment")), None)
+        node = inner
+
+
+class Statements:
+    """Turns the body of one function into statements.
+
+    Attributes:
+        unknown: Names that nothing declares, in the order of their use.
+        types: The names of types in its declarations and casts, in this order, too.
+    """
+
+    def __init__(self, tree: SourceTree, known: Iterable[str], pointers: Iterable[str]) -> None:
+        self._tree, self._known = tree, frozenset(known)
+        self._pointers = {*pointers}
+        self.unknown: dict[str, int] = {}
+        self.types: dict[str, int] = {}
+        self._scopes: list[dict[str, str]] = [{}]
+        self._taken: dict[str, int] = {}
+        self._before: list[ast.stmt] = []
+
+    def declare(self, names: Iterable[str]) -> None:
+        """Declare the parameters of the function."""
+        for name in names:
+            self._declared(name)
+
+    def of(self, body: Node) -> list[ast.stmt]:
+        """The statements of a body."""
+        return self._block([body])
+
+    def expression(self, node: Node | None) -> ast.expr:
+        """An expression."""
+        if node is None:
+            return ast.Constant(value=0)
+        convert = getattr(self, f"_{node.type}", None)
+        if convert is None:
+            return ast.Call(ast.Name(UNREADABLE), [self.expression(one) for one in node.named_children], [])
+        found: ast.expr = convert(node)
+        return found
+
+    # statements
+
+    def _block(self, nodes: Iterable[Node]) -> list[ast.stmt]:
+        self._scopes.append({})
+        found: list[ast.stmt] = []
+        for node in nodes:
+            found += self._statement(node)
+        self._scopes.pop()
+        return found
+
+    def _statement(self, node: Node) -> list[ast.stmt]:
+        outer, self._before = self._before, []
+        try:
+            after = self._converted(node)
+        except RecursionError:
+            after = [ast.Expr(ast.Name(UNREADABLE))]
+        found = [*self._before, *after]
+        self._before = outer
+        for one in found:
+            one.lineno = getattr(one, "lineno", node.start_byte)
+        return found
+
+    def _converted(self, node: Node) -> list[ast.stmt]:
+        match node.type:
+            case "compound_statement" | "ERROR":
+                return self._block(node.named_children)
+            case "declaration":
+                return [*self._declaration(node)]
+            case "expression_statement":
+                return self._effects(node.named_children)
+            case "if_statement":
+                test = self.expression(field(node, "condition"))
+                other = field(node, "alternative")
+                body = self._block([one for one in [field(node, "consequence")] if one])
+                return [ast.If(test, body, self._block(other.named_children) if other else [])]
+            case "for_statement":
+                return self._for(node)
+            case "while_statement":
+                test = self.expression(field(node, "condition"))
+                return [ast.While(test, self._block([one for one in [field(node, "body")] if one]), [])]
+            case "do_statement":
+                body = self._block([one for one in [field(node, "body")] if one])
+                return [ast.While(self.expression(field(node, "condition")), body, [])]
+            case "for_range_loop":
+                self._scopes.append({})
+                iterated = self.expression(field(node, "right"))
+                name = declarator_name(field(node, "declarator"))
+                target = ast.Name(self._declared(self._tree.of(name)))
+                body = self._block([one for one in [field(node, "body")] if one])
+                self._scopes.pop()
+                return [ast.For(target, iterated, body, [])]
+            case "switch_statement":
+                subject = self.expression(field(node, "condition"))
+                cases = field(node, "body")
+                return [self._case(subject, one) for one in (cases.named_children if cases else ())]
+            case "return_statement":
+                values = [self.expression(one) for one in node.named_children]
+                return [ast.Return(values[0] if values else None)]
+            case "break_statement":
+                return [ast.Break()]
+            case "continue_statement":
+                return [ast.Continue()]
+            case "labeled_statement" | "case_statement" | "attributed_statement":
+                return self._block(
+                    node.named_children[1:] if node.type == "labeled_statement" else node.named_children
+                )
+            case "comment" | "type_definition" | "alias_declaration" | "using_declaration" | "goto_statement":
+                return []
+            case (
+                "struct_specifier"
+                | "static_assert_declaration"
+                | "function_definition"
+                | "attribute_specifier"
+            ):
+                return []
+        return self._effects([node])
+
+    def _case(self, subject: ast.expr, node: Node) -> ast.stmt:
+        value = field(node, "value")
+        test: ast.expr = (
+            ast.Compare(subject, [ast.Eq()], [self.expression(value)]) if value else ast.Constant(True)
+        )
+        inside = [one for one in node.named_children if value is None or one.start_byte != value.start_byte]
+        return ast.If(test, self._block(inside), [], lineno=node.start_byte)
+
+    def _for(self, node: Node) -> list[ast.stmt]:
+        self._scopes.append({})
+        begin, test, step = (field(node, name) for name in ("initializer", "condition", "update"))
+        found = [] if begin is None else self._statement(begin)
+        condition = self.expression(test) if test else ast.Constant(value=True)
+        body = self._block([one for one in [field(node, "body")] if one])
+        body += [] if step is None else self._statement(step)
+        self._scopes.pop()
+        return [*found, ast.While(condition, body, [], lineno=node.start_byte)]
+
+    def _declaration(self, node: Node) -> Iterator[ast.stmt]:
+        words = {self._tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
+        words |= {one.type for one in node.children}
+        kind = type_name(self._tree, field(node, "type"))
+        if kind in ("", "using") or "typedef" in words:
+            return
+        self._note_type(field(node, "type"))
+        for declared in node.children_by_field_name("declarator"):
+            parts = [*declarators(declared)]
+            if (
+                any(one.type == "function_declarator" for one in parts[1:] or parts)
+                and parts[0].type != "init_declarator"
+            ):
+                constructor = self._constructed(kind, parts)
+                if constructor is not None:
+                    yield constructor
+                continue
+            value = field(parts[0], "value") if parts[0].type == "init_declarator" else None
+            given = self.expression(value) if value is not None else None
+            if isinstance(given, ast.Tuple):  # of a constructor
+                given = ast.Call(ast.Name(kind), given.elts, [])
+            extents = [self.expression(field(one, "size")) for one in parts if one.type == "array_declarator"]
+            has_open = any(one.type == "array_declarator" and field(one, "size") is None for one in parts)
+            is_pointer = any(one.type == "pointer_declarator" for one in parts)
+            name = self._declared(self._tree.of(parts[-1]))
+            is_shared = "__shared__" in words
+            if is_pointer or extents or (isinstance(given, ast.Call) and _is_cast(given)):
+                self._pointers.add(name)
+            declaration = Declared(
+                kind,
+                (*reversed(extents),),
+                is_pointer,
+                is_shared,
+                is_shared and has_open and "extern" in words,
+            )
+            yield ast.AnnAssign(ast.Name(name), ast.Constant(value=declaration), given, 1)  # type: ignore[arg-type]
+
+    def _constructed(self, kind: str, parts: Sequence[Node]) -> ast.stmt | None:
+        """`dim3 grid(n, 2)`, which reads like a function's declaration."""
+        name = self._declared(self._tree.of(parts[-1]))
+        inside = field(parts[0], "parameters")
+        given = [ast.Name(self._tree.of(one)) for one in (inside.named_children if inside else ())]
+        call = ast.Call(ast.Name(kind), [*given], [])
+        return ast.AnnAssign(ast.Name(name), ast.Constant(value=Declared(kind)), call, 1)  # type: ignore[arg-type]
+
+    def _effects(self, nodes: Iterable[Node]) -> list[ast.stmt]:
+        """What expressions that stand as statements do."""
+        found: list[ast.stmt] = []
+        for node in nodes:
+            if node.type == "comma_expression":
+                found += self._effects(node.named_children)
+            elif node.type in ("assignment_expression", "update_expression"):
+                self.expression(node)  # which puts its statement before this one
+            elif node.type == "parenthesized_expression":
+                found += self._effects(node.named_children)
+            else:
+                found.append(ast.Expr(self.expression(node)))
+            found, self._before = [*self._before, *found] if self._before else found, []
+        return found
+
+    def _note_type(self, node: Node | None) -> None:
+        if node is not None and node.type == "type_identifier":
+            self.types.setdefault(self._tree.of(node), node.start_byte)
+
+    def _declared(self, name: str) -> str:
+        count = self._taken[name] = self._taken.get(name, 0) + 1
+        own = name if count == 1 else f"{name}__{count}"
+        self._scopes[-1][name] = own
+        return own
+
+    # expressions
+
+    def _identifier(self, node: Node) -> ast.expr:
+        name = self._tree.of(node)
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return ast.Name(scope[name])
+        if name not in self._known:
+            self.unknown.setdefault(name, node.start_byte)
+        return ast.Name(name)
+
+    def _qualified_identifier(self, node: Node) -> ast.expr:
+        name = field(node, "name")
+        return ast.Name(self._tree.of(name).partition("<")[0]) if name else ast.Name(UNREADABLE)
+
+    def _template_function(self, node: Node) -> ast.expr:
+        return ast.Name(self._tree.of(field(node, "name")))
+
+    def _field_identifier(self, node: Node) -> ast.expr:
+        return ast.Name(self._tree.of(node))
+
+    _type_identifier = _primitive_type = _sized_type_specifier = _field_identifier
+
+    def _this(self, node: Node) -> ast.expr:
+        return ast.Name("this")
+
+    def _number_literal(self, node: Node) -> ast.expr:
+        text = self._tree.of(node).replace("'", "")
+        if whole := _NUMBER.fullmatch(text):
+            octal = (
+                whole[1].isdigit()
+                and len(whole[1]) > 1
+                and whole[1][0] == "0"
+                and set(whole[1]) <= set("01234567")
+            )
+            return ast.Constant(
+                value=int(whole[1], 8 if octal else 0) if not whole[1].isdigit() or octal else int(whole[1])
+            )
+        real = _FLOAT.fullmatch(text)
+        return ast.Constant(value=float(real[1]) if real else 0.0)
+
+    def _true(self, node: Node) -> ast.expr:
+        return ast.Constant(value=True)
+
+    def _false(self, node: Node) -> ast.expr:
+        return ast.Constant(value=False)
+
+    def _string_literal(self, node: Node) -> ast.expr:
+        return ast.Constant(value="")
+
+    _char_literal = _concatenated_string = _raw_string_literal = _string_literal
+
+    def _null(self, node: Node) -> ast.expr:
+        return ast.Constant(value=None)
+
+    def _parenthesized_expression(self, node: Node) -> ast.expr:
+        inside = [one for one in node.named_children if one.type != "comment"]
+        return self.expression(inside[-1]) if inside else ast.Constant(value=0)
+
+    def _condition_clause(self, node: Node) -> ast.expr:
+        begin = field(node, "initializer")
+        if begin is not None:
+            self._before += self._statement(begin)
+        value = field(node, "value")
+        if value is not None and value.type == "declaration":
+            self._before += self._statement(value)
+            return ast.Name(self._tree.of(declarator_name(field(value, "declarator"))))
+        return self.expression(value)
+
+    def _comma_expression(self, node: Node) -> ast.expr:
+        left, right = field(node, "left"), field(node, "right")
+        if left is not None:
+            self._before += self._statement(left)
+        return self.expression(right)
+
+    def _binary_expression(self, node: Node) -> ast.expr:
+        left, right = self.expression(field(node, "left")), self.expression(field(node, "right"))
+        sign = self._tree.of(field(node, "operator"))
+        if sign in _BINARY:
+            return ast.BinOp(left, _BINARY[sign], right)
+        if sign in _COMPARED:
+            return ast.Compare(left, [_COMPARED[sign]], [right])
+        if sign in ("&&", "and", "||", "or"):
+            return ast.BoolOp(ast.And() if sign in ("&&", "and") else ast.Or(), [left, right])
+        return ast.Call(ast.Name(UNREADABLE), [left, right], [])
+
+    def _unary_expression(self, node: Node) -> ast.expr:
+        sign, value = self._tree.of(field(node, "operator")), self.expression(field(node, "argument"))
+        if sign == "-" and isinstance(value, ast.Constant) and isinstance(value.value, int | float):
+            return ast.Constant(value=-value.value)
+        return (
+            ast.UnaryOp(_UNARY[sign], value)
+            if sign in _UNARY
+            else ast.Call(ast.Name(UNREADABLE), [value], [])
+        )
+
+    def _pointer_expression(self, node: Node) -> ast.expr:
+        value = self.expression(field(node, "argument"))
+        if self._tree.of(field(node, "operator")) == "&":
+            return ast.Call(ast.Name(ADDRESS), [value], [])
+        pointer, index = self._split(value)
+        return ast.Subscript(pointer, index)
+
+    def _split(self, value: ast.expr) -> tuple[ast.expr, ast.expr]:
+        """A pointer and what is added to it."""
+        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub):
+            if self._is_pointer(value.left):
+                pointer, index = self._split(value.left)
+                is_first = (
+                    isinstance(index, ast.Constant) and index.value == 0 and isinstance(value.op, ast.Add)
+                )
+                return pointer, value.right if is_first else ast.BinOp(index, value.op, value.right)
+            if self._is_pointer(value.right) and isinstance(value.op, ast.Add):
+                return value.right, value.left
+        return value, ast.Constant(value=0)
+
+    def _is_pointer(self, value: ast.expr) -> bool:
+        match value:
+            case ast.Name(id=name):
+                return name in self._pointers
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+                return self._is_pointer(left) or self._is_pointer(right)
+            case ast.Call(func=ast.Name(id="pointer_cast" | "address_of")):
+                return True
+        return False
+
+    def _assignment_expression(self, node: Node) -> ast.expr:
+        target = self.expression(field(node, "left"))
+        sign, value = self._tree.of(field(node, "operator")), self.expression(field(node, "right"))
+        if sign == "=":
+            self._before.append(ast.Assign([target], value, lineno=node.start_byte))
+        else:
+            operator = _BINARY.get(sign[:-1], ast.BitOr())
+            self._before.append(ast.AugAssign(target, operator, value, lineno=node.start_byte))  # type: ignore[arg-type]
+        return target
+
+    def _update_expression(self, node: Node) -> ast.expr:
+        target = self.expression(field(node, "argument"))
+        sign = self._tree.of(field(node, "operator"))
+        step = ast.Add() if sign == "++" else ast.Sub()
+        self._before.append(ast.AugAssign(target, step, ast.Constant(value=1), lineno=node.start_byte))  # type: ignore[arg-type]
+        return target
+
+    def _conditional_expression(self, node: Node) -> ast.expr:
+        test, body, other = (
+            self.expression(field(node, name)) for name in ("condition", "consequence", "alternative")
+        )
+        return ast.IfExp(test, body, other)
+
+    def _subscript_expression(self, node: Node) -> ast.expr:
+        inside = field(node, "indices")
+        index = (
+            self.expression(inside.named_children[0])
+            if inside and inside.named_children
+            else ast.Constant(value=0)
+        )
+        value = self.expression(field(node, "argument"))
+        pointer, moved = self._split(value)
+        is_moved = not (isinstance(moved, ast.Constant) and moved.value == 0)
+        return ast.Subscript(pointer, ast.BinOp(moved, ast.Add(), index) if is_moved else index)
+
+    def _field_expression(self, node: Node) -> ast.expr:
+        return ast.Attribute(self.expression(field(node, "argument")), self._tree.of(field(node, "field")))
+
+    def _cast_expression(self, node: Node) -> ast.expr:
+        return self._cast(field(node, "type"), self.expression(field(node, "value")))
+
+    def _cast(self, kind: Node | None, value: ast.expr) -> ast.expr:
+        text = self._tree.of(kind)
+        self._note_type(field(kind, "type"))
+        if "*" not in text:
+            return value
+        name = type_name(self._tree, field(kind, "type"))
+        pointer, index = self._split(value)
+        if isinstance(pointer, ast.Name) and not (isinstance(index, ast.Constant) and index.value == 0):
+            value = ast.BinOp(pointer, ast.Add(), index)
+        return ast.Call(ast.Name(POINTER_CAST), [ast.Constant(value=name), value], [])
+
+    def _sizeof_expression(self, node: Node) -> ast.expr:
+        self._note_type(field(field(node, "type"), "type"))
+        return ast.Call(ast.Name("sizeof"), [ast.Constant(value=self._tree.of(node)[6:].strip("() "))], [])
+
+    def _initializer_list(self, node: Node) -> ast.expr:
+        return ast.List([self.expression(one) for one in node.named_children])
+
+    def _argument_list(self, node: Node) -> ast.expr:
+        return ast.Tuple([self.expression(one) for one in node.named_children])
+
+    def _compound_literal_expression(self, node: Node) -> ast.expr:
+        value = self.expression(field(node, "value"))
+        return ast.Call(
+            ast.Name(self._tree.of(field(node, "type"))),
+            value.elts if isinstance(value, ast.List) else [value],
+            [],
+        )
+
+    def _call_expression(self, node: Node) -> ast.expr:
+        function, inside = field(node, "function"), field(node, "arguments")
+        given = [
+            self.expression(one) for one in (inside.named_children if inside else ()) if one.type != "comment"
+        ]
+        if function is None:
+            return ast.Call(ast.Name(UNREADABLE), given, [])
+        if function.type == "template_function" and self._tree.of(field(function, "name")) in _CASTS:
+            kinds = field(function, "arguments")
+            kind = kinds.named_children[0] if kinds and kinds.named_children else None
+            return self._cast(kind, given[0]) if given else ast.Name(UNREADABLE)
+        scope = field(function, "scope") if function.type == "qualified_identifier" else None
+        if scope is not None and self._tree.of(scope) in self._known:
+            called: ast.expr = ast.Attribute(
+                ast.Name(self._tree.of(scope)), self._tree.of(field(function, "name"))
+            )
+        elif function.type == "identifier":
+            called = ast.Name(self._tree.of(function))
+        else:
+            called = self.expression(function)
+        if configuration := [one for one in node.children if one.type == "kernel_call_syntax"]:
+            extents = [self.expression(one) for one in configuration[0].named_children]
+            return launch(called, given, extents, self._template_arguments(function))
+        if self._tree.of(function) == "hipLaunchKernelGGL" and len(given) >= 5:
+            first = inside.named_children[0] if inside else function
+            return launch(given[0], given[5:], given[1:5], self._template_arguments(first))
+        if isinstance(called, ast.Name):
+            if len(given) == 1 and called.id in SCALARS:
+                return given[0]
+            return index_call(called.id, given)
+        return ast.Call(called, given, [])
+
+    def _template_arguments(self, function: Node) -> list[str]:
+        """The template arguments of what is called."""
+        lists = [one for one in descendants(function) if one.type == "template_argument_list"]
+        return [self._tree.of(one) for one in lists[-1].named_children] if lists else []
+
+    def _lambda_expression(self, node: Node) -> ast.expr:
+        return ast.Name(UNREADABLE)
+
+
+def _is_cast(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == POINTER_CAST
+
+
+def launch(
+    kernel: ast.expr, given: list[ast.expr], configuration: list[ast.expr], template: list[str]
+) -> ast.expr:
+    """The launch of a kernel."""
+    texts: list[ast.expr] = [ast.Constant(value=text) for text in template]
+    call = ast.Call(kernel, given, [])
+    return ast.Call(ast.Name(LAUNCH), [call, ast.Tuple(configuration), ast.Tuple(texts)], [])
+
+
+def index_call(name: str, given: list[ast.expr]) -> ast.expr:
+    """A call, with the functions that ask for a place in the grid as members of CUDA's variables."""
+    if name in _PRODUCTS and len(given) == 2:
+        return ast.BinOp(given[0], ast.Mult(), given[1])
+    match given:
+        case [ast.Constant(value=int(axis))] if 0 <= axis < 3:
+            letter = "xyz"[axis]
+            if name in _INDEXES:
+                return ast.Attribute(ast.Name(_INDEXES[name]), letter)
+            blocks, threads = ("gridDim" if name == "get_global_size" else "blockIdx"), "blockDim"
+            if name in ("get_global_id", "get_global_size"):
+                product = ast.BinOp(
+                    ast.Attribute(ast.Name(blocks), letter),
+                    ast.Mult(),
+                    ast.Attribute(ast.Name(threads), letter),
+                )
+                thread = ast.Attribute(ast.Name("threadIdx"), letter)
+                return product if name == "get_global_size" else ast.BinOp(product, ast.Add(), thread)
+    return ast.Call(ast.Name(name), given, [])
+
+
+def type_name(tree: SourceTree, node: Node | None) -> str:
+    """A type's name without `struct`; empty without one."""
+    if node is None:
+        return ""
+    if node.type in ("struct_specifier", "class_specifier", "union_specifier"):
+        return tree.of(field(node, "name"))
+    if node.type == "enum_specifier":
+        return "int"
+    if node.type == "qualified_identifier":
+        return tree.of(node).removeprefix("std::").removeprefix("::")
+    return tree.of(node)
+
+
+def parsed_expression(text: str) -> ast.expr | None:
+    """An expression in C; None for a text that is none."""
+    tree = SourceTree(f"int _ = ({text});")
+    declared = tree.root.named_children[0] if tree.root.named_children else None
+    value = field(field(declared, "declarator"), "value")
+    return None if value is None or tree.root.has_error else Statements(tree, (), ()).expression(value)

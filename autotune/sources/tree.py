@@ -1,0 +1,58 @@
+"""Parse C, C++, CUDA and OpenCL with tree-sitter, under a limit of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from time import thread_time
+
+import tree_sitter_cuda
+from tree_sitter import Language, Node, Parser
+
+from autotune.errors import InputError
+
+_LIMIT_S, _LIMIT_S_PER_MB = 2.0, 3.0  # what is no code at all may take minutes
+_CHUNK = 65_536  # letters
+
+
+class SourceTree:
+    """The syntax tree of a text, whose nodes give their text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.encode("ascii", "replace").decode()  # a letter is a byte
+        self.root = _parsed(self.text.encode())
+
+    def of(self, node: Node | None) -> str:
+        """The text of a node, with its spaces as one each; empty without one."""
+        return "" if node is None else " ".join(self.text[node.start_byte : node.end_byte].split())
+
+
+def _parsed(data: bytes) -> Node:
+    limit_s = _LIMIT_S + _LIMIT_S_PER_MB * len(data) / 1e6
+    end = thread_time() + limit_s
+    try:
+        tree = Parser(_language()).parse(
+            lambda place, _: data[place : place + _CHUNK], progress_callback=lambda *_: thread_time() > end
+        )
+    except ValueError:
+        raise InputError(f"the source takes more than {limit_s:.0f} s to parse") from None
+    return tree.root_node
+
+
+@cache
+def _language() -> Language:
+    return Language(tree_sitter_cuda.language())
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    """A node and all below it, in the order of the text."""
+    left = [node]
+    while left:
+        node = left.pop()
+        yield node
+        left += reversed(node.children)
+
+
+def field(node: Node | None, name: str) -> Node | None:
+    """The child of a node in a field; None without node or child."""
+    return None if node is None else node.child_by_field_name(name)

@@ -1,0 +1,169 @@
+"""The types that a source declares: aliases, structures and enumerations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from autotune.sources.statements import declarator_name, declarators, type_name
+from autotune.sources.tree import SourceTree, descendants, field
+
+_STRUCTURES = ("struct_specifier", "class_specifier", "union_specifier")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a structure: its type, its name and the extents of an array."""
+
+    type: str
+    name: str
+    extents: tuple[str, ...]
+    is_pointer: bool
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A structure, class or union; `is_plain` unless it has a base or something that cannot be read."""
+
+    name: str
+    fields: tuple[Field, ...]
+    is_union: bool
+    is_packed: bool
+    is_plain: bool
+    alignment: tuple[str, ...]
+    members: frozenset[str]  # the functions that it has
+    template: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TypeTable:
+    """The types of a source.
+
+    Attributes:
+        aliases: What names of types stand for.
+        structures: The structures, by name.
+        enumerations: The constants of each enumeration with a name, and their values where they are given.
+        enumerators: The constants of all enumerations.
+        declared: The names of types that are declared anywhere, also in functions and by templates.
+    """
+
+    aliases: Mapping[str, str]
+    structures: Mapping[str, Structure]
+    enumerations: Mapping[str, tuple[tuple[str, str], ...]]
+    enumerators: frozenset[str]
+    declared: frozenset[str]
+
+
+def read_types(tree: SourceTree) -> TypeTable:
+    """Read the types that a tree declares."""
+    aliases: dict[str, str] = {}
+    structures: dict[str, Structure] = {}
+    enumerations: dict[str, tuple[tuple[str, str], ...]] = {}
+    enumerators: set[str] = set()
+    declared: set[str] = set()
+    for node in descendants(tree.root):
+        if node.type == "type_definition":
+            for one in node.children_by_field_name("declarator"):
+                parts = [*declarators(one)]
+                name = tree.of(parts[-1])
+                declared.add(name)
+                kind = field(node, "type")
+                if kind is not None and kind.type in _STRUCTURES and field(kind, "body") is not None:
+                    structures[name] = _structure(tree, kind, name, node)
+                elif len(parts) == 1:
+                    aliases[name] = type_name(tree, kind)
+        elif node.type == "alias_declaration":
+            name = tree.of(field(node, "name"))
+            declared.add(name)
+            kind = field(field(node, "type"), "type")
+            if field(field(node, "type"), "declarator") is None:
+                aliases[name] = type_name(tree, kind)
+        elif node.type in _STRUCTURES and field(node, "name") is not None:
+            name = tree.of(field(node, "name"))
+            if field(node, "body") is not None:
+                declared.add(name)
+                structures.setdefault(name, _structure(tree, node, name, node))
+        elif node.type == "enum_specifier":
+            body = field(node, "body")
+            constants = tuple(
+                (tree.of(field(one, "name")), tree.of(field(one, "value")))
+                for one in (body.named_children if body else ())
+                if one.type == "enumerator"
+            )
+            enumerators |= {name for name, _ in constants}
+            if field(node, "name") is not None:
+                name = tree.of(field(node, "name"))
+                declared.add(name)
+                aliases.setdefault(name, tree.of(field(node, "base")) or "int")
+                if constants:
+                    enumerations[name] = constants
+        elif node.type in ("type_parameter_declaration", "optional_type_parameter_declaration"):
+            declared.update(tree.of(one) for one in node.named_children[:1])
+    return TypeTable(aliases, structures, enumerations, frozenset(enumerators), frozenset(declared))
+
+
+def _structure(tree: SourceTree, node: Node, name: str, whole: Node) -> Structure:
+    body = field(node, "body")
+    inside = body.named_children if body else []
+    fields = [one for child in inside for one in _fields(tree, child)]
+    members = {
+        tree.of(field(function, "declarator"))
+        for child in inside
+        for function in descendants(child)
+        if function.type == "function_declarator"
+    }
+    head = [one for one in (*node.children, *whole.children) if one.type.startswith(("attribute", "alignas"))]
+    attributes = [one for part in head for one in descendants(part)]
+    words = {tree.of(one) for one in attributes if one.type == "identifier"}
+    numbers = tuple(tree.of(one) for one in attributes if one.type == "number_literal")
+    is_plain = not any(one.type == "base_class_clause" for one in node.children)
+    template = _template_of(tree, node)
+    return Structure(
+        name,
+        tuple(one for one in fields if one is not None),
+        node.type == "union_specifier",
+        bool(words & {"packed", "__packed__"}),
+        is_plain
+        and None not in fields
+        and not any(one.type == "alignas_qualifier" and not numbers for one in head),
+        numbers,
+        frozenset(members),
+        template,
+    )
+
+
+def _template_of(tree: SourceTree, node: Node) -> tuple[str, ...]:
+    parent = node.parent
+    if parent is None or parent.type != "template_declaration":
+        return ()
+    inside = field(parent, "parameters")
+    return tuple(tree.of(one) for one in (inside.named_children if inside else ()))
+
+
+def _fields(tree: SourceTree, node: Node) -> Iterator[Field | None]:
+    """The fields of a declaration; None for one that cannot be read."""
+    if node.type != "field_declaration":
+        if node.type == "ERROR":
+            yield None
+        return
+    words = {tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
+    if words & {"static", "constexpr"}:
+        return
+    kind = field(node, "type")
+    if kind is not None and kind.type in _STRUCTURES and field(kind, "body") is not None:
+        yield None
+        return
+    if any(one.type == "bitfield_clause" for one in node.children):
+        yield None
+        return
+    for declared in node.children_by_field_name("declarator"):
+        parts = [*declarators(declared)]
+        if any("function" in one.type for one in parts):
+            continue
+        extents = [tree.of(field(one, "size")) for one in parts if one.type == "array_declarator"]
+        is_pointer = any("pointer" in one.type or "reference" in one.type for one in parts)
+        yield Field(
+            type_name(tree, kind), tree.of(declarator_name(declared)), (*reversed(extents),), is_pointer
+        )
