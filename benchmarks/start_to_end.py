@@ -1,0 +1,90 @@
+"""From the command to a proven winner: what `autotune search` takes from start to end, caches cold.
+
+    python benchmarks/start_to_end.py FOLDER [SPACE ...] [--device cuda:0] [--budget 100] [--until SECONDS]
+
+Each space is searched once, by a process of its own with default options, and keeps its journal, its timeline
+and what it printed in FOLDER. The table has the seconds of the whole process, those of the stages that took
+longest, and which checks were left out. `--until` leaves out spaces that have not begun by then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SPACES = (
+    "reduce",
+    "transpose",
+    "matmul",
+    "convolution",
+    "bicgk",
+    "leak",
+    "triton_matmul",
+    "triton_layer_norm",
+)
+LIMIT_S = 300
+LONGEST = 4  # stages of a row
+
+
+def searched(space: str, folder: Path, device: str, budget: int) -> str:
+    """Search a space, and return its row of the table."""
+    folder.mkdir(parents=True)
+    cold = {"XDG_CACHE_HOME": "xdg", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
+    environment = {"PYTHONPATH": str(ROOT), **os.environ}
+    environment |= {name: str(folder / place) for name, place in cold.items()}
+    journal = folder / "journal.jsonl"
+    options = ["--device", device, "--budget", str(budget), "--journal", str(journal)]
+    options += ["--cache", str(folder / "cache"), "--timeline", str(folder / "timeline.json"), "--json"]
+    began = time.perf_counter()
+    with (folder / "errors.txt").open("w") as errors:
+        done = subprocess.run(
+            [sys.executable, "-m", "autotune", "search", str(ROOT / "spaces" / f"{space}.yaml"), *options],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            timeout=LIMIT_S,
+        )
+    seconds = time.perf_counter() - began
+    (folder / "result.json").write_text(done.stdout)
+    if done.returncode:
+        last = (folder / "errors.txt").read_text().strip().splitlines()[-1:]
+        return f"| {space} | {seconds:.1f} | failed: {''.join(last)} | |"
+    rows = [json.loads(line) for line in journal.read_text().splitlines()]
+    stages: dict[str, float] = next((row["stages"] for row in reversed(rows) if "stages" in row), {})
+    longest = sorted(stages.items(), key=lambda stage: -stage[1])[:LONGEST]
+    taken = ", ".join(f"{name} {stage_s:.1f}" for name, stage_s in longest)
+    left_out = ", ".join(json.loads(done.stdout).get("unchecked", ())) or "-"
+    return f"| {space} | {seconds:.1f} | {taken} | {left_out} |"
+
+
+def main() -> None:
+    """Search the spaces one after the other, and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="where the files of each search are kept")
+    parser.add_argument("spaces", nargs="*", default=SPACES, help="names of shipped spaces")
+    parser.add_argument("--device", default="cuda:0", help="which device (default %(default)s)")
+    parser.add_argument("--budget", type=int, default=100, help="trials (default %(default)s)")
+    parser.add_argument(
+        "--until", type=float, default=1e9, metavar="S", help="begin no search after this time"
+    )
+    parsed = parser.parse_args()
+    began = time.perf_counter()
+    print("| space | whole s | stages that took longest, s | not checked |\n|---|---|---|---|", flush=True)
+    for space in parsed.spaces:
+        if time.perf_counter() - began < parsed.until:
+            print(
+                searched(space, (parsed.folder / space).resolve(), parsed.device, parsed.budget), flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()
