@@ -17,9 +17,8 @@ from autotune.sources.preprocessor import blank, without_comments
 from autotune.sources.tree import SourceTree, descendants, field
 
 _DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
-_ALIAS = re.compile(
-    r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\([^)\n]*\))?[ \t]+[^\n]*(?:__device__|__global__)", re.MULTILINE
-)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 _FOR_DEVICE = frozenset(("__device__", "__global__", "constexpr", "__constant__", "__shared__"))
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
@@ -35,7 +34,7 @@ _TYPES = ("struct_specifier", "class_specifier", "union_specifier", "enum_specif
 def device_part(source: str) -> str:
     """The source with functions and types that only the host uses replaced by spaces."""
     code = without_comments(source)
-    words = _FOR_DEVICE | {*_ALIAS.findall(code)}
+    words = _words_for_device(code)
     plain = _ATTRIBUTES.sub(
         lambda found: blank(found[0]), _DIRECTIVE.sub(lambda found: blank(found[0]), code)
     )
@@ -47,6 +46,15 @@ def device_part(source: str) -> str:
     for node in _of_host(tree, tree.root, words):
         kept[node.start_byte : node.end_byte] = _blank(source[node.start_byte : node.end_byte])
     return "".join(kept)
+
+
+def _words_for_device(code: str) -> frozenset[str]:
+    """The words that make a declaration one for the device, macros that stand for them included."""
+    macros = [(name, {*_WORD.findall(text)}) for name, text in _MACRO.findall(code)]
+    words = _FOR_DEVICE
+    while more := {name for name, text in macros if name not in words and words & text}:
+        words |= more
+    return words
 
 
 def _of_host(tree: SourceTree, scope: Node, words: frozenset[str]) -> Iterator[Node]:
@@ -68,11 +76,11 @@ def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
     inside = node.named_children[-1] if node.type == "template_declaration" else node
     body = field(inside, "body")
     head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
-    if words & {*re.findall(r"\w+", head)}:
+    if words & {*_WORD.findall(head)}:
         return False
     match inside.type:
-        case "function_definition":
-            return True
+        case "function_definition":  # macros may stand for the words before one without a type
+            return field(inside, "type") is not None or "::" in head
         case "template_instantiation":
             return True
         case "declaration":

@@ -27,6 +27,7 @@ from autotune.space.space import Space
 _KERNEL = {"portable": "KERNEL", "cuda": "__global__ void", "opencl": "__kernel void"}
 _ANY = ("void", "char", "unsigned char")  # pointers to these take every array
 _ALIASES = 8  # of types, one after the other
+_PLACE = re.compile(r"^#line[^\n]*", re.MULTILINE)  # a file may be called as the kernel
 _IMAGE = re.compile(r"(?:image\w+|sampler)_t")
 
 
@@ -105,7 +106,8 @@ def _no_kernel(space: Space, text: str, functions: Sequence[Function], entry: st
     kernels = [one.name for one in functions if one.is_kernel]
     own = [one for one in functions if one.name == name]
     is_own = "::" not in entry  # a namespace may be one of a library
-    if is_own and kernels and not own and not re.search(rf"\b{name}\b", without_comments(text)):
+    code = _PLACE.sub("", without_comments(text))
+    if is_own and kernels and not own and not re.search(rf"\b{name}\b", code):
         return f"the source has no kernel {name}{hint(name, kernels)}"
     if own and name not in kernels and not own[0].source.prefixes:
         return (

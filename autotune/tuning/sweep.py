@@ -80,10 +80,9 @@ def bind_sweep(
         observer: Is told what is done.
     """
     combinations = [dict(zip(ranges, sizes, strict=True)) for sizes in product(*ranges.values())]
-    if (count := len(combinations) * max(1, len(dtypes))) > MAX_PROBLEMS:
+    if len(combinations) * max(1, len(dtypes)) > MAX_PROBLEMS:
         raise InputError(
-            f"a sweep has at most {MAX_PROBLEMS} combinations of sizes and element types, not {count}; "
-            "take larger steps"
+            f"a sweep has at most {MAX_PROBLEMS} combinations of sizes and element types; take larger steps"
         )
     first = bind_target(
         replace(target, sizes={**target.sizes, **combinations[0]}, dtype=dtypes[0] if dtypes else None),

@@ -1,8 +1,13 @@
 """What of a source is for the host, and what is left of it."""
 
+from pathlib import Path
+
 import pytest
 
 from autotune.compilers.host_code import device_part
+from autotune.compilers.kernel_source import packaged, read_source
+
+KERNELS = sorted(Path(packaged("kernels")).glob("*.cu"))
 
 SOURCE = """
 #include <vector>
@@ -56,6 +61,12 @@ def test_functions_and_types_for_the_host_are_gone_and_lines_stay():
     for number, line in enumerate(SOURCE.split("\n")):
         if any(word in line for word in ("#", "Pair", "twice", "table", "name =", "using", "later")):
             assert lines[number] == line
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+def test_a_kernel_whose_signature_macros_write_stays(path):
+    source = read_source(path).text
+    assert device_part(source) == source
 
 
 def test_a_source_without_host_code_stays_as_it_is():

@@ -1,6 +1,7 @@
 """One command that searches several spaces: each gets its share, and the same command resumes."""
 
 import json
+import re
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_a_space_that_no_time_was_left_for_is_named(folder):
     kernel = (folder.path / "double.py").read_text()
     folder.write("import time\n" + kernel.replace("    return", "    time.sleep(0.1)\n    return"))
     done = folder.run("search", "double.yaml", "other.yaml", "--device", "fake", "--time", "0.5")
-    assert "double: best " in done.stdout
+    assert re.match("double: .*best ", done.stdout)
     assert "1 of 2 spaces failed: other: no time was left; give a longer --time" in done.stderr
 
 
