@@ -10,6 +10,7 @@ import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
 
 from autotune.errors import InputError
+from autotune.sources.preprocessor import without_comments
 
 _LIMIT_S, _LIMIT_S_PER_MB = 2.0, 3.0  # what is no code at all may take minutes
 _CHUNK = 65_536  # letters
@@ -19,6 +20,8 @@ class SourceTree:
     """The syntax tree of a text, whose nodes give their text."""
 
     def __init__(self, text: str) -> None:
+        if "*/" in without_comments(text):  # the parser takes seconds to go on after many of them
+            raise InputError("the source has a */ that ends no comment")
         self.text = text.encode("ascii", "replace").decode()  # a letter is a byte
         self.root = _parsed(self.text.encode())
 

@@ -18,7 +18,7 @@ from autotune.sources.triton_module import is_triton
 from autotune.space import bind, lint_source, load_space, problem_of
 from tests.conftest import LIMIT_S
 
-MAX_CPU_S = 8  # for one reader of one text, which takes a tenth of a second; exponential time never ends
+MAX_CPU_S = 4  # for one reader of one text, which takes a tenth of a second; exponential time never ends
 COUNT = 5000
 PIECES = [*"/* \"'([{\n", "// note \n", "/* note */\n", "*/ "]
 PLACES = (0, 2, 3)  # before the code, in a kernel, and after it
