@@ -12,7 +12,7 @@ TOKEN = re.compile(
     r"'(?:\\.|[^'\\\n])*+'|\#\#|::|->|.",
     re.DOTALL,
 )
-_MAX_TOKENS = 4_000_000  # of a source; macros that use each other twice make it ever longer
+_MAX_TOKENS = 1_500_000  # of a source; macros that use each other twice make it ever longer
 
 # Its text and where it stands in the source; below 0, `-place - 1` of the macro that it comes from.
 Token = tuple[str, int]
