@@ -61,11 +61,11 @@ def _of_host(tree: SourceTree, scope: Node, words: frozenset[str]) -> Iterator[N
     """The declarations and definitions in a scope that only the host uses."""
     for node in scope.named_children:
         body = field(node, "body")
-        if node.type in _SCOPES and body is not None:
-            inside = body if body.type in (*_SCOPES, "compound_statement") else node
-            yield from _of_host(tree, inside, words)
+        if node.type == "linkage_specification" and body is not None and body.type != "declaration_list":
+            if _is_of_host(tree, body, words):  # `extern "C"` before one function
+                yield node
         elif node.type in _SCOPES:
-            yield from _of_host(tree, node, words)
+            yield from _of_host(tree, body or node, words)
         elif _is_of_host(tree, node, words):
             yield node
 
