@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
-from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABLE, Declared
+from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABLE, Declared, is_zero
 
 _INLINED = 4  # functions, one in another
 _MAX_NODES = 200  # of an expression with the values of its variables
@@ -316,8 +316,7 @@ class _Reading:
             return None
         array, added, vector = self._resolved(value)
         for one in added:
-            is_zero = isinstance(indices[0], ast.Constant) and indices[0].value == 0
-            indices[0] = one if is_zero else ast.BinOp(one, ast.Add(), indices[0])
+            indices[0] = one if is_zero(indices[0]) else ast.BinOp(one, ast.Add(), indices[0])
         return Access(array, (*indices,), vector=vector)
 
     def _note(self, access: Access, guards: tuple[ast.expr, ...], **changes: Any) -> None:
