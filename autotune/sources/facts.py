@@ -506,11 +506,6 @@ def substituted(node: ast.expr, change: Callable[[ast.expr], ast.expr]) -> ast.e
     return change(node if is_same else type(node)(**parts))
 
 
-def index_of(kind: str, axis: str) -> str:
-    """The text of an index or extent along an axis."""
-    return f"{kind}.{axis}"
-
-
 def factors_around(node: ast.expr, index: str) -> Iterator[list[ast.expr]]:
     """For each place of an index in a sum of products, the factors of its product."""
     match node:
