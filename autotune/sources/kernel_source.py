@@ -19,7 +19,7 @@ from autotune.sources.dialects import OPENCL, PINNED, PORTABLE, dialect_of, with
 from autotune.sources.expansion import TooLong
 from autotune.sources.launches import Launch, launches
 from autotune.sources.preprocessed import Preprocessed, preprocessed
-from autotune.sources.statements import Statements, declarator_name, declarators, type_name
+from autotune.sources.statements import Declared, Statements, declarator_name, declarators, type_name
 from autotune.sources.tree import SourceTree, descendants, field
 from autotune.sources.type_table import TypeTable, read_types
 
@@ -119,6 +119,15 @@ class Function:
     def parts(self) -> tuple[ast.AST, ...]:
         """All that its statements consist of."""
         return tuple(part for statement in self.body for part in ast.walk(statement))
+
+    def variables_of(self, kind: str) -> set[str]:
+        """Its parameters and variables of a type."""
+        found = {one.name for one in self.parameters if one.type == kind}
+        for part in self.parts:
+            match part:
+                case ast.AnnAssign(ast.Name(name), ast.Constant(Declared(type=own))) if own == kind:
+                    found.add(name)
+        return found
 
     @property
     def unknown(self) -> Mapping[str, int]:
