@@ -13,7 +13,7 @@ from autotune.core.expressions import integer, parse, unknown_names
 from autotune.core.launch_plan import RESERVED_NAMES, TRITON_OPTIONS
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
-from autotune.sources.triton import Dimension, Tile, TritonKernel
+from autotune.sources.triton import Dimension, Tile, TritonKernel, names_in_text
 
 DEFAULTS: Mapping[str, Value] = {"num_warps": 4, "num_stages": 3, "num_ctas": 1, "maxnreg": 255}
 _OPTION_VALUES: Mapping[str, tuple[Value, ...]] = {
@@ -163,7 +163,7 @@ class _Guesser:
         kernel = self._kernel
         bounds = (tile.bound for tile in kernel.tiles.values())
         texts = (*bounds, *kernel.axis_bounds.values(), *kernel.ends)
-        return {word for text in texts for word in _words(text)}
+        return {word for text in texts for word in names_in_text(text)}
 
     @cached_property
     def _striding(self) -> set[str]:
@@ -183,8 +183,8 @@ class _Guesser:
         if any(map(self._is_unbounded, tiles)):
             missing.append(self._free("n"))
         large = [*numbers, *dict.fromkeys(missing)]
-        ends = {word for text in kernel.ends for word in _words(text)}
-        counts = ends - kernel.tiles.keys() - {word for tile in tiles for word in _words(tile.bound)}
+        ends = {word for text in kernel.ends for word in names_in_text(text)}
+        counts = ends - kernel.tiles.keys() - {word for tile in tiles for word in names_in_text(tile.bound)}
         fixed = {name: _FEW if name in counts else _WIDTH for name in self._fixed}
         if len(large) + len(fixed) == 1 and large:
             return {large[0]: _LINE}
@@ -272,7 +272,7 @@ class _Guesser:
     def _fits(self, grid: Sequence[str], names: Collection[str], values: Collection[str]) -> bool:
         """Whether a grid of the host is one for every value of the tiles that programs cover."""
         stepped = {one.name for one in self._kernel.tiles.values() if one.axes} & {*values}
-        read = {word for part in grid for word in _words(part)}
+        read = {word for part in grid for word in names_in_text(part)}
         return len(grid) <= 3 and stepped <= read and all(_reads_only(part, names) for part in grid)
 
     def _bound(self, tile: Tile) -> str:
@@ -342,7 +342,7 @@ def _affordable(
         return bool(widest)
 
     for block in blocks:
-        read = {word for name in block for word in _words(derived.get(name, name))} & chosen.keys()
+        read = {word for name in block for word in names_in_text(derived.get(name, name))} & chosen.keys()
         while read and _largest([block], values()) > _MAX_TILE and halve(read):
             pass
     free = [name for name in chosen if name not in fixed]
@@ -366,10 +366,6 @@ def _product(extents: Iterable[str]) -> str:
 
 def _power(extent: str) -> str:
     return f"2 ** ceil(log2({extent}))"
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w*", text))
 
 
 def _reads_only(text: str, names: Collection[str]) -> bool:
