@@ -127,8 +127,8 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
         (
             "twice.py",
             "import triton\n@triton.jit\ndef twice(x):\n    return 2 * x\n",
-            "twice.py: twice is not seen to store to any of its arguments, so there is no result to check: "
-            "name a kernel that stores with --entry, or the file that has it",
+            "twice.py: its functions under @triton.jit are helpers: none loads or stores through its "
+            "parameters; name the file with the kernel that calls them",
         ),
         (
             "hello.cu",
