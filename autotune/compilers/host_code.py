@@ -53,11 +53,9 @@ def _of_host(tree: SourceTree, scope: Node, words: frozenset[str]) -> Iterator[N
     """The declarations and definitions in a scope that only the host uses."""
     for node in scope.named_children:
         body = field(node, "body")
-        if node.type in _SCOPES and body is not None:
-            inside = body if body.type in (*_SCOPES, "compound_statement") else node
-            yield from _of_host(tree, inside, words)
-        elif node.type in _SCOPES:
-            yield from _of_host(tree, node, words)
+        if node.type in _SCOPES:
+            is_list = body is not None and body.type in (*_SCOPES, "compound_statement")
+            yield from _of_host(tree, body if is_list else node, words)
         elif _is_of_host(tree, node, words):
             yield node
 
@@ -70,13 +68,10 @@ def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
     head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
     if words & {*re.findall(r"\w+", head)}:
         return False
-    match inside.type:
-        case "function_definition":
-            return True
-        case "template_instantiation":
-            return True
-        case "declaration":
-            return _is_host_declaration(tree, inside, text)
+    if inside.type == "declaration":
+        return _is_host_declaration(tree, inside, text)
+    if inside.type in ("function_definition", "template_instantiation"):
+        return True
     return inside.type in _TYPES and body is not None and _HOST_TYPES.search(text) is not None
 
 

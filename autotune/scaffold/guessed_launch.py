@@ -100,7 +100,7 @@ class GuessedLaunch:
     def constants(self) -> Mapping[str, ast.expr]:
         """What constants of the source stand for that are no parameters."""
         tuned = self.values
-        return {name: value for name, value in self.source.constants.items() if name not in tuned}
+        return {name: value for name, value in self.source.read.constants.items() if name not in tuned}
 
     @property
     def facts(self) -> Facts:
@@ -177,8 +177,9 @@ def _parameters_and_block(
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
         block = _invented_block(axes, known | {*source.read.code.used})
         parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
-    parameters = [as_threads(item, axes) if item.name in block else item for item in parameters]
-    parameters = [within_a_block(item) if item.name in block else item for item in parameters]
+    parameters = [
+        within_a_block(as_threads(item, axes)) if item.name in block else item for item in parameters
+    ]
     return parameters or [_placeholder(source)], block
 
 
@@ -247,7 +248,7 @@ def _block(
     Only where they show nothing, as in a kernel that takes any block, a name counts, if the kernel uses it.
     """
     names = frozenset(macro.name for macro in macros)
-    numbers = {name: value for name, value in source.constants.items() if name not in names}
+    numbers = {name: value for name, value in source.read.constants.items() if name not in names}
     reader = LaunchShape((), (), names, frozenset(), numbers)
     bounds = [reader.bound(part) for part in kernel.block]
     declared = tuple(reader.text(bound) for bound in bounds if bound is not None)

@@ -38,7 +38,7 @@ def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> Gue
     if len(layouts) == 1:
         return GuessedShape(layouts[0], "shape guessed from its index")
     is_histogram = is_scattered(array, facts)
-    bound = bins(array, facts, launch.source.constants, launch.names) if is_histogram else ""
+    bound = bins(array, facts, launch.source.read.constants, launch.names) if is_histogram else ""
     bound = bound or bounded_shape(indices_of(array, facts), facts, sizes)
     bound = bound or vectors_of(array, facts, sizes)
     if not bound:

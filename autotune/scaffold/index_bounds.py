@@ -216,10 +216,8 @@ class IndexBounds:
                 return _larger(self.of(body), self.of(other))
             case ast.Call(func=ast.Name(id="ceil_div")):  # the value of an argument
                 return Bound.atom(ast.unparse(node))
-            case ast.Call(func=ast.Name(id="min"), args=[left, right]):
-                return _smaller(self.of(left), self.of(right))
-            case ast.Call(func=ast.Name(id="max"), args=[left, right]):
-                return _larger(self.of(left), self.of(right))
+            case ast.Call(func=ast.Name(id="min" | "max" as name), args=[left, right]):
+                return (_smaller if name == "min" else _larger)(self.of(left), self.of(right))
             case ast.Call(func=ast.Name(id="clamp"), args=[_, _, right]):
                 return self.of(right)
         return None

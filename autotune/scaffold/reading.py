@@ -106,11 +106,6 @@ class Source:
     host: KernelSource | None = None
     refusals: tuple[str, ...] = ()
 
-    @property
-    def constants(self) -> Mapping[str, ast.expr]:
-        """What constants stand for that the source declares."""
-        return self.read.constants
-
 
 def read_kernels(
     name: str, text: str, values: Mapping[str, str], assumed: Assumptions, host: str, own: str
