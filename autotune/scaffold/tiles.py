@@ -148,7 +148,7 @@ def threads_per_element(axis: str, facts: Facts, known: Collection[str], size: s
                     divisor = "32" if ast.unparse(right) == "warpSize" else ast.unparse(right)
                     is_known = divisor.isdigit() or divisor in known
                     is_linear = is_known and _is_thread_of_grid(facts.written_out(left), axis)
-                    if is_linear and size in bounds_of(name, facts):
+                    if is_linear and size in bounds_of([name], facts):
                         found.add(divisor)
     return found.pop() if len(found) == 1 else ""
 
@@ -248,7 +248,7 @@ def size_along(axis: str, facts: Facts, sizes: Collection[str]) -> str:
     }
     reached = set(variables)
     for _ in range(_DERIVATIONS):
-        bounds = {bound for name in variables for bound in bounds_of(name, facts) if bound in sizes} | direct
+        bounds = (bounds_of(variables, facts) & {*sizes}) | direct
         if bounds or not variables:
             return bounds.pop() if len(bounds) == 1 else ""
         variables = {
@@ -268,25 +268,19 @@ def _axes_in(node: ast.expr) -> set[str]:
     return {text[-1] for text in _indices_in(node) if text.startswith(("blockIdx.", "threadIdx."))}
 
 
-def bounds_of(variable: str, facts: Facts) -> list[str]:
-    """What a variable, or its sum with another, is compared with: `i < n`, `i + k < n`, `i >= n`."""
-    return [
+def bounds_of(variables: Collection[str], facts: Facts) -> set[str]:
+    """What variables, or their sums with others, are compared with: `i < n`, `i + k < n`, `i >= n`."""
+    return {
         one.right.id
         for one in facts.compared
-        if one.operator == "<" and isinstance(one.right, ast.Name) and _is_sum_of(one.left, variable)
-    ]
+        if one.operator == "<" and isinstance(one.right, ast.Name) and _has_sum_of(one.left, variables)
+    }
 
 
-def _is_sum_of(node: ast.expr, variable: str) -> bool:
-    match node:
-        case ast.Name(id=name):
-            return name == variable
-        case ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=right):
-            is_other = isinstance(right, ast.Name) and right.id == variable
-            return left == variable or is_other
-        case ast.BinOp(left=left, op=ast.Add(), right=ast.Name(id=right)):
-            return right == variable
-    return False
+def _has_sum_of(node: ast.expr, variables: Collection[str]) -> bool:
+    is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+    parts = [node.left, node.right] if is_sum else [node]  # type: ignore[attr-defined]
+    return any(isinstance(one, ast.Name) and one.id in variables for one in parts)
 
 
 def bounded_shape(indices: Sequence[ast.expr], facts: Facts, sizes: Collection[str]) -> str:
@@ -294,7 +288,7 @@ def bounded_shape(indices: Sequence[ast.expr], facts: Facts, sizes: Collection[s
     if not all(map(_is_plain_sum, indices)):
         return ""
     words = {word for index in indices for word in names_in(index)}
-    bounds = {bound for word in words for bound in bounds_of(word, facts) if bound in sizes}
+    bounds = bounds_of(words, facts) & {*sizes}
     return bounds.pop() if len(bounds) == 1 else ""
 
 

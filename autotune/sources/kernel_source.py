@@ -163,12 +163,6 @@ class Function:
         body = field(self._node, "body")
         return ((*reading.of(body),) if body else (), reading)
 
-    @property
-    def text(self) -> str:
-        """The code of its body after the preprocessor, without the braces around it."""
-        body = field(self._node, "body")
-        return self.source.tree.text[body.start_byte + 1 : body.end_byte - 1] if body else ""
-
 
 @dataclass(frozen=True)
 class KernelSource:
