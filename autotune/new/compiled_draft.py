@@ -77,7 +77,7 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Draft:
 
 @lru_cache(maxsize=1)
 def plain_draft(kernel: KernelFile, assumed: Assumptions) -> Draft:
-    """Write a space without compiling it, by default for the first kernel with arguments.
+    """Write a space without compiling it, by default for the first kernel.
 
     Raises InputError if it is no kernel's source.
     """
@@ -88,9 +88,6 @@ def plain_draft(kernel: KernelFile, assumed: Assumptions) -> Draft:
         host=host,
         include_dirs=kernel.include_dirs,
     )
-    others = [item.entry for item in made.source.kernels if item.arguments]
-    if kernel.entry is None and not made.kernel.arguments and others:
-        return plain_draft(replace(kernel, entry=others[0]), assumed)
     return Draft(_narrowed(made, kernel), "")
 
 

@@ -101,16 +101,6 @@ def _described(drafted: Draft, kernel: KernelFile, stand_ins: str) -> SpaceDraft
     """What was found and written, without what only the reader of sources knows."""
     made, path = drafted.made, kernel.path
     launch, source = made.guess.launch, made.source
-    if not made.kernel.arguments:
-        raise InputError(
-            f"{path}: {made.kernel.entry} has no arguments, so no result can be checked: let it write its "
-            "result to an array"
-        )
-    if maps := [item.name for item in made.kernel.arguments if item.type_name == "CUtensorMap"]:
-        raise InputError(
-            f"{path}: {made.kernel.entry}: {maps[0]} is a tensor map, which a program makes of an array; "
-            "take a pointer to its elements instead, for autotune passes arrays and numbers only"
-        )
     arguments = (
         (
             item.argument.text,

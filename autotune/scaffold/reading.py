@@ -28,6 +28,7 @@ _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays 
 _UNSUPPORTED = {
     "cudaTextureObject_t": f"is a texture; {_AN_ARRAY}",
     "cudaSurfaceObject_t": f"is a surface; {_AN_ARRAY}",
+    "CUtensorMap": f"is a tensor map, which a program makes of an array; {_AN_ARRAY}",
     "sampler_t": f"is a sampler; {_AN_ARRAY}",
 }
 
