@@ -68,10 +68,13 @@ def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
     head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
     if words & {*re.findall(r"\w+", head)}:
         return False
-    if inside.type == "declaration":
-        return _is_host_declaration(tree, inside, text)
-    if inside.type in ("function_definition", "template_instantiation"):
-        return True
+    match inside.type:
+        case "function_definition":
+            return True
+        case "template_instantiation":
+            return True
+        case "declaration":
+            return _is_host_declaration(tree, inside, text)
     return inside.type in _TYPES and body is not None and _HOST_TYPES.search(text) is not None
 
 
