@@ -54,8 +54,8 @@ def _of_host(tree: SourceTree, scope: Node, words: frozenset[str]) -> Iterator[N
     for node in scope.named_children:
         body = field(node, "body")
         if node.type in _SCOPES:
-            is_list = body is not None and body.type in (*_SCOPES, "compound_statement")
-            yield from _of_host(tree, body if is_list else node, words)
+            inside = body if body and body.type in (*_SCOPES, "compound_statement") else node
+            yield from _of_host(tree, inside, words)
         elif _is_of_host(tree, node, words):
             yield node
 

@@ -26,8 +26,9 @@ def reference_body(
     arrays = {variable_name(name) for name in roles}
     results = []
     for name in written:
-        store, *others = [one for one in facts.of(name) if one.is_written] or [None]
-        if store is None or store.value is None or others or (facts.loops and roles[name] is not Role.OUT):
+        stores = [one for one in facts.of(name) if one.is_written]
+        store = stores[0] if len(stores) == 1 else None
+        if store is None or store.value is None or (facts.loops and roles[name] is not Role.OUT):
             return ()
         sign = _SIGNS.get(type(store.operator), "") if store.operator else "="
         formula = _Translation(ast.unparse(store.index), kernel.arguments).of(store.value)

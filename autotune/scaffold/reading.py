@@ -201,7 +201,7 @@ def _kernel(
     template = read_template(place, function, own, types)
     template = with_function_objects(place, template, function, own, types)
     given = {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}
-    types = types.with_parameters(given)
+    types = replace(types, aliases={**types.aliases, **given})
     arguments = [_argument(place, one, types) for one in function.parameters]
     kinds = dict.fromkeys(argument.type_name for argument in arguments if argument.dtype == UNKNOWN)
     called = function.name

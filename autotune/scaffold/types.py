@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, prod
 from operator import add, floordiv, lshift, mod, mul, rshift, sub
@@ -65,10 +65,6 @@ class KnownTypes:
         """The types of a source; a vector of three has the size of one of four in OpenCL only."""
         aliases = {"dim3": "uint3", **source.types.aliases}
         return cls(source, aliases, generic, 4 if source.dialect == "opencl" else 3)
-
-    def with_parameters(self, given: Mapping[str, str]) -> KnownTypes:
-        """The same with types that a template takes, and what each stands for."""
-        return replace(self, aliases={**self.aliases, **given})
 
     def layout(self, kind: str) -> tuple[str, int]:
         """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""

@@ -125,7 +125,7 @@ class Function:
         found = {one.name for one in self.parameters if one.type == kind}
         for part in self.parts:
             match part:
-                case ast.AnnAssign(ast.Name(name), ast.Constant(Declared(type=own))) if own == kind:
+                case ast.AnnAssign(ast.Name(name), ast.Constant(Declared() as one)) if one.type == kind:
                     found.add(name)
         return found
 

@@ -237,15 +237,11 @@ def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[
 
 def _parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
     positional = [*arguments.posonlyargs, *arguments.args]
-    first_default = len(positional) - len(arguments.defaults)
-    for place, one in enumerate(positional):
-        yield TritonParameter(one.arg, _is_constant(one), place >= first_default)
-    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield TritonParameter(one.arg, _is_constant(one), default is not None)
-
-
-def _is_constant(argument: ast.arg) -> bool:
-    return argument.annotation is not None and "constexpr" in ast.unparse(argument.annotation)
+    without = [None] * (len(positional) - len(arguments.defaults))
+    defaults = [*without, *arguments.defaults, *arguments.kw_defaults]
+    for one, default in zip([*positional, *arguments.kwonlyargs], defaults, strict=True):
+        is_constant = one.annotation is not None and "constexpr" in ast.unparse(one.annotation)
+        yield TritonParameter(one.arg, is_constant, default is not None)
 
 
 def _tiles(found: Findings, constants: set[str]) -> dict[str, Tile]:
@@ -262,14 +258,13 @@ def _tile(name: str, found: Findings) -> Tile:
     bounds = [
         other.text
         for one, other in found.bounds
-        if other.text
-        and names_in_text(other.text) - {name}
+        if (names := names_in_text(other.text))
+        and name not in names
         and not any(term.runs for term in other.terms)
         and any(name in term.tiles or (term.axes and name in term.factors) for term in one.terms)
-        and name not in names_in_text(other.text)
     ]
     axes = tuple(sorted(found.steps.get(name, ())))
-    return Tile(name, axes, name in found.loops, next(iter([*bounds, *ends]), ""))
+    return Tile(name, axes, name in found.loops, [*bounds, *ends, ""][0])
 
 
 def _axis_bounds(found: Findings) -> dict[int, str]:
@@ -431,9 +426,9 @@ class _Translation(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """`meta["BLOCK"]` is BLOCK."""
-        is_meta = isinstance(node.value, ast.Name) and node.value.id == self._meta
-        if is_meta and isinstance(node.slice, ast.Constant):
-            return ast.Name(str(node.slice.value), ast.Load())
+        match node:
+            case ast.Subscript(ast.Name(self._meta), ast.Constant(name)):
+                return ast.Name(str(name), ast.Load())
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
