@@ -342,7 +342,8 @@ def _affordable(
         return bool(widest)
 
     for block in blocks:
-        read = {word for name in block for word in names_in_text(derived.get(name, name))} & chosen.keys()
+        words = {word for name in block for word in names_in_text(derived.get(name, name))}
+        read = [name for name in chosen if name in words]
         while read and _largest([block], values()) > _MAX_TILE and halve(read):
             pass
     free = [name for name in chosen if name not in fixed]

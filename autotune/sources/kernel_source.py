@@ -125,8 +125,10 @@ class Function:
         found = {one.name for one in self.parameters if one.type == kind}
         for part in self.parts:
             match part:
-                case ast.AnnAssign(ast.Name(name), ast.Constant(Declared() as one)) if one.type == kind:
-                    found.add(name)
+                case ast.AnnAssign(
+                    target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as own)
+                ):
+                    found |= {name} if own.type == kind else set()
         return found
 
     @property
