@@ -28,14 +28,12 @@ from autotune.new.space_draft import ARCHITECTURE, KernelFile
 from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.assumptions import USUAL
 from autotune.scaffold.writing import space_text
+from autotune.sources.dialects import INTRODUCER
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
 _TIMEOUT_S = 120.0
 _MOST_CONFIGURATIONS = 1_000_000  # before constraints
 _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
-_INTRODUCER = re.compile(
-    r"\b(?:KERNEL|__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b|\bvoid\s+kernel\b"
-)
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def _texts(path: Path, whole: str) -> tuple[str, str, str]:
     own = source_text(path)
     host = own if "<<<" in own else ""
     own = device_part(own) if "__global__" in own else own
-    if not _INTRODUCER.search(own):
+    if not INTRODUCER.search(own):
         own = ""
     text = own if own and _PORTABLE.search(own) else whole
     return device_part(text) if "__global__" in text else text, own, host

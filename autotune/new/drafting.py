@@ -75,11 +75,6 @@ def with_room(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
 def draft_triton(kernel: KernelFile) -> SpaceDraft:
     """Draft a space for a kernel in Triton."""
     made = scaffold_triton(kernel.path, kernel.name, kernel.entry)
-    if not {"out", "inout"} & {*made.kernel.roles.values()}:
-        raise InputError(
-            f"{kernel.path}: {made.kernel.entry} is not seen to store to any of its arguments, so there is "
-            "no result to check: name a kernel that stores with --entry, or the file that has it"
-        )
     parameters = ((name, ", ".join(map(str, values))) for name, values in made.guess.values.items())
     return SpaceDraft(
         dialect=TRITON,
@@ -106,11 +101,6 @@ def _described(drafted: Draft, kernel: KernelFile, stand_ins: str) -> SpaceDraft
     """What was found and written, without what only the reader of sources knows."""
     made, path = drafted.made, kernel.path
     launch, source = made.guess.launch, made.source
-    if maps := [item.name for item in made.kernel.arguments if item.type_name == "CUtensorMap"]:
-        raise InputError(
-            f"{path}: {made.kernel.entry}: {maps[0]} is a tensor map, which a program makes of an array; "
-            "take a pointer to its elements instead, for autotune passes arrays and numbers only"
-        )
     arguments = (
         (
             item.argument.text,

@@ -11,15 +11,14 @@ from typing import NamedTuple
 
 from autotune.core.syntax import parse_module
 from autotune.errors import InputError
-from autotune.sources.bare_code import bare_code
+from autotune.sources.bare_code import definitions
+from autotune.sources.files import by_raw_strings
 
 _KERNEL = re.compile(r"\b(?:__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
-_RAW = re.compile(r'\bu?8?R"([^ ()\\\t\n]{0,16})\(')  # where a raw string of C++ begins
-_BETWEEN = re.compile(r"(?:\s+|//[^\n]*\n|/\*.*?\*/)*+", re.DOTALL)  # two literals that are one
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_DEFINITION = re.compile(
-    r"^[ \t]*#[ \t]*define[ \t]+(\w+)|\btypedef\b[^;{}]*?(\w+)\s*;|\b(\w+)\s*\([^;{}()]*\)\s*\{", re.MULTILINE
+_BETWEEN = re.compile(  # two raw strings that are one
+    r'\)[^ ()"]*"(?:\s+|//[^\n]*\n|/\*.*?\*/)*+(?:u8?)?R"[^ ()"]*\(', re.DOTALL
 )
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _MAX_BYTES = 1_000_000  # of a file that is searched
 _WRITE_IT = "let the program write the text into a file, and give that to autotune new"
 
@@ -78,20 +77,16 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
 
 def _raw_strings(text: str) -> list[_Literal]:
     """The raw strings of a program in C++, neighbours joined; none if it has kernels elsewhere."""
+    parts = by_raw_strings(text)
+    if any(map(_KERNEL.search, parts[::2])):
+        return []
     found: list[_Literal] = []
-    outside, place = [], 0
-    while (begin := _RAW.search(text, place)) is not None:
-        end = text.find(f'){begin[1]}"', begin.end())
-        if end < 0:
-            break
-        inside, between = text[begin.end() : end], text[place : begin.start()]
-        outside.append(between)
-        if found and _BETWEEN.fullmatch(between):
-            found[-1] = found[-1]._replace(text=found[-1].text + inside)
+    for place in range(1, len(parts), 2):
+        if found and _BETWEEN.fullmatch(parts[place - 1]):
+            found[-1] = found[-1]._replace(text=found[-1].text + parts[place])
         else:
-            found.append(_Literal(inside, text.count("\n", 0, begin.start()) + 1))
-        place = end + len(begin[1]) + 2
-    return [] if any(map(_KERNEL.search, (*outside, text[place:]))) else found
+            found.append(_Literal(parts[place], "".join(parts[:place]).count("\n") + 1))
+    return found
 
 
 def _relatives(path: Path, text: str) -> list[str]:
@@ -110,16 +105,11 @@ def _relatives(path: Path, text: str) -> list[str]:
     needed: set[Path] = set()
     while True:
         whole = "\n".join((*(parts[one] for one in needed), text))
-        missing = {*_WORD.findall(whole)} - _defined(whole)
-        more = {file for file, part in parts.items() if file not in needed and _defined(part) & missing}
+        missing = {*_WORD.findall(whole)} - definitions(whole)
+        more = {file for file, part in parts.items() if file not in needed and definitions(part) & missing}
         if not more:
             return [part for file, part in parts.items() if file in needed]
         needed |= more
-
-
-def _defined(text: str) -> set[str]:
-    """The macros, types and functions that a text defines."""
-    return {name for match in _DEFINITION.findall(bare_code(text)) for name in match if name}
 
 
 def _python_strings(path: Path, text: str) -> list[_Literal]:

@@ -10,7 +10,7 @@ from autotune.compilers.base import undefined_names
 from autotune.compilers.kernel_source import source_text
 from autotune.core.c_types import SCALARS
 from autotune.core.text import first_error
-from autotune.sources.bare_code import bare_code
+from autotune.sources.bare_code import bare_code, definitions
 
 _SOURCES = frozenset((".c", ".cl", ".clh", ".cu", ".cuh", ".h", ".hpp", ".inc", ".opencl"))
 _MAX_BYTES = 1_000_000  # of a file that is searched
@@ -78,11 +78,4 @@ def _defines(name: str, file: Path) -> bool:
         text = file.read_text(errors="replace")
     except OSError:
         return False
-    if name not in text:  # most files: to remove comments takes longer
-        return False
-    macro = rf"#[ \t]*define[ \t]+{name}\b"
-    function = rf"\b{name}\s*\((?:[^;{{}}()]|\([^;{{}}()]*\))*\)\s*\{{"
-    kind = (
-        rf"\btypedef\b[^;{{}}]*\b{name}\s*;|\}}\s*{name}\s*;|\b(?:struct|union|class)\s+{name}\b[^;{{}}]*\{{"
-    )
-    return re.search(f"{macro}|{function}|{kind}", bare_code(text)) is not None
+    return name in text and name in definitions(text)

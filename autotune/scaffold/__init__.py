@@ -23,7 +23,6 @@ class Scaffold:
     guess: Guess
     space: str
     reference: str
-    include_dirs: tuple[str, ...]
 
     @property
     def source(self) -> Source:
@@ -68,7 +67,7 @@ def scaffold(
     if found.launch.source.branches.tested:
         found = _as_compiled(found, *given)
     space = space_text(file, name, found, include_dirs)
-    return Scaffold(found, space, reference_text(file, found), include_dirs)
+    return Scaffold(found, space, reference_text(file, found))
 
 
 def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host: str, own: str) -> Guess:

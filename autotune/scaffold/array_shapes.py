@@ -78,7 +78,7 @@ def is_scattered(array: str, facts: Facts) -> bool:
     return any(
         not any(isinstance(part, ast.Attribute) for part in ast.walk(whole))
         or any(isinstance(part, ast.Subscript) for part in ast.walk(whole))
-        or (isinstance(use.index, ast.Name) and bool(bounds_of(use.index.id, facts)))
+        or (isinstance(use.index, ast.Name) and bool(bounds_of([use.index.id], facts)))
         for use in uses
         for whole in [facts.written_out(use.index)]
         if not isinstance(use.index, ast.Constant)
@@ -128,7 +128,7 @@ def _extents(index: ast.expr, facts: Facts, sizes: Sequence[str]) -> tuple[str, 
     if not names:
         return ()
     slowest = {word for stride, words in terms if stride == strides[-1] for word in words}
-    bounds = {bound for word in slowest for bound in bounds_of(word, facts) if bound in sizes}
+    bounds = bounds_of(slowest, facts) & {*sizes}
     left = bounds if len(bounds) == 1 else set(sizes) - set(names)
     return (*left, *reversed(names)) if len(left) == 1 else ()
 

@@ -100,7 +100,7 @@ class GuessedLaunch:
     def constants(self) -> Mapping[str, ast.expr]:
         """What constants of the source stand for that are no parameters."""
         tuned = self.values
-        return {name: value for name, value in self.source.constants.items() if name not in tuned}
+        return {name: value for name, value in self.source.read.constants.items() if name not in tuned}
 
     @property
     def facts(self) -> Facts:
@@ -110,20 +110,15 @@ class GuessedLaunch:
     @property
     def is_cooperative(self) -> bool:
         """Whether the kernel has a barrier of the whole grid, for which all blocks have to be resident."""
-        found = self.facts
-        grids = {
-            name
-            for name, values in found.values.items()
-            if any(isinstance(one, ast.Call) and ast.unparse(one.func) == "this_grid" for one in values)
-        }
-        return any(
-            owner in grids | {"this_grid()"} and name == "sync" for owner, name in found.methods
-        ) or any(
-            isinstance(one, ast.Call)
-            and ast.unparse(one.func) == "sync"
-            and ast.unparse(one.args[0]) in grids
-            for one in found.calls_with_arguments
-        )
+        grids = {"this_grid()"}
+        for name, values in self.facts.values.items():
+            grids |= {name for one in values if ast.unparse(one) == "this_grid()"}
+        for part in self.kernel.function.parts:
+            match part:
+                case ast.Call(ast.Attribute(one, "sync")) | ast.Call(ast.Name("sync"), [one, *_]):
+                    if ast.unparse(one) in grids:
+                        return True
+        return False
 
     @property
     def shared_bytes(self) -> str:
@@ -176,20 +171,19 @@ def _parameters_and_block(
     kernel: FoundKernel, source: Source, tuned: Sequence[Macro], axes: Sequence[str]
 ) -> tuple[list[GuessedParameter], tuple[str, ...]]:
     """At least one parameter, and the block, whose extents become parameters where the source has none."""
-    parameters = _parameters(kernel, source, tuned, axes)
+    parameters = _parameters(kernel, tuned, axes)
     block = _block(kernel, source, tuned, axes)
     if not block:
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
         block = _invented_block(axes, known | {*source.read.code.used})
         parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
-    parameters = [as_threads(item, axes) if item.name in block else item for item in parameters]
-    parameters = [within_a_block(item) if item.name in block else item for item in parameters]
-    return parameters or [_placeholder(kernel, source)], block
+    parameters = [
+        within_a_block(as_threads(item, axes)) if item.name in block else item for item in parameters
+    ]
+    return parameters or [_placeholder(source)], block
 
 
-def _parameters(
-    kernel: FoundKernel, source: Source, tuned: Sequence[Macro], axes: Sequence[str]
-) -> list[GuessedParameter]:
+def _parameters(kernel: FoundKernel, tuned: Sequence[Macro], axes: Sequence[str]) -> list[GuessedParameter]:
     """Macros and what a template takes; their defaults are values for which the kernel is compiled at all."""
     defined = [macro.name for macro in tuned if macro.default is not None]
     found = [parameter_of(macro, axes) for macro in tuned]
@@ -219,7 +213,7 @@ def _invented_block(axes: Sequence[str], taken: Collection[str]) -> tuple[str, .
     return tuple(name if name not in taken else f"LAUNCH_{name}" for name in names)
 
 
-def _placeholder(kernel: FoundKernel, source: Source) -> GuessedParameter:
+def _placeholder(source: Source) -> GuessedParameter:
     """The parameter of a source that has none, with what to do about it."""
     code = source.read.code
     used = dict.fromkeys(name for name in code.macros if name in code.used or name in source.branches.tested)
@@ -254,7 +248,7 @@ def _block(
     Only where they show nothing, as in a kernel that takes any block, a name counts, if the kernel uses it.
     """
     names = frozenset(macro.name for macro in macros)
-    numbers = {name: value for name, value in source.constants.items() if name not in names}
+    numbers = {name: value for name, value in source.read.constants.items() if name not in names}
     reader = LaunchShape((), (), names, frozenset(), numbers)
     bounds = [reader.bound(part) for part in kernel.block]
     declared = tuple(reader.text(bound) for bound in bounds if bound is not None)

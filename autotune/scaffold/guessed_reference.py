@@ -27,12 +27,11 @@ def reference_body(
     results = []
     for name in written:
         stores = [one for one in facts.of(name) if one.is_written]
-        if len(stores) != 1 or stores[0].value is None or (facts.loops and roles[name] is not Role.OUT):
+        store = stores[0] if len(stores) == 1 else None
+        if store is None or store.value is None or (facts.loops and roles[name] is not Role.OUT):
             return ()
-        (store,) = stores
         sign = _SIGNS.get(type(store.operator), "") if store.operator else "="
-        translation = _Translation(ast.unparse(store.index), kernel.arguments)
-        formula = translation.of(store.value) if store.value is not None else None
+        formula = _Translation(ast.unparse(store.index), kernel.arguments).of(store.value)
         if formula is None or not sign or store.vector:
             return ()
         text = ast.unparse(formula)

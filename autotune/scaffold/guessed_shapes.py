@@ -38,13 +38,13 @@ def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> Gue
     if len(layouts) == 1:
         return GuessedShape(layouts[0], "shape guessed from its index")
     is_histogram = is_scattered(array, facts)
-    bound = bins(array, facts, launch.source.constants, launch.names) if is_histogram else ""
+    bound = bins(array, facts, launch.source.read.constants, launch.names) if is_histogram else ""
     bound = bound or bounded_shape(indices_of(array, facts), facts, sizes)
     bound = bound or vectors_of(array, facts, sizes)
     if not bound:
         reached, is_complete = bounds.of_array(array)
         words = {word for index in indices_of(array, facts) for word in names_in(index)}
-        is_compared = any(size in sizes for word in words for size in bounds_of(word, facts))
+        is_compared = not bounds_of(words, facts).isdisjoint(sizes)
         is_size = is_complete and len(reached) == 1 and reached[0] in sizes
         bound = reached[0] if is_size and not is_compared and not is_histogram else ""
     extents = (bound,) if bound else _elements(launch, is_one_layout=not layouts)

@@ -18,7 +18,6 @@ from autotune.core.syntax import parse_expression
 from autotune.sources.facts import Access, Facts, names_in
 from autotune.sources.statements import parsed_expression
 
-_INDEXES = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "threads", "gridDim": "blocks"}
 _BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
 
 Monomial = tuple[str, ...]  # its atoms, sorted: sizes, parameters and numbers of blocks
@@ -84,19 +83,12 @@ class LaunchShape:
     numbers: Mapping[str, ast.expr]  # what constants and scalar arguments stand for
 
     def extent(self, kind: str, axis: int) -> Bound | None:
-        """The upper bound of an index, or an extent, along an axis."""
-        grid = self.grid[axis] if axis < len(self.grid) else "1"
-        threads = self.bound(self.block[axis] if axis < len(self.block) else "1")
-        if threads is None:
-            return None
-        blocks = Bound.of(int(grid)) if grid.isdigit() else Bound.atom(grid)
-        last = Bound.of(-1)
-        return {
-            "thread": threads + last,
-            "block": blocks + last,
-            "threads": threads,
-            "blocks": blocks,
-        }[kind]
+        """The upper bound of an index such as `threadIdx`, or an extent such as `blockDim`, along an axis."""
+        is_of_grid = kind in ("blockIdx", "gridDim")
+        texts = self.grid if is_of_grid else self.block
+        text = texts[axis] if axis < len(texts) else "1"
+        extent = Bound.atom(text) if is_of_grid and not text.isdigit() else self.bound(text)
+        return extent + Bound.of(-1) if extent is not None and kind.endswith("Idx") else extent
 
     def bound(self, text: str) -> Bound | None:
         """The bound of a text without variables."""
@@ -210,16 +202,16 @@ class IndexBounds:
                 return self._name(name)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
                 return Bound.of(-int(number))
-            case ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis) if name in _INDEXES:
-                return self._launch.extent(_INDEXES[name], "xyz".index(axis))
+            case ast.Attribute(
+                ast.Name("threadIdx" | "blockIdx" | "blockDim" | "gridDim" as kind), "x" | "y" | "z" as axis
+            ):
+                return self._launch.extent(kind, "xyz".index(axis))
             case ast.IfExp(body=body, orelse=other):
                 return _larger(self.of(body), self.of(other))
             case ast.Call(func=ast.Name(id="ceil_div")):  # the value of an argument
                 return Bound.atom(ast.unparse(node))
-            case ast.Call(func=ast.Name(id="min"), args=[left, right]):
-                return _smaller(self.of(left), self.of(right))
-            case ast.Call(func=ast.Name(id="max"), args=[left, right]):
-                return _larger(self.of(left), self.of(right))
+            case ast.Call(func=ast.Name(id="min" | "max" as name), args=[left, right]):
+                return (_smaller if name == "min" else _larger)(self.of(left), self.of(right))
             case ast.Call(func=ast.Name(id="clamp"), args=[_, _, right]):
                 return self.of(right)
         return None

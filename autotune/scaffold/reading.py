@@ -11,7 +11,7 @@ from functools import cached_property
 from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.errors import InputError
 from autotune.scaffold.assumptions import Assumptions
-from autotune.scaffold.macros import WORD, Macro, find_macros
+from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template, with_function_objects
 from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, constant_value
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
@@ -28,6 +28,7 @@ _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays 
 _UNSUPPORTED = {
     "cudaTextureObject_t": f"is a texture; {_AN_ARRAY}",
     "cudaSurfaceObject_t": f"is a surface; {_AN_ARRAY}",
+    "CUtensorMap": f"is a tensor map, which a program makes of an array; {_AN_ARRAY}",
     "sampler_t": f"is a sampler; {_AN_ARRAY}",
 }
 
@@ -105,11 +106,6 @@ class Source:
     branches: Branches
     host: KernelSource | None = None
     refusals: tuple[str, ...] = ()
-
-    @property
-    def constants(self) -> Mapping[str, ast.expr]:
-        """What constants stand for that the source declares."""
-        return self.read.constants
 
 
 def read_kernels(
@@ -205,7 +201,7 @@ def _kernel(
     template = read_template(place, function, own, types)
     template = with_function_objects(place, template, function, own, types)
     given = {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}
-    types = types.with_parameters(given)
+    types = replace(types, aliases={**types.aliases, **given})
     arguments = [_argument(place, one, types) for one in function.parameters]
     kinds = dict.fromkeys(argument.type_name for argument in arguments if argument.dtype == UNKNOWN)
     called = function.name
@@ -214,7 +210,7 @@ def _kernel(
         called = "::".join((*function.namespace, called))
     if function.specialised or template:
         called += f"<{function.specialised or ', '.join(item.given for item in template)}>"
-    of_host = tuple(map(ast.unparse, own[0].block)) if own and not _asks_for_block(function) else ()
+    of_host = tuple(map(ast.unparse, own[0].block)) if own and not _reads(function, "blockDim") else ()
     replaced = any(one.type_name == "size_t" and not one.is_pointer for one in arguments)
     return FoundKernel(
         function.name,
@@ -230,15 +226,15 @@ def _kernel(
     )
 
 
-def _asks_for_block(function: Function) -> bool:
-    """True if a kernel reads the extents of its block."""
-    return any(isinstance(part, ast.Name) and part.id == "blockDim" for part in function.parts)
-
-
 def _with_stand_in(argument: KernelArgument, types: KnownTypes) -> KernelArgument:
     """An argument whose type the user chooses, with the type that stands in."""
     dtype, width = types.layout(types.stand_in(argument.type_name))
     return replace(argument, dtype=dtype, width=width)
+
+
+def _reads(function: Function, name: str) -> bool:
+    """True if a function reads a variable."""
+    return any(isinstance(part, ast.Name) and part.id == name for part in function.parts)
 
 
 def _told_apart(kernels: Sequence[FoundKernel], dialect: str) -> list[FoundKernel]:
@@ -280,10 +276,9 @@ def _is_used(variable: Variable, function: Function) -> bool:
     if not variable.is_constant:
         return False
     return any(
-        isinstance(part, ast.Name) and part.id == variable.name
+        _reads(one, variable.name)
         for one in function.source.functions
         if one is function or not (one.is_kernel or one.is_of_host)
-        for part in one.parts
     )
 
 
@@ -323,6 +318,3 @@ def _argument(place: str, declared: Parameter, types: KnownTypes) -> KernelArgum
         is_local=declared.is_shared,
         fields=fields,
     )
-
-
-__all__ = ["WORD", "FoundKernel", "KernelArgument", "Source", "read_kernels"]

@@ -12,7 +12,6 @@ from autotune.errors import InputError
 from autotune.scaffold.types import KnownTypes, constant_value
 from autotune.sources.kernel_source import Function
 from autotune.sources.launches import Launch
-from autotune.sources.statements import Declared
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
@@ -112,11 +111,7 @@ def with_function_objects(
 
 def _called_member(parameter: str, function: Function) -> str:
     """The member function that a kernel calls of a type that its template takes; empty if it calls none."""
-    values = {one.name for one in function.parameters if one.type == parameter}
-    for part in function.parts:
-        match part:
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Constant(value=Declared(type=kind))):
-                values |= {name} if kind == parameter else set()
+    values = function.variables_of(parameter)
     for part in function.parts:
         match part:
             case ast.Call(func=ast.Name(id=name)) if name in values:

@@ -8,16 +8,15 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
 
-from autotune.sources.facts import Facts, factors_around, index_of, names_in, substituted
+from autotune.sources.facts import Facts, factors_around, names_in, substituted
 
 _DERIVATIONS = 3  # of a variable from the block's index, one from another
 
 
 def reads_index(facts: Facts, axis: str, *kinds: str) -> bool:
     """True if a kernel reads one of some indices along an axis."""
-    wanted = {index_of(kind, axis) for kind in kinds}
+    wanted = {f"{kind}.{axis}" for kind in kinds}
     return not wanted.isdisjoint(facts.read_indices)
 
 
@@ -29,7 +28,7 @@ def threads_along(axis: str, facts: Facts) -> str:
     where only the index along other axes is read. A kernel that asks for the extent of its block takes any,
     unless its blocks are as long as a tile.
     """
-    thread = index_of("threadIdx", axis)
+    thread = f"threadIdx.{axis}"
     if tile := _tile_of_threads(axis, facts):
         return tile
     if reads_index(facts, axis, "blockDim"):
@@ -44,15 +43,14 @@ def threads_along(axis: str, facts: Facts) -> str:
 
 def _multiplied(axis: str, facts: Facts) -> Iterator[str]:
     """What a block's index is multiplied by in a sum in which the thread's is not."""
-    thread = index_of("threadIdx", axis)
+    thread = f"threadIdx.{axis}"
     for node in facts.expressions:
         whole = facts.written_out(node)
-        own = [_texts(one) for one in factors_around(whole, thread)]
+        own = _factors(whole, thread)
         if len(own) != 1:
             continue
         for letter in (axis, *"xyz".replace(axis, "")):
-            others = [_texts(one) for one in factors_around(whole, index_of("blockIdx", letter))]
-            if others:
+            if others := _factors(whole, f"blockIdx.{letter}"):
                 left = Counter(others[0]) - Counter(own[0])
                 if len(others) == 1 and left.total() == 1 and left.total() + len(own[0]) == len(others[0]):
                     yield next(iter(left))
@@ -83,7 +81,7 @@ def _tile_of_threads(axis: str, facts: Facts) -> str:
     It is `TILE` for `i = get_global_id(0); out[i] = tile[k]` beside `get_group_id(0) * TILE - RADIUS`: both
     are right only with as many threads as the tile has elements.
     """
-    block = index_of("blockIdx", axis)
+    block = f"blockIdx.{axis}"
     stores = (one for one in facts.accesses if one.is_written and not one.is_read)
     if not any(_is_global_index(facts.written_out(one.index), axis) for one in stores):
         return ""
@@ -100,7 +98,7 @@ def _tile_of_threads(axis: str, facts: Facts) -> str:
 def _is_global_index(node: ast.expr, axis: str) -> bool:
     """True for the index of a thread in the grid."""
     product = (f"blockIdx.{axis} * blockDim.{axis}", f"blockDim.{axis} * blockIdx.{axis}")
-    thread = index_of("threadIdx", axis)
+    thread = f"threadIdx.{axis}"
     texts = {f"{one} + {thread}" for one in product} | {f"{thread} + {one}" for one in product}
     return ast.unparse(node) in texts
 
@@ -119,20 +117,13 @@ def _room_for_threads(thread: str, facts: Facts) -> set[str]:
         for number, extent in enumerate(declared.extents):
             indices = [one.indices[number] for one in stores if len(one.indices) > number]
             written = [facts.written_out(index) for index in indices]
-            along = [index for index in written if any(True for _ in factors_around(index, thread))]
+            along = [index for index in written if _factors(index, thread)]
             room = _without_distance(extent)
             at_distance = [ast.unparse(_without_distance(index)) == thread for index in along]
             if isinstance(room, ast.Name | ast.Constant) and along and all(at_distance):
-                text = ast.unparse(room)
-                bounds = {
-                    ast.unparse(one.right) for one in facts.compared if _is_index(one.left, thread, facts)
-                }
-                found |= {text} - bounds
-    return found
-
-
-def _is_index(node: ast.expr, index: str, facts: Facts) -> bool:
-    return ast.unparse(facts.written_out(node)) == index
+                found.add(ast.unparse(room))
+    below = (one for one in facts.compared if ast.unparse(facts.written_out(one.left)) == thread)
+    return found - {ast.unparse(one.right) for one in below}
 
 
 def _without_distance(node: ast.expr) -> ast.expr:
@@ -155,22 +146,17 @@ def threads_per_element(axis: str, facts: Facts, known: Collection[str], size: s
             match value:
                 case ast.BinOp(left=left, op=ast.Div(), right=ast.Name() | ast.Constant() as right):
                     divisor = "32" if ast.unparse(right) == "warpSize" else ast.unparse(right)
-                    whole = facts.written_out(left)
-                    is_linear = any(_is_thread_of_grid(whole, axis, one) for one in (whole,))
-                    if (
-                        is_linear
-                        and (divisor.isdigit() or divisor in known)
-                        and size in bounds_of(name, facts)
-                    ):
+                    is_known = divisor.isdigit() or divisor in known
+                    is_linear = is_known and _is_thread_of_grid(facts.written_out(left), axis)
+                    if is_linear and size in bounds_of([name], facts):
                         found.add(divisor)
     return found.pop() if len(found) == 1 else ""
 
 
-def _is_thread_of_grid(node: ast.expr, axis: str, whole: ast.expr) -> bool:
+def _is_thread_of_grid(node: ast.expr, axis: str) -> bool:
     """True for a block's index times the threads of a block, and the thread's index."""
-    threads = [_texts(one) for one in factors_around(whole, index_of("threadIdx", axis))]
-    blocks = [_texts(one) for one in factors_around(node, index_of("blockIdx", axis))]
-    return threads == [[]] and len(blocks) == 1 and len(blocks[0]) == 1
+    blocks = _factors(node, f"blockIdx.{axis}")
+    return _factors(node, f"threadIdx.{axis}") == [[]] and len(blocks) == 1 and len(blocks[0]) == 1
 
 
 def rows_of_blocks(axis: str, facts: Facts, sizes: Sequence[str]) -> str:
@@ -178,18 +164,12 @@ def rows_of_blocks(axis: str, facts: Facts, sizes: Sequence[str]) -> str:
 
     The block's index then stands alone, or is multiplied by the length of a row.
     """
-    block = index_of("blockIdx", axis)
+    block = f"blockIdx.{axis}"
     if block not in facts.read_indices:
         return ""
+    indices = (facts.written_out(index) for access in facts.accesses for index in access.indices)
     factors = {
-        text for node in facts.expressions for one in factors_around(node, block) for text in _texts(one)
-    }
-    factors |= {
-        text
-        for access in facts.accesses
-        for index in access.indices
-        for one in factors_around(facts.written_out(index), block)
-        for text in _texts(one)
+        text for node in (*facts.expressions, *indices) for one in _factors(node, block) for text in one
     }
     if not factors <= {*sizes}:
         return ""
@@ -223,18 +203,20 @@ def tile_of(axis: str, facts: Facts, block: Sequence[str], known: Collection[str
 def _tiles(node: ast.expr, axis: str, block: Sequence[str], known: Collection[str]) -> Iterator[str]:
     """What a block's index is multiplied by in an expression, as a launch plan has it."""
     extents = [*block, "1", "1", "1"][:3]
-    names = {*known, *(name for extent in extents for name in _names(extent))}
-    for factors in factors_around(node, index_of("blockIdx", axis)):
+    names = {*known, *(name for extent in extents for name in names_in(ast.parse(extent)))}
+    for factors in factors_around(node, f"blockIdx.{axis}"):
         parts: list[str] = []
         for factor in factors:
             text = ast.unparse(_floored(factor))
             for letter, extent in zip("xyz", extents, strict=True):
-                text = text.replace(index_of("blockDim", letter), extent)
+                text = text.replace(f"blockDim.{letter}", extent)
             if text == "1":
                 continue
             parts.append(f"({text})" if isinstance(factor, ast.BinOp) and len(factors) > 1 else text)
         text = " * ".join(parts)
-        if text and _names(text) <= names and not _has_call(text):
+        tree = ast.parse(text)
+        has_call = any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(tree))
+        if text and names_in(tree) <= names and not has_call:
             yield text
 
 
@@ -248,23 +230,14 @@ def _floored(node: ast.expr) -> ast.expr:
     return substituted(node, floored)
 
 
-@lru_cache(maxsize=1024)
-def _names(text: str) -> frozenset[str]:
-    """The names in an expression of a launch plan."""
-    return frozenset(names_in(ast.parse(text)))
-
-
-def _has_call(text: str) -> bool:
-    return any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(ast.parse(text)))
-
-
-def _texts(factors: Sequence[ast.expr]) -> list[str]:
-    return [ast.unparse(one) for one in factors]
+def _factors(node: ast.expr, index: str) -> list[list[str]]:
+    """For each place of an index in a sum of products, the texts of the factors of its product."""
+    return [[ast.unparse(one) for one in factors] for factors in factors_around(node, index)]
 
 
 def size_along(axis: str, facts: Facts, sizes: Collection[str]) -> str:
     """The size that what derives from the index along an axis is compared with; empty if not exactly one."""
-    block = index_of("blockIdx", axis)
+    block = f"blockIdx.{axis}"
     direct = {
         ast.unparse(one.right)
         for one in facts.compared
@@ -275,7 +248,7 @@ def size_along(axis: str, facts: Facts, sizes: Collection[str]) -> str:
     }
     reached = set(variables)
     for _ in range(_DERIVATIONS):
-        bounds = {bound for name in variables for bound in bounds_of(name, facts) if bound in sizes} | direct
+        bounds = (bounds_of(variables, facts) & {*sizes}) | direct
         if bounds or not variables:
             return bounds.pop() if len(bounds) == 1 else ""
         variables = {
@@ -295,25 +268,19 @@ def _axes_in(node: ast.expr) -> set[str]:
     return {text[-1] for text in _indices_in(node) if text.startswith(("blockIdx.", "threadIdx."))}
 
 
-def bounds_of(variable: str, facts: Facts) -> list[str]:
-    """What a variable, or its sum with another, is compared with: `i < n`, `i + k < n`, `i >= n`."""
-    return [
+def bounds_of(variables: Collection[str], facts: Facts) -> set[str]:
+    """What variables, or their sums with others, are compared with: `i < n`, `i + k < n`, `i >= n`."""
+    return {
         one.right.id
         for one in facts.compared
-        if one.operator == "<" and isinstance(one.right, ast.Name) and _is_sum_of(one.left, variable)
-    ]
+        if one.operator == "<" and isinstance(one.right, ast.Name) and _has_sum_of(one.left, variables)
+    }
 
 
-def _is_sum_of(node: ast.expr, variable: str) -> bool:
-    match node:
-        case ast.Name(id=name):
-            return name == variable
-        case ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=right):
-            is_other = isinstance(right, ast.Name) and right.id == variable
-            return left == variable or is_other
-        case ast.BinOp(left=left, op=ast.Add(), right=ast.Name(id=right)):
-            return right == variable
-    return False
+def _has_sum_of(node: ast.expr, variables: Collection[str]) -> bool:
+    is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+    parts = [node.left, node.right] if is_sum else [node]  # type: ignore[attr-defined]
+    return any(isinstance(one, ast.Name) and one.id in variables for one in parts)
 
 
 def bounded_shape(indices: Sequence[ast.expr], facts: Facts, sizes: Collection[str]) -> str:
@@ -321,7 +288,7 @@ def bounded_shape(indices: Sequence[ast.expr], facts: Facts, sizes: Collection[s
     if not all(map(_is_plain_sum, indices)):
         return ""
     words = {word for index in indices for word in names_in(index)}
-    bounds = {bound for word in words for bound in bounds_of(word, facts) if bound in sizes}
+    bounds = bounds_of(words, facts) & {*sizes}
     return bounds.pop() if len(bounds) == 1 else ""
 
 

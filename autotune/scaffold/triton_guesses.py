@@ -13,7 +13,7 @@ from autotune.core.expressions import integer, parse, unknown_names
 from autotune.core.launch_plan import RESERVED_NAMES, TRITON_OPTIONS
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
-from autotune.sources.triton import Dimension, Tile, TritonKernel
+from autotune.sources.triton import Dimension, Tile, TritonKernel, names_in_text
 
 DEFAULTS: Mapping[str, Value] = {"num_warps": 4, "num_stages": 3, "num_ctas": 1, "maxnreg": 255}
 _OPTION_VALUES: Mapping[str, tuple[Value, ...]] = {
@@ -94,11 +94,8 @@ class _Guesser:
         }
         return TritonGuess(
             kernel, sizes, values, default, derived, self._limits(values), self._fixed,
-            grid or self._grid(values), grid is None, frozenset(unsure), extents, strides,
+            grid or self._grid(), grid is None, frozenset(unsure), extents, strides,
         )  # fmt: skip
-
-    def _is_tile(self, name: str) -> bool:
-        return name in self._kernel.tiles
 
     def _limits(self, values: Mapping[str, tuple[Value, ...]]) -> tuple[str, ...]:
         """What bounds the tiles of a block that would not fit registers together."""
@@ -112,7 +109,7 @@ class _Guesser:
 
     def _blocks(self, values: Mapping[str, tuple[Value, ...]]) -> list[tuple[str, ...]]:
         """The tiles of each block that are chosen freely."""
-        free = {one for one in values if self._is_tile(one) and not self._is_configured(one)}
+        free = {one for one in values if one in self._kernel.tiles and not self._is_configured(one)}
         found = (tuple(one for one in block if one in free) for block in self._kernel.blocks)
         return list(dict.fromkeys(one for one in found if one))
 
@@ -150,54 +147,49 @@ class _Guesser:
     def _fixed(self) -> list[str]:
         """The constants that are sizes of the problem: extents and strides that nobody tunes."""
         kernel = self._kernel
-        read = {word for tile in kernel.tiles.values() for word in _words(tile.bound)}
-        read |= {word for text in kernel.axis_bounds.values() for word in _words(text)}
-        read |= {word for text in kernel.ends for word in _words(text)}
-        read |= {name for shape in kernel.shapes.values() for one in shape for name in one.strides}
-        read |= {name for name, tile in kernel.tiles.items() if tile.is_whole and not tile.bound}
+        alone = {name for name, tile in kernel.tiles.items() if tile.is_whole and not tile.bound}
+        others = {*TRITON_OPTIONS, *kernel.heuristics, *self._strides_alone, *self._whole}
+        others |= kernel.tiles.keys() - alone
+        read = self._bounding | self._striding | alone
         return [
             name
             for name, one in self._constants.items()
-            if name in read
-            and name not in TRITON_OPTIONS
-            and not one.has_default
-            and name not in kernel.heuristics
-            and not self._is_configured(name)
-            and name not in self._strides_alone
-            and name not in self._whole
-            and (name not in kernel.tiles or (kernel.tiles[name].is_whole and not kernel.tiles[name].bound))
+            if name in read - others and not one.has_default and not self._is_configured(name)
         ]
+
+    @cached_property
+    def _bounding(self) -> set[str]:
+        """The parameters that tiles, axes of the grid or loops end at."""
+        kernel = self._kernel
+        bounds = (tile.bound for tile in kernel.tiles.values())
+        texts = (*bounds, *kernel.axis_bounds.values(), *kernel.ends)
+        return {word for text in texts for word in names_in_text(text)}
+
+    @cached_property
+    def _striding(self) -> set[str]:
+        """The parameters that multiply indices."""
+        return {name for shape in self._kernel.shapes.values() for one in shape for name in one.strides}
 
     @cached_property
     def sizes(self) -> dict[str, int]:
         """The sizes with extents that only their number decides."""
         kernel = self._kernel
-        numbers = [name for name in kernel.numbers if self._is_size(name)]
+        able = (kernel.whole_numbers & (self._bounding | self._striding)) - self._strides_alone
+        numbers = [name for name in kernel.numbers if name in able]
         missing = [
             text for text in self._axis_sizes.values() if text not in self._names and text.isidentifier()
         ]
-        missing += (
-            [self._unbounded] if any(self._is_unbounded(tile) for tile in kernel.tiles.values()) else []
-        )
+        tiles = kernel.tiles.values()
+        if any(map(self._is_unbounded, tiles)):
+            missing.append(self._free("n"))
         large = [*numbers, *dict.fromkeys(missing)]
-        ends = {word for text in kernel.ends for word in _words(text)}
-        fixed = {name: _FEW if self._is_count(name, ends) else _WIDTH for name in self._fixed}
+        ends = {word for text in kernel.ends for word in names_in_text(text)}
+        counts = ends - kernel.tiles.keys() - {word for tile in tiles for word in names_in_text(tile.bound)}
+        fixed = {name: _FEW if name in counts else _WIDTH for name in self._fixed}
         if len(large) + len(fixed) == 1 and large:
             return {large[0]: _LINE}
         found = {name: _EXTENTS[min(place, len(_EXTENTS) - 1)] for place, name in enumerate(large)}
         return {**found, **fixed} or {self._free("n"): 2**20}
-
-    def _is_count(self, name: str, ends: Collection[str]) -> bool:
-        tiles = self._kernel.tiles
-        return (
-            name in ends
-            and name not in tiles
-            and all(name not in _words(one.bound) for one in tiles.values())
-        )
-
-    @cached_property
-    def _unbounded(self) -> str:
-        return self._free("n")
 
     def _is_unbounded(self, tile: Tile) -> bool:
         return not tile.is_whole and not _reads_only(tile.bound, self._names - {tile.name})
@@ -206,39 +198,19 @@ class _Guesser:
     def _strides_alone(self) -> set[str]:
         """The parameters that only multiply indices."""
         kernel = self._kernel
-        bounding = {word for tile in kernel.tiles.values() for word in _words(tile.bound)}
-        bounding |= {word for text in (*kernel.axis_bounds.values(), *kernel.ends) for word in _words(text)}
-        strides = {
-            name
-            for shape in kernel.shapes.values()
-            for one in shape
-            if len(one.strides) == 1
-            for name in one.strides
-        }
-        return strides - bounding - kernel.tiles.keys()
-
-    def _is_size(self, name: str) -> bool:
-        kernel = self._kernel
-        if name in self._strides_alone or name not in kernel.whole_numbers:
-            return False
-        read = {word for tile in kernel.tiles.values() for word in _words(tile.bound)}
-        read |= {word for text in (*kernel.axis_bounds.values(), *kernel.ends) for word in _words(text)}
-        read |= {one for shape in kernel.shapes.values() for each in shape for one in each.strides}
-        return name in read
+        shapes = kernel.shapes.values()
+        strides = {one.strides[0] for shape in shapes for one in shape if len(one.strides) == 1}
+        return strides - self._bounding - kernel.tiles.keys()
 
     def _values(self) -> Iterable[tuple[str, tuple[Value, ...]]]:
         """Values for each constant and option: those of the configurations, else usual ones."""
         kernel = self._kernel
         tiles = [name for name in kernel.tiles if name not in self._fixed and name not in self._whole]
+        chosen = {*TRITON_OPTIONS, *kernel.heuristics, *self.sizes, *self._whole}
         for name, one in self._constants.items():
             if self._is_configured(name):
                 yield name, _distinct(config.get(name) for config in kernel.configs)
-            elif (
-                name in TRITON_OPTIONS
-                or name in kernel.heuristics
-                or name in self.sizes
-                or name in self._whole
-            ):
+            elif name in chosen:
                 continue
             elif name in tiles:
                 widths = [len(block) for block in kernel.blocks if name in block]
@@ -250,7 +222,9 @@ class _Guesser:
             elif name in kernel.flags:
                 yield name, (False,)
             elif name in kernel.choices:
-                yield name, (_choice(kernel.choices[name]),)
+                listed = kernel.choices[name]
+                plain = (one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one))
+                yield name, (next(plain, 0),)
             elif name in kernel.whole_numbers or name in kernel.ends:
                 yield name, (1,) if name in self._strides_alone else (8,)
             else:
@@ -272,7 +246,9 @@ class _Guesser:
         """The first configuration, else values in the middle whose tiles fit registers together."""
         configured = self._kernel.configs[0] if self._kernel.configs else {}
         chosen = {
-            name: configured.get(name, DEFAULTS[name] if DEFAULTS.get(name) in listed else _middle(listed))
+            name: configured.get(
+                name, DEFAULTS[name] if DEFAULTS.get(name) in listed else listed[(len(listed) - 1) // 2]
+            )
             for name, listed in values.items()
         }
         for block in self._blocks(values):
@@ -284,7 +260,7 @@ class _Guesser:
                 chosen[largest] = smaller[-1]
         return chosen
 
-    def _grid(self, values: Collection[str]) -> list[str]:
+    def _grid(self) -> list[str]:
         """The grid of a kernel whose file does not launch it with what the kernel knows."""
         found = []
         for axis in range(min(self._kernel.axes, 3)):
@@ -296,11 +272,11 @@ class _Guesser:
     def _fits(self, grid: Sequence[str], names: Collection[str], values: Collection[str]) -> bool:
         """Whether a grid of the host is one for every value of the tiles that programs cover."""
         stepped = {one.name for one in self._kernel.tiles.values() if one.axes} & {*values}
-        read = {word for part in grid for word in _words(part)}
+        read = {word for part in grid for word in names_in_text(part)}
         return len(grid) <= 3 and stepped <= read and all(_reads_only(part, names) for part in grid)
 
     def _bound(self, tile: Tile) -> str:
-        return self._unbounded if self._is_unbounded(tile) else tile.bound
+        return self._free("n") if self._is_unbounded(tile) else tile.bound
 
     def _shape(self, array: str) -> list[str]:
         """The extents of an array, one for each dimension."""
@@ -314,9 +290,7 @@ class _Guesser:
 
     def _extent(self, dimension: Dimension) -> str:
         tiles = [self._kernel.tiles[name] for name in dimension.tiles if name in self._kernel.tiles]
-        parts = []
-        for tile in tiles:
-            parts.append(self._bound(tile) if tile.bound or not tile.is_whole else tile.name)
+        parts = [self._bound(tile) if tile.bound or not tile.is_whole else tile.name for tile in tiles]
         covered = {axis for tile in tiles for axis in tile.axes}
         parts += [
             self._axis_sizes[axis]
@@ -327,12 +301,10 @@ class _Guesser:
             parts += [end for end in dimension.loops if _reads_only(end, self._names)]
             bounds = [tile for tile in self._kernel.tiles.values() if {*tile.axes} & {*dimension.axes}]
             parts += [f"ceil_div({self._bound(tile)}, {tile.name})" for tile in bounds]
-        parts = list(dict.fromkeys(parts))
         if dimension.is_indirect and not parts:
             parts = [next(iter(self.sizes))]
-        return (
-            " * ".join(one if one.isidentifier() or len(parts) == 1 else f"({one})" for one in parts) or "1"
-        )
+        parts = list(dict.fromkeys(parts))
+        return parts[0] if len(parts) == 1 else _product(parts)
 
     def _strides(self, extents: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """The values of strides: the product of the extents behind their own."""
@@ -340,10 +312,8 @@ class _Guesser:
         for array, shape in self._kernel.shapes.items():
             for place, one in enumerate(shape):
                 behind = [part for part in extents[array][place + 1 :] if part != "1"]
-                text = " * ".join(part if part.isidentifier() else f"({part})" for part in behind) or "1"
-                for name in one.strides:
-                    if len(one.strides) == 1:
-                        found.setdefault(name, text)
+                if len(one.strides) == 1:
+                    found.setdefault(one.strides[0], _product(behind))
         return {name: text for name, text in found.items() if name in self._strides_alone}
 
 
@@ -372,7 +342,8 @@ def _affordable(
         return bool(widest)
 
     for block in blocks:
-        read = {word for name in block for word in _words(derived.get(name, name))} & chosen.keys()
+        words = {word for name in block for word in names_in_text(derived.get(name, name))}
+        read = [name for name in chosen if name in words]
         while read and _largest([block], values()) > _MAX_TILE and halve(read):
             pass
     free = [name for name in chosen if name not in fixed]
@@ -390,20 +361,12 @@ def _largest(shapes: Iterable[Sequence[str]], values: Mapping[str, Value]) -> in
     return largest
 
 
+def _product(extents: Iterable[str]) -> str:
+    return " * ".join(one if one.isidentifier() else f"({one})" for one in extents) or "1"
+
+
 def _power(extent: str) -> str:
     return f"2 ** ceil(log2({extent}))"
-
-
-def _choice(listed: Sequence[Value]) -> Value:
-    return next((one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one)), 0)
-
-
-def _middle(values: Sequence[Value]) -> Value:
-    return values[(len(values) - 1) // 2]
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w*", text))
 
 
 def _reads_only(text: str, names: Collection[str]) -> bool:

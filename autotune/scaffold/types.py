@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf, prod
+from operator import add, floordiv, lshift, mod, mul, rshift, sub
 from typing import NamedTuple
 
 from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
 from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import KernelSource
-from autotune.sources.statements import Declared
 from autotune.sources.type_table import Field
 from autotune.sources.type_table import Structure as DeclaredStructure
 
@@ -26,6 +26,12 @@ _COMPLEX = {
     "cuFloatComplex": ("float32", 2),
     "cuComplex": ("float32", 2),
     "cuDoubleComplex": ("float64", 2),
+}
+# What operators give, and from which number on and below which the right one may be.
+_OPERATORS: dict[type[ast.operator], tuple[Callable[[int, int], int], float, float]] = {
+    **{ast.Add: (add, -inf, inf), ast.Sub: (sub, -inf, inf), ast.Mult: (mul, -inf, inf)},
+    **{ast.Div: (floordiv, 1, inf), ast.FloorDiv: (floordiv, 1, inf), ast.Mod: (mod, 1, inf)},
+    **{ast.LShift: (lshift, 0, 64), ast.RShift: (rshift, 0, 64)},
 }
 _BITS = (ast.LShift, ast.RShift, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr)
 
@@ -59,10 +65,6 @@ class KnownTypes:
         """The types of a source; a vector of three has the size of one of four in OpenCL only."""
         aliases = {"dim3": "uint3", **source.types.aliases}
         return cls(source, aliases, generic, 4 if source.dialect == "opencl" else 3)
-
-    def with_parameters(self, given: Mapping[str, str]) -> KnownTypes:
-        """The same with types that a template takes, and what each stands for."""
-        return replace(self, aliases={**self.aliases, **given})
 
     def layout(self, kind: str) -> tuple[str, int]:
         """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""
@@ -128,27 +130,14 @@ class KnownTypes:
             return f"uchar{self._elements(name)}"
         width = re.search(r"[234]$", name)
         elements = width[0] if width else self._elements(name)
-        is_whole = any(_is_whole(variables, body) for variables, body in self._variables(name))
-        if is_whole:
+        if any(_is_whole(names, parts) for names, parts in self._variables(name)):
             return f"uint{elements}" if elements else "unsigned"
         return f"float{elements}"
 
     def _variables(self, kind: str) -> list[tuple[set[str], tuple[ast.AST, ...]]]:
         """For each function, its variables of a type and all that it consists of."""
-        found = []
-        for function in self.source.functions:
-            if function.is_of_host or kind not in function.types:
-                continue
-            parts = function.parts
-            names = {one.name for one in function.parameters if one.type == kind}
-            for part in parts:
-                match part:
-                    case ast.AnnAssign(
-                        target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as one)
-                    ):
-                        names |= {name} if one.type == kind else set()
-            found.append((names, parts))
-        return found
+        own = (one for one in self.source.functions if not one.is_of_host and kind in one.types)
+        return [(one.variables_of(kind), one.parts) for one in own]
 
     def _elements(self, kind: str) -> str:
         """How many elements vectors have whose members are used, `p.w` or `p.s3`; empty if none is."""
@@ -170,7 +159,7 @@ class KnownTypes:
     def _count(self, one: Field) -> int:
         """The number of elements of a field; 0 if that is not known."""
         counts = [constant_value(extent, self.source) for extent in one.extents]
-        return 0 if None in counts else math.prod(count for count in counts if count is not None)
+        return 0 if None in counts else prod(count for count in counts if count is not None)
 
     def _structure(self, name: str) -> Structure:
         """A structure: its elements are bytes where the types of its fields differ."""
@@ -214,9 +203,8 @@ class KnownTypes:
             dtype, width = (STRUCT, 1) if one.is_pointer else self.layout(one.type)
             if dtype in (UNKNOWN, STRUCT):
                 return ()
-            if width > 1 and {kind for _, kind in self.fields_of(one.type)} != {
-                dtype
-            }:  # bytes of several types
+            kinds = {kind for _, kind in self.fields_of(one.type)}
+            if width > 1 and kinds != {dtype}:  # bytes of several types
                 return ()
             aligned, count = self.alignment_bytes(one.type), self._count(one)
             widest, own_widest = max(widest, aligned), max(own_widest, assumed_bytes(dtype))
@@ -249,43 +237,23 @@ def number_of(node: ast.expr, constants: Mapping[str, ast.expr], depth: int = _A
             return number_of(constants[name], constants, depth - 1)
         case ast.BinOp(left=left, op=operator, right=right):
             one, other = number_of(left, constants, depth), number_of(right, constants, depth)
-            if one is None or other is None:
+            if one is None or other is None or type(operator) not in _OPERATORS:
                 return None
-            match operator:
-                case ast.Add():
-                    return one + other
-                case ast.Sub():
-                    return one - other
-                case ast.Mult():
-                    return one * other
-                case ast.Div() | ast.FloorDiv() if other > 0:
-                    return one // other
-                case ast.Mod() if other > 0:
-                    return one % other
-                case ast.LShift() if 0 <= other < 64:
-                    return one << other
-                case ast.RShift() if 0 <= other < 64:
-                    return one >> other
+            function, least, most = _OPERATORS[type(operator)]
+            return function(one, other) if least <= other < most else None
     return None
 
 
-def _is_whole(variables: Iterable[str], parts: Iterable[ast.AST]) -> bool:
+def _is_whole(names: set[str], parts: Iterable[ast.AST]) -> bool:
     """True if the values of variables are shifted, masked or stand in an index."""
-    names = {*variables}
     for part in parts:
-        if isinstance(part, ast.Subscript) and names & {*_read(part.slice)}:
-            return True
-        if isinstance(part, ast.BinOp | ast.AugAssign) and isinstance(part.op, _BITS):
-            sides: tuple[ast.expr, ast.expr] = (
-                (part.left, part.right) if isinstance(part, ast.BinOp) else (part.target, part.value)
-            )
-            if any(_base(side) in names for side in sides):
+        match part:
+            case ast.Subscript(_, index) if names & names_in(index):
                 return True
+            case ast.BinOp(one, operator, other) | ast.AugAssign(one, operator, other):
+                if isinstance(operator, _BITS) and (_base(one) in names or _base(other) in names):
+                    return True
     return False
-
-
-def _read(node: ast.AST) -> Iterable[str]:
-    return names_in(node)
 
 
 def _base(node: ast.AST) -> str:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 
+from autotune.sources.preprocessor import COMMENT_OR_STRING
+
 _STRING = r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
 _CPP_ATTRIBUTES = re.compile(r"\[\[\s*[a-z_][^\[\]]*\]\]")  # [[maybe_unused]]
-_C_COMMENT_OR_STRING = re.compile(r"//[^\n]*|/\*.*?\*/" + _STRING, re.DOTALL)
 _PYTHON_COMMENT_OR_STRING = re.compile(r'#[^\n]*|""".*?"""' + _STRING, re.DOTALL)
+_DEFINITION = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)|\btypedef\b[^;{}]*?(\w+)\s*;|\}\s*(\w+)\s*;|"
+    r"\b(?:struct|union|class)\s+(\w+)\b[^;{}]*\{|"
+    r"\b(?!(?:if|for|while|switch)\b)(\w+)\s*\((?:[^;{}()]|\([^;{}()]*\))*\)\s*\{",
+    re.MULTILINE,
+)
 
 
 def bare_code(text: str, *, is_python: bool = False) -> str:
@@ -15,10 +22,15 @@ def bare_code(text: str, *, is_python: bool = False) -> str:
     joined = text.replace("\\\n", " ")
     if is_python:
         return _PYTHON_COMMENT_OR_STRING.sub(" ", joined)
-    return _CPP_ATTRIBUTES.sub(" ", _C_COMMENT_OR_STRING.sub(" ", joined))
+    return _CPP_ATTRIBUTES.sub(" ", COMMENT_OR_STRING.sub(" ", joined))
 
 
 def bare_lines(text: str, *, is_python: bool = False) -> list[str]:
     """The lines of a source without comments and strings, each at its number."""
-    ignored = _PYTHON_COMMENT_OR_STRING if is_python else _C_COMMENT_OR_STRING
+    ignored = _PYTHON_COMMENT_OR_STRING if is_python else COMMENT_OR_STRING
     return ignored.sub(lambda match: " " + "\n" * match[0].count("\n"), text).split("\n")
+
+
+def definitions(text: str) -> set[str]:
+    """The macros, types and functions that a source in C defines in any of its branches."""
+    return {name for names in _DEFINITION.findall(bare_code(text)) for name in names if name}

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from autotune.sources.dialects import INTRODUCER
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
+from autotune.sources.macros import definition
 from autotune.sources.preprocessor import DIRECTIVE, condition_guard, without_comments, words_tested
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _CONSTANT = re.compile(r"(?<![\w.#])(?<!->)(?<!::)(?<!## )[A-Z][A-Z0-9_]*\b(?!\s*(?:\(|##|::))")
-_PARAMETERS = re.compile(r"\(([^)]*)\)")
 _STRING = re.compile(r"""\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'""")
 _DECLARED = re.compile(r"\b(?!return\b|case\b|else\b|goto\b)[A-Za-z_]\w*[\s*&]+\Z")
 _READINGS = 8  # of kernels under conditions
@@ -71,13 +71,13 @@ def read_branches(text: str) -> Branches:
                 _test(found, name, rest, "")
         elif name == "endif":
             del conditions[-1:]
-        elif name == "define" and (word := _WORD.match(rest)):
-            found.defined.add(word[0])
-            listed = _PARAMETERS.match(rest, word.end())
-            body = rest[listed.end() if listed else word.end() :].strip()
+        elif name == "define" and (defined := definition(rest)):
+            word, macro = defined
+            (body,) = macro.bodies
+            found.defined.add(word)
             if conditions and conditions[-1][0] == "ifdef" and conditions[-1][1].strip() == body:
-                found.passed[body] = word[0]
-            found.constants.update({*_constants(body)} - {*_WORD.findall(listed[1] if listed else "")})
+                found.passed[body] = word
+            found.constants.update({*_constants(body)} - {*macro.parameters})
         elif name == "pragma" and "OPENCL" not in rest:
             found.pragmas.update(_CONSTANT.findall(rest))
     return found
@@ -102,9 +102,10 @@ def _test(found: Branches, name: str, rest: str, following: str) -> None:
     """Note what a condition asks for."""
     guarded = condition_guard(name, rest)
     next_one = DIRECTIVE.match(following)
-    is_default = next_one and next_one[1] == "define" and _first_word(next_one[2]) == guarded
-    if guarded and next_one and (is_default or next_one[1] == "error"):
-        return
+    if guarded and next_one and next_one[1] in ("define", "error"):
+        defined = definition(next_one[2])
+        if next_one[1] == "error" or (defined and defined[0] == guarded):
+            return
     valued = words_tested(rest) if name in ("if", "elif") else set()
     for left, right in _EQUAL.findall(rest):
         found.compared.setdefault(left, []).append(right)
@@ -113,11 +114,6 @@ def _test(found: Branches, name: str, rest: str, following: str) -> None:
             found.tested[word] = "if"
         elif word != "defined":
             found.tested.setdefault(word, "ifdef")
-
-
-def _first_word(text: str) -> str:
-    word = _WORD.match(text)
-    return word[0] if word else ""
 
 
 def _wanted(conditions: list[tuple[str, str]]) -> Mapping[str, str]:

@@ -34,17 +34,12 @@ _COMMON = """
 #define __maxnreg__(count)
 #define __cluster_dims__(...)
 #define __extension__
-#define hipThreadIdx_x threadIdx.x
-#define hipThreadIdx_y threadIdx.y
-#define hipThreadIdx_z threadIdx.z
-#define hipBlockIdx_x blockIdx.x
-#define hipBlockIdx_y blockIdx.y
-#define hipBlockIdx_z blockIdx.z
-#define hipBlockDim_x blockDim.x
-#define hipBlockDim_y blockDim.y
-#define hipBlockDim_z blockDim.z
 #define _Pragma(text)
-"""
+""" + "".join(
+    f"#define hip{word[0].upper()}{word[1:]}_{axis} {word}.{axis}\n"
+    for word in ("threadIdx", "blockIdx", "blockDim")
+    for axis in "xyz"
+)
 _CUDA = f"""{_COMMON}
 #define __CUDACC__ 1
 #define __NVCC__ 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
-from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABLE, Declared
+from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABLE, Declared, is_zero
 
 _INLINED = 4  # functions, one in another
 _MAX_NODES = 200  # of an expression with the values of its variables
@@ -73,8 +73,6 @@ class Facts:
         declared: How variables are declared.
         escaped: Arrays that are passed on to what is not known.
         calls: The names of the functions that are called.
-        calls_with_arguments: These calls.
-        methods: Names and members that are called: `g.sync()`.
         loops: The heads of the loops.
         expressions: All expressions that are evaluated, those in others included.
         pointers: The arrays that pointers were made from.
@@ -91,8 +89,6 @@ class Facts:
     declared: dict[str, Declared] = field(default_factory=dict)
     escaped: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
-    methods: list[tuple[str, str]] = field(default_factory=list)
-    calls_with_arguments: list[ast.Call] = field(default_factory=list)
     loops: list[ast.expr] = field(default_factory=list)
     expressions: list[ast.expr] = field(default_factory=list)
     pointers: dict[str, str] = field(default_factory=dict)
@@ -283,20 +279,16 @@ class _Reading:
         match value:
             case ast.Name(id=name) if name in self._pointers:
                 array, added, vector = self._resolved(self._pointers[name])
-                moved = self.found.changed.get(name, ())
-                return array, [*added, *moved], vector
+                return array, [*added, *self.found.changed.get(name, ())], vector
             case ast.Name(id=name):
                 return name, [*self.found.changed.get(name, ())], ""
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as operator, right=right):
-                if self._root(left) is not None:
-                    array, added, vector = self._resolved(left)
-                    return (
-                        array,
-                        [*added, right if isinstance(operator, ast.Add) else ast.UnaryOp(ast.USub(), right)],
-                        vector,
-                    )
-                array, added, vector = self._resolved(right)
-                return array, [*added, left], vector
+                is_left = self._root(left) is not None
+                array, added, vector = self._resolved(left if is_left else right)
+                moved = right if is_left else left
+                if is_left and isinstance(operator, ast.Sub):
+                    moved = ast.UnaryOp(ast.USub(), moved)
+                return array, [*added, moved], vector
             case ast.Call(func=ast.Name(id="pointer_cast"), args=[ast.Constant(value=kind), inside]):
                 array, added, _ = self._resolved(inside)
                 return array, added, str(kind)
@@ -316,8 +308,7 @@ class _Reading:
             return None
         array, added, vector = self._resolved(value)
         for one in added:
-            is_zero = isinstance(indices[0], ast.Constant) and indices[0].value == 0
-            indices[0] = one if is_zero else ast.BinOp(one, ast.Add(), indices[0])
+            indices[0] = one if is_zero(indices[0]) else ast.BinOp(one, ast.Add(), indices[0])
         return Access(array, (*indices,), vector=vector)
 
     def _note(self, access: Access, guards: tuple[ast.expr, ...], **changes: Any) -> None:
@@ -345,15 +336,8 @@ class _Reading:
         if access is None:
             self._expression(target, guards)
             return
-        is_read = is_part or operator is not None
-        self._note(
-            access,
-            guards,
-            is_read=is_read,
-            is_written=True,
-            value=None if is_part else value,
-            operator=operator,
-        )
+        written = {"value": None if is_part else value, "operator": operator}
+        self._note(access, guards, is_read=is_part or operator is not None, is_written=True, **written)
 
     def _condition(self, test: ast.expr, guards: tuple[ast.expr, ...], *, is_loop: bool = False) -> None:
         """What is compared in a condition."""
@@ -414,14 +398,9 @@ class _Reading:
         found = self.found
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if isinstance(node.func, ast.Attribute):
-            owner = node.func.value
-            found.methods.append(
-                (owner.id if isinstance(owner, ast.Name) else ast.unparse(owner), node.func.attr)
-            )
             self._expression(node.func.value, guards)
         elif name and name not in (POINTER_CAST, ADDRESS, LAUNCH, UNREADABLE):
             found.calls.append(name)
-            found.calls_with_arguments.append(node)
         given = [*node.args]
         if "atomic" in name.lower() and given:
             pointer = given.pop(0)
@@ -435,15 +414,11 @@ class _Reading:
 
     def _pointed(self, pointer: ast.expr) -> Access | None:
         """The element that a pointer points to."""
-        if (
-            isinstance(pointer, ast.Call)
-            and isinstance(pointer.func, ast.Name)
-            and pointer.func.id == ADDRESS
-        ):
-            inside = pointer.args[0]
-            while isinstance(inside, ast.Attribute):
-                inside = inside.value
-            return self._access(inside) if isinstance(inside, ast.Subscript) else None
+        match pointer:
+            case ast.Call(ast.Name("address_of"), [inside]):
+                while isinstance(inside, ast.Attribute):
+                    inside = inside.value
+                return self._access(inside) if isinstance(inside, ast.Subscript) else None
         return self._access(ast.Subscript(pointer, ast.Constant(value=0))) if self._root(pointer) else None
 
 
@@ -505,11 +480,6 @@ def substituted(node: ast.expr, change: Callable[[ast.expr], ast.expr]) -> ast.e
         for name, value in ast.iter_fields(node)
     )
     return change(node if is_same else type(node)(**parts))
-
-
-def index_of(kind: str, axis: str) -> str:
-    """The text of an index or extent along an axis."""
-    return f"{kind}.{axis}"
 
 
 def factors_around(node: ast.expr, index: str) -> Iterator[list[ast.expr]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from autotune.sources.dialects import INTRODUCER
 from autotune.sources.preprocessor import blank, without_comments
 
-_RAW = re.compile(r'R"(\w{0,16})\((.*?)\)\1"', re.DOTALL)
+_RAW = re.compile(r'\bu?8?R"([^ ()\\\t\n]{0,16})\(')  # where a raw string of C++ begins
 
 
 def decoded(data: bytes) -> str:
@@ -24,19 +25,26 @@ def decoded(data: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def by_raw_strings(text: str) -> list[str]:
+    """The parts of a text outside and inside of raw strings of C++, by turns; the first is outside."""
+    edges, place = [0], 0
+    while (opening := _RAW.search(text, place)) is not None:
+        end = text.find(ending := f'){opening[1]}"', opening.end())
+        if end < 0:
+            break
+        edges += [opening.end(), end]
+        place = end + len(ending)
+    return [text[begin:end] for begin, end in pairwise([*edges, len(text)])]
+
+
 def unwrapped(text: str) -> str:
     """A source whose kernels stand in raw strings of C++, without what is around them; lines stay.
 
     A source with kernels outside of such strings stays as it is.
     """
-    if 'R"' not in text:
+    parts = by_raw_strings(text)
+    kernels = [part for part in parts[1::2] if INTRODUCER.search(part)]
+    outside = "".join(part if number % 2 == 0 else blank(part) for number, part in enumerate(parts))
+    if not kernels or INTRODUCER.search(without_comments(outside)):
         return text
-    strings = [found for found in _RAW.finditer(text) if INTRODUCER.search(found[2])]
-    outside = _RAW.sub(lambda found: blank(found[0]), text)
-    if not strings or INTRODUCER.search(without_comments(outside)):
-        return text
-    kept, place = "", 0
-    for found in strings:
-        kept += blank(text[place : found.start(2)]) + found[2]
-        place = found.end(2)
-    return kept + blank(text[place:])
+    return "".join(part if part in kernels else blank(part) for part in parts)

@@ -19,11 +19,11 @@ from autotune.sources.dialects import OPENCL, PINNED, PORTABLE, dialect_of, with
 from autotune.sources.expansion import TooLong
 from autotune.sources.launches import Launch, launches
 from autotune.sources.preprocessed import Preprocessed, preprocessed
-from autotune.sources.statements import Statements, declarator_name, declarators, type_name
+from autotune.sources.statements import Declared, Statements, declarator_name, declarators, type_name
 from autotune.sources.tree import SourceTree, descendants, field
 from autotune.sources.type_table import TypeTable, read_types
 
-_SCOPES = ("translation_unit", "namespace_definition", "linkage_specification", "declaration_list", "ERROR")
+_SCOPES = ("linkage_specification", "declaration_list", "ERROR")
 _QUALIFIERS = re.compile(r"(?<=[(,])[\s\w]*\Z")
 _PREFIXES = 3  # readings in which words before the types of functions are found
 _KNOWN = frozenset(  # variables of the languages
@@ -79,6 +79,7 @@ class Variable:
     type: str
     extents: tuple[str, ...]
     is_constant: bool  # in the memory for constants
+    value: ast.expr | None  # of a plain one that never changes: `constexpr int BINS = 256`
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,17 @@ class Function:
         """All that its statements consist of."""
         return tuple(part for statement in self.body for part in ast.walk(statement))
 
+    def variables_of(self, kind: str) -> set[str]:
+        """Its parameters and variables of a type."""
+        found = {one.name for one in self.parameters if one.type == kind}
+        for part in self.parts:
+            match part:
+                case ast.AnnAssign(
+                    target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as own)
+                ):
+                    found |= {name} if own.type == kind else set()
+        return found
+
     @property
     def unknown(self) -> Mapping[str, int]:
         """Names that nothing declares, with a place of each."""
@@ -153,12 +165,6 @@ class Function:
         body = field(self._node, "body")
         return ((*reading.of(body),) if body else (), reading)
 
-    @property
-    def text(self) -> str:
-        """The code of its body after the preprocessor, without the braces around it."""
-        body = field(self._node, "body")
-        return self.source.tree.text[body.start_byte + 1 : body.end_byte - 1] if body else ""
-
 
 @dataclass(frozen=True)
 class KernelSource:
@@ -181,7 +187,11 @@ class KernelSource:
     @cached_property
     def functions(self) -> tuple[Function, ...]:
         """The functions that it defines, in the order of the text."""
-        return (*_functions(self, self.tree.root, ()),)
+        return tuple(
+            function
+            for node, namespace, template in _outer(self.tree, self.tree.root)
+            for function in _function(self, node, namespace, template)
+        )
 
     @property
     def kernels(self) -> tuple[Function, ...]:
@@ -196,12 +206,12 @@ class KernelSource:
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The variables outside of functions."""
-        return (*_variables(self.tree, self.tree.root, ()),)
+        return (*_variables(self.tree),)
 
     @cached_property
     def constants(self) -> Mapping[str, ast.expr]:
-        """What constants outside of functions stand for: `constexpr int BINS = 256`."""
-        return dict(_constants(self.tree, self.tree.root))
+        """What constants outside of functions stand for."""
+        return {one.name: one.value for one in self.variables if one.value is not None}
 
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
@@ -214,16 +224,14 @@ class KernelSource:
     @cached_property
     def declared_names(self) -> frozenset[str]:
         """The names that mean something in every function."""
-        return frozenset(
-            (
-                *_KNOWN,
-                *(one.name for one in self.functions),
-                *(one.name for one in self.variables),
-                *self.constants,
-                *self.types.enumerators,
-                *_prototypes(self.tree, self.tree.root),
-            )
+        names = (
+            self.tree.of(declarator_name(declared))
+            for node, _, _ in _outer(self.tree, self.tree.root)
+            if node.type == "declaration"
+            for declared in node.children_by_field_name("declarator")
         )
+        functions = (one.name for one in self.functions)
+        return frozenset((*_KNOWN, *functions, *self.types.enumerators, *names))
 
     @cached_property
     def unknown(self) -> Mapping[str, int]:
@@ -283,44 +291,30 @@ def _prefixes(tree: SourceTree) -> Iterator[str]:
     """Words in the place of a function's type, before the type."""
     if not tree.root.has_error:
         return
-    for node in scopes(tree.root):
+    for node, _, _ in _outer(tree, tree.root):
+        kind = field(node, "type")
+        after = kind.next_sibling if kind is not None else None
+        if kind is not None and kind.type == "sized_type_specifier":
+            kind = field(kind, "type")
+        if kind is not None and kind.type == "type_identifier" and after is not None and after.is_error:
+            yield tree.of(kind)
+
+
+def _outer(
+    tree: SourceTree, scope: Node, namespace: tuple[str, ...] = (), template: Node | None = None
+) -> Iterator[tuple[Node, tuple[str, ...], Node | None]]:
+    """What stands outside of functions, with the namespaces around it and what its template takes."""
+    for node in scope.named_children:
         if node.type in ("function_definition", "declaration"):
-            kind = field(node, "type")
-            after = kind.next_sibling if kind is not None else None
-            if kind is not None and kind.type == "sized_type_specifier":
-                kind = field(kind, "type")
-            if kind is not None and kind.type == "type_identifier" and after is not None and after.is_error:
-                yield tree.of(kind)
-
-
-def scopes(node: Node) -> Iterator[Node]:
-    """What stands outside of functions."""
-    for child in node.named_children:
-        yield child
-        if child.type in (*_SCOPES, "template_declaration"):
-            yield from scopes(child)
-
-
-def _functions(source: KernelSource, node: Node, namespace: tuple[str, ...]) -> Iterator[Function]:
-    """The functions in a scope."""
-    for child in node.named_children:
-        inside, template = child, None
-        while inside.type in ("template_declaration", "linkage_specification"):
-            if inside.type == "template_declaration":
-                template = field(inside, "parameters")
-                inside = inside.named_children[-1]
-            elif (body := field(inside, "body")) is not None:
-                inside = body
-            else:
-                break
-        if inside.type == "function_definition":
-            yield from _function(source, inside, namespace, template)
-        elif inside.type == "namespace_definition" and (body := field(inside, "body")) is not None:
-            name = source.tree.of(field(inside, "name"))
+            yield node, namespace, template
+        elif node.type == "namespace_definition":
+            name = tree.of(field(node, "name"))
             inner = (*namespace, *(part.strip() for part in name.split("::") if part.strip()))
-            yield from _functions(source, body, inner)
-        elif inside.type in _SCOPES:
-            yield from _functions(source, inside, namespace)
+            yield from _outer(tree, node, inner)
+        elif node.type == "template_declaration":
+            yield from _outer(tree, node, namespace, field(node, "parameters"))
+        elif node.type in _SCOPES:
+            yield from _outer(tree, node, namespace)
 
 
 def _function(
@@ -432,51 +426,24 @@ def _template(tree: SourceTree, node: Node) -> Iterator[TemplateParameter]:
             yield TemplateParameter("", tree.of(one), "", "", is_plain=False)
 
 
-def _variables(tree: SourceTree, root: Node, namespace: tuple[str, ...]) -> Iterator[Variable]:
-    for node, around in _outer(tree, root, namespace):
+def _variables(tree: SourceTree) -> Iterator[Variable]:
+    for node, around, _ in _outer(tree, tree.root):
         words = {tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
         for declared in node.children_by_field_name("declarator"):
             parts = [*declarators(declared)]
-            if parts and not any("function" in one.type for one in parts):
+            if node.type == "declaration" and not any("function" in one.type for one in parts):
                 extents = [tree.of(field(one, "size")) for one in parts if one.type == "array_declarator"]
-                kind = type_name(tree, field(node, "type"))
-                is_constant = "__constant__" in words
+                is_fixed = field(declared, "declarator") == parts[-1] and words & {"const", "constexpr"}
+                value = field(declared, "value") if is_fixed else None
                 yield Variable(
-                    tree.of(parts[-1]), around, tree.of(node), kind, (*reversed(extents),), is_constant
+                    tree.of(parts[-1]),
+                    around,
+                    tree.of(node),
+                    type_name(tree, field(node, "type")),
+                    (*reversed(extents),),
+                    "__constant__" in words,
+                    Statements(tree, (), ()).expression(value) if value is not None else None,
                 )
-
-
-def _outer(
-    tree: SourceTree, node: Node, namespace: tuple[str, ...]
-) -> Iterator[tuple[Node, tuple[str, ...]]]:
-    for child in node.named_children:
-        body = field(child, "body")
-        if child.type == "declaration":
-            yield child, namespace
-        elif child.type == "namespace_definition" and body is not None:
-            name = tree.of(field(child, "name"))
-            inner = (*namespace, *(part.strip() for part in name.split("::") if part.strip()))
-            yield from _outer(tree, body, inner)
-        elif child.type == "linkage_specification" and body is not None:
-            yield from _outer(tree, body, namespace)
-        elif child.type in _SCOPES or child.type == "template_declaration":
-            yield from _outer(tree, child, namespace)
-
-
-def _constants(tree: SourceTree, root: Node) -> Iterator[tuple[str, ast.expr]]:
-    for node, _ in _outer(tree, root, ()):
-        words = {tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
-        if words & {"const", "constexpr"}:
-            for declared in node.children_by_field_name("declarator"):
-                value = field(declared, "value")
-                if value is not None and field(declared, "declarator") == declarator_name(declared):
-                    yield tree.of(declarator_name(declared)), Statements(tree, (), ()).expression(value)
-
-
-def _prototypes(tree: SourceTree, root: Node) -> Iterator[str]:
-    for node, _ in _outer(tree, root, ()):
-        for declared in node.children_by_field_name("declarator"):
-            yield tree.of(declarator_name(declared))
 
 
 def _of_signature(source: KernelSource, function: Function) -> Iterator[tuple[str, int]]:
@@ -491,7 +458,7 @@ def _of_signature(source: KernelSource, function: Function) -> Iterator[tuple[st
 
 def _of_variables(source: KernelSource) -> Iterator[tuple[str, int]]:
     """The names in the values and extents of variables outside of functions."""
-    for node, _ in _outer(source.tree, source.tree.root, ()):
+    for node, _, _ in _outer(source.tree, source.tree.root):
         reading = Statements(source.tree, source.declared_names, ())
         for declared in node.children_by_field_name("declarator"):
             for one in declarators(declared):

@@ -50,17 +50,14 @@ def launches(body: Sequence[ast.stmt], defaults: Mapping[str, str]) -> Iterator[
                     tuple(call.args),
                     known,
                 )
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                variables[name] = value
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            case ast.AnnAssign(ast.Name(name), _, ast.expr() as value) | ast.Assign([ast.Name(name)], value):
                 variables[name] = value
             case ast.AugAssign(target=ast.Name(id=name)):
                 changed.add(name)
             case ast.Assign(
                 targets=[ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis)], value=value
             ):
-                known_extents = _extents(ast.Name(name), variables)
-                extents = [*known_extents]
+                extents = [*_extents(ast.Name(name), variables)]
                 extents["xyz".index(axis)] = value
                 variables[name] = ast.Call(ast.Name("dim3"), extents, [])
 
@@ -70,14 +67,9 @@ def _extents(value: ast.expr, variables: Mapping[str, ast.expr]) -> tuple[ast.ex
     one = ast.Constant(value=1)
     meaning = variables.get(value.id) if isinstance(value, ast.Name) else None
     for candidate in (value, meaning):
-        if isinstance(candidate, ast.List):
-            return (*candidate.elts, one, one, one)[:3]
-        if (
-            isinstance(candidate, ast.Call)
-            and isinstance(candidate.func, ast.Name)
-            and candidate.func.id == "dim3"
-        ):
-            return (*candidate.args, one, one, one)[:3]
+        match candidate:
+            case ast.List(given) | ast.Call(ast.Name("dim3"), given):
+                return (*given, one, one, one)[:3]
     return (value, one, one)
 
 

@@ -56,22 +56,26 @@ class MacroTable(dict[str, Macro]):
         is_undefined = self.is_whole or _NEVER.fullmatch(name)
         return self.get(name) or (_UNDEFINED if is_undefined else _PERHAPS)
 
-    def define(self, text: str, *, is_certain: bool = True) -> str:
-        """Take over what follows `#define`; the name, or nothing where there is none."""
-        found = _DEFINITION.match(text)
-        if found is None:
-            return ""
-        name, parameters, bracket, body = found.groups()
-        names = tuple(part.strip() for part in (parameters or "").split(",") if part.strip())
-        has_arguments = parameters is not None or bool(bracket)
-        if is_certain:
-            self[name] = Macro((body.strip(),), has_arguments=has_arguments, parameters=names)
-        else:
-            before = self.get(name, _PERHAPS)
-            bodies = (*before.bodies, body.strip())
-            self[name] = replace(before, bodies=bodies, has_arguments=before.has_arguments or has_arguments)
-        return name
+    def follow(self, directive: str, rest: str, *, is_certain: bool) -> None:
+        """Take over a `#define` or an `#undef`, which may be one that is not compiled."""
+        if directive == "define" and (found := definition(rest)):
+            name, macro = found
+            if not is_certain:
+                before = self.get(name, _PERHAPS)
+                has_arguments = before.has_arguments or macro.has_arguments
+                macro = replace(before, bodies=before.bodies + macro.bodies, has_arguments=has_arguments)
+            self[name] = macro
+        elif directive == "undef" and (word := re.match(r"[A-Za-z_]\w*", rest)):
+            before = self.get(word[0], _PERHAPS)
+            self[word[0]] = _UNDEFINED if is_certain else replace(before, may_be_undefined=True)
 
-    def undefine(self, name: str, *, is_certain: bool = True) -> None:
-        """Take over an `#undef`."""
-        self[name] = _UNDEFINED if is_certain else replace(self.get(name, _PERHAPS), may_be_undefined=True)
+
+def definition(rest: str) -> tuple[str, Macro] | None:
+    """The name that stands behind `#define`, and what it stands for; None where there is none."""
+    found = _DEFINITION.match(rest)
+    if found is None:
+        return None
+    name, parameters, bracket, body = found.groups()
+    names = tuple(part.strip() for part in (parameters or "").split(",") if part.strip())
+    has_arguments = parameters is not None or bool(bracket)
+    return name, Macro((body.strip(),), has_arguments=has_arguments, parameters=names)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from autotune.sources.expansion import TOKEN, Token, UnclosedCall, expanded
-from autotune.sources.macros import Macro, MacroTable
+from autotune.sources.macros import Macro, MacroTable, definition
 from autotune.sources.preprocessor import SourceLine, compiled_lines
 
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -119,13 +119,12 @@ class _Reading:
 
     def _definition(self, line: SourceLine, table: MacroTable) -> None:
         """Note a definition before the table follows it."""
-        words = WORD.match(line.rest)
-        if words is None:
+        found = definition(line.rest)
+        if found is None or not line.guard:
             return
-        name = words[0]
-        has_arguments = line.rest[words.end() : words.end() + 1] == "("
-        body = line.rest[words.end() :].strip()
-        if name not in self._own and line.guard and body and not has_arguments and name not in table:
+        name, macro = found
+        body = macro.bodies[0]
+        if name not in self._own and body and not macro.has_arguments and name not in table:
             if line.guard == name:
                 self._defaults[name] = body
                 if _INTEGER.fullmatch(body):

@@ -88,7 +88,7 @@ def compiled_lines(text: str, given: Collection[str] | MacroTable = ()) -> Itera
             del conditions[-1:]
         elif state is not False:
             yield SourceLine(name, rest, state is True, macros, place, guard)
-            _define(name, rest, macros, is_certain=state is True)
+            macros.follow(name, rest, is_certain=state is True)
 
 
 @dataclass(frozen=True)
@@ -134,14 +134,6 @@ def without_comments(text: str) -> str:
 def blank(text: str) -> str:
     """As many spaces as a text has letters, with its line ends."""
     return "\n".join(" " * len(line) for line in text.split("\n"))
-
-
-def _define(directive: str, rest: str, macros: MacroTable, *, is_certain: bool) -> None:
-    """Take over a `#define` or an `#undef`."""
-    if directive == "define":
-        macros.define(rest, is_certain=is_certain)
-    elif directive == "undef" and (word := _WORD.match(rest)):
-        macros.undefine(word[0], is_certain=is_certain)
 
 
 def condition_guard(directive: str, rest: str) -> str:

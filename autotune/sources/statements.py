@@ -31,6 +31,13 @@ _COMPARED: dict[str, ast.cmpop] = {
 _UNARY: dict[str, ast.unaryop] = {"-": ast.USub(), "!": ast.Not(), "~": ast.Invert(), "+": ast.UAdd()}
 _NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)[uUlLzZ]*")
 _FLOAT = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFlLhH]*")
+_IDLE = frozenset((  # what does nothing where it stands
+    "comment", "type_definition", "alias_declaration", "using_declaration", "goto_statement",
+    "struct_specifier", "static_assert_declaration", "function_definition", "attribute_specifier",
+))  # fmt: skip
+_LITERALS = {"true": True, "false": False, "null": None} | dict.fromkeys(
+    ("string_literal", "char_literal", "concatenated_string", "raw_string_literal"), ""
+)
 _CASTS = ("static_cast", "const_cast", "reinterpret_cast", "__builtin_bit_cast")
 
 
@@ -53,18 +60,6 @@ class Declared:
     is_dynamic: bool = False
 
 
-def declarator_name(node: Node | None) -> Node | None:
-    """The innermost part of a declarator: what is declared."""
-    while node is not None:
-        inner = field(node, "declarator")
-        if inner is None and node.type in ("parenthesized_declarator", "reference_declarator"):
-            inner = next((one for one in node.named_children if one.type not in ("ERROR", "comment")), None)
-        if inner is None:
-            return node
-        node = inner
-    return None
-
-
 def declarators(node: Node | None) -> Iterator[Node]:
     """A declarator and those in it, from the outermost."""
     while node is not None:
@@ -73,6 +68,12 @@ def declarators(node: Node | None) -> Iterator[Node]:
         if inner is None and node.type in ("parenthesized_declarator", "reference_declarator"):
             inner = next((one for one in node.named_children if one.type not in ("ERROR", "comment")), None)
         node = inner
+
+
+def declarator_name(node: Node | None) -> Node | None:
+    """The innermost part of a declarator: what is declared."""
+    parts = [*declarators(node)]
+    return parts[-1] if parts else None
 
 
 class Statements:
@@ -105,9 +106,11 @@ class Statements:
         """An expression."""
         if node is None:
             return ast.Constant(value=0)
+        if node.type in _LITERALS:
+            return ast.Constant(value=_LITERALS[node.type])
         convert = getattr(self, f"_{node.type}", None)
         if convert is None:
-            return ast.Call(ast.Name(UNREADABLE), [self.expression(one) for one in node.named_children], [])
+            return _call(UNREADABLE, *map(self.expression, node.named_children))
         found: ast.expr = convert(node)
         return found
 
@@ -120,6 +123,11 @@ class Statements:
             found += self._statement(node)
         self._scopes.pop()
         return found
+
+    def _part(self, node: Node, name: str) -> list[ast.stmt]:
+        """The statements in a field of a node."""
+        inside = field(node, name)
+        return [] if inside is None else self._block([inside])
 
     def _statement(self, node: Node) -> list[ast.stmt]:
         outer, self._before = self._before, []
@@ -144,22 +152,22 @@ class Statements:
             case "if_statement":
                 test = self.expression(field(node, "condition"))
                 other = field(node, "alternative")
-                body = self._block([one for one in [field(node, "consequence")] if one])
+                body = self._part(node, "consequence")
                 return [ast.If(test, body, self._block(other.named_children) if other else [])]
             case "for_statement":
                 return self._for(node)
             case "while_statement":
                 test = self.expression(field(node, "condition"))
-                return [ast.While(test, self._block([one for one in [field(node, "body")] if one]), [])]
+                return [ast.While(test, self._part(node, "body"), [])]
             case "do_statement":
-                body = self._block([one for one in [field(node, "body")] if one])
+                body = self._part(node, "body")
                 return [ast.While(self.expression(field(node, "condition")), body, [])]
             case "for_range_loop":
                 self._scopes.append({})
                 iterated = self.expression(field(node, "right"))
                 name = declarator_name(field(node, "declarator"))
                 target = ast.Name(self._declared(self._tree.of(name)))
-                body = self._block([one for one in [field(node, "body")] if one])
+                body = self._part(node, "body")
                 self._scopes.pop()
                 return [ast.For(target, iterated, body, [])]
             case "switch_statement":
@@ -173,26 +181,17 @@ class Statements:
                 return [ast.Break()]
             case "continue_statement":
                 return [ast.Continue()]
-            case "labeled_statement" | "case_statement" | "attributed_statement":
-                return self._block(
-                    node.named_children[1:] if node.type == "labeled_statement" else node.named_children
-                )
-            case "comment" | "type_definition" | "alias_declaration" | "using_declaration" | "goto_statement":
-                return []
-            case (
-                "struct_specifier"
-                | "static_assert_declaration"
-                | "function_definition"
-                | "attribute_specifier"
-            ):
-                return []
-        return self._effects([node])
+            case "labeled_statement":
+                return self._block(node.named_children[1:])
+            case "case_statement" | "attributed_statement":
+                return self._block(node.named_children)
+        return [] if node.type in _IDLE else self._effects([node])
 
     def _case(self, subject: ast.expr, node: Node) -> ast.stmt:
         value = field(node, "value")
-        test: ast.expr = (
-            ast.Compare(subject, [ast.Eq()], [self.expression(value)]) if value else ast.Constant(True)
-        )
+        test: ast.expr = ast.Constant(True)
+        if value is not None:
+            test = ast.Compare(subject, [ast.Eq()], [self.expression(value)])
         inside = [one for one in node.named_children if value is None or one.start_byte != value.start_byte]
         return ast.If(test, self._block(inside), [], lineno=node.start_byte)
 
@@ -201,7 +200,7 @@ class Statements:
         begin, test, step = (field(node, name) for name in ("initializer", "condition", "update"))
         found = [] if begin is None else self._statement(begin)
         condition = self.expression(test) if test else ast.Constant(value=True)
-        body = self._block([one for one in [field(node, "body")] if one])
+        body = self._part(node, "body")
         body += [] if step is None else self._statement(step)
         self._scopes.pop()
         return [*found, ast.While(condition, body, [], lineno=node.start_byte)]
@@ -215,41 +214,36 @@ class Statements:
         self._note_type(field(node, "type"))
         for declared in node.children_by_field_name("declarator"):
             parts = [*declarators(declared)]
-            if (
-                any(one.type == "function_declarator" for one in parts[1:] or parts)
-                and parts[0].type != "init_declarator"
+            if parts[0].type != "init_declarator" and any(
+                one.type == "function_declarator" for one in parts[1:] or parts
             ):
-                constructor = self._constructed(kind, parts)
-                if constructor is not None:
-                    yield constructor
+                yield self._constructed(kind, parts)
                 continue
             value = field(parts[0], "value") if parts[0].type == "init_declarator" else None
             given = self.expression(value) if value is not None else None
             if isinstance(given, ast.Tuple):  # of a constructor
-                given = ast.Call(ast.Name(kind), given.elts, [])
+                given = _call(kind, *given.elts)
             extents = [self.expression(field(one, "size")) for one in parts if one.type == "array_declarator"]
             has_open = any(one.type == "array_declarator" and field(one, "size") is None for one in parts)
             is_pointer = any(one.type == "pointer_declarator" for one in parts)
             name = self._declared(self._tree.of(parts[-1]))
             is_shared = "__shared__" in words
-            if is_pointer or extents or (isinstance(given, ast.Call) and _is_cast(given)):
+            match given:
+                case ast.Call(func=ast.Name(id="pointer_cast")):
+                    self._pointers.add(name)
+            if is_pointer or extents:
                 self._pointers.add(name)
-            declaration = Declared(
-                kind,
-                (*reversed(extents),),
-                is_pointer,
-                is_shared,
-                is_shared and has_open and "extern" in words,
+            is_dynamic = is_shared and has_open and "extern" in words
+            yield _variable(
+                name, Declared(kind, (*reversed(extents),), is_pointer, is_shared, is_dynamic), given
             )
-            yield ast.AnnAssign(ast.Name(name), ast.Constant(value=declaration), given, 1)  # type: ignore[arg-type]
 
-    def _constructed(self, kind: str, parts: Sequence[Node]) -> ast.stmt | None:
+    def _constructed(self, kind: str, parts: Sequence[Node]) -> ast.stmt:
         """`dim3 grid(n, 2)`, which reads like a function's declaration."""
         name = self._declared(self._tree.of(parts[-1]))
         inside = field(parts[0], "parameters")
-        given = [ast.Name(self._tree.of(one)) for one in (inside.named_children if inside else ())]
-        call = ast.Call(ast.Name(kind), [*given], [])
-        return ast.AnnAssign(ast.Name(name), ast.Constant(value=Declared(kind)), call, 1)  # type: ignore[arg-type]
+        given = (ast.Name(self._tree.of(one)) for one in (inside.named_children if inside else ()))
+        return _variable(name, Declared(kind), _call(kind, *given))
 
     def _effects(self, nodes: Iterable[Node]) -> list[ast.stmt]:
         """What expressions that stand as statements do."""
@@ -297,39 +291,16 @@ class Statements:
     def _field_identifier(self, node: Node) -> ast.expr:
         return ast.Name(self._tree.of(node))
 
-    _type_identifier = _primitive_type = _sized_type_specifier = _field_identifier
-
-    def _this(self, node: Node) -> ast.expr:
-        return ast.Name("this")
+    _type_identifier = _primitive_type = _sized_type_specifier = _this = _field_identifier
 
     def _number_literal(self, node: Node) -> ast.expr:
         text = self._tree.of(node).replace("'", "")
         if whole := _NUMBER.fullmatch(text):
-            octal = (
-                whole[1].isdigit()
-                and len(whole[1]) > 1
-                and whole[1][0] == "0"
-                and set(whole[1]) <= set("01234567")
-            )
-            return ast.Constant(
-                value=int(whole[1], 8 if octal else 0) if not whole[1].isdigit() or octal else int(whole[1])
-            )
+            is_octal = re.fullmatch("0[0-7]+", whole[1]) is not None
+            base = 8 if is_octal else 10 if whole[1].isdigit() else 0
+            return ast.Constant(value=int(whole[1], base))
         real = _FLOAT.fullmatch(text)
         return ast.Constant(value=float(real[1]) if real else 0.0)
-
-    def _true(self, node: Node) -> ast.expr:
-        return ast.Constant(value=True)
-
-    def _false(self, node: Node) -> ast.expr:
-        return ast.Constant(value=False)
-
-    def _string_literal(self, node: Node) -> ast.expr:
-        return ast.Constant(value="")
-
-    _char_literal = _concatenated_string = _raw_string_literal = _string_literal
-
-    def _null(self, node: Node) -> ast.expr:
-        return ast.Constant(value=None)
 
     def _parenthesized_expression(self, node: Node) -> ast.expr:
         inside = [one for one in node.named_children if one.type != "comment"]
@@ -360,22 +331,18 @@ class Statements:
             return ast.Compare(left, [_COMPARED[sign]], [right])
         if sign in ("&&", "and", "||", "or"):
             return ast.BoolOp(ast.And() if sign in ("&&", "and") else ast.Or(), [left, right])
-        return ast.Call(ast.Name(UNREADABLE), [left, right], [])
+        return _call(UNREADABLE, left, right)
 
     def _unary_expression(self, node: Node) -> ast.expr:
         sign, value = self._tree.of(field(node, "operator")), self.expression(field(node, "argument"))
         if sign == "-" and isinstance(value, ast.Constant) and isinstance(value.value, int | float):
             return ast.Constant(value=-value.value)
-        return (
-            ast.UnaryOp(_UNARY[sign], value)
-            if sign in _UNARY
-            else ast.Call(ast.Name(UNREADABLE), [value], [])
-        )
+        return ast.UnaryOp(_UNARY[sign], value) if sign in _UNARY else _call(UNREADABLE, value)
 
     def _pointer_expression(self, node: Node) -> ast.expr:
         value = self.expression(field(node, "argument"))
         if self._tree.of(field(node, "operator")) == "&":
-            return ast.Call(ast.Name(ADDRESS), [value], [])
+            return _call(ADDRESS, value)
         pointer, index = self._split(value)
         return ast.Subscript(pointer, index)
 
@@ -384,9 +351,7 @@ class Statements:
         if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub):
             if self._is_pointer(value.left):
                 pointer, index = self._split(value.left)
-                is_first = (
-                    isinstance(index, ast.Constant) and index.value == 0 and isinstance(value.op, ast.Add)
-                )
+                is_first = is_zero(index) and isinstance(value.op, ast.Add)
                 return pointer, value.right if is_first else ast.BinOp(index, value.op, value.right)
             if self._is_pointer(value.right) and isinstance(value.op, ast.Add):
                 return value.right, value.left
@@ -427,15 +392,9 @@ class Statements:
 
     def _subscript_expression(self, node: Node) -> ast.expr:
         inside = field(node, "indices")
-        index = (
-            self.expression(inside.named_children[0])
-            if inside and inside.named_children
-            else ast.Constant(value=0)
-        )
-        value = self.expression(field(node, "argument"))
-        pointer, moved = self._split(value)
-        is_moved = not (isinstance(moved, ast.Constant) and moved.value == 0)
-        return ast.Subscript(pointer, ast.BinOp(moved, ast.Add(), index) if is_moved else index)
+        index = self.expression(inside.named_children[0] if inside and inside.named_children else None)
+        pointer, moved = self._split(self.expression(field(node, "argument")))
+        return ast.Subscript(pointer, index if is_zero(moved) else ast.BinOp(moved, ast.Add(), index))
 
     def _field_expression(self, node: Node) -> ast.expr:
         return ast.Attribute(self.expression(field(node, "argument")), self._tree.of(field(node, "field")))
@@ -450,13 +409,13 @@ class Statements:
             return value
         name = type_name(self._tree, field(kind, "type"))
         pointer, index = self._split(value)
-        if isinstance(pointer, ast.Name) and not (isinstance(index, ast.Constant) and index.value == 0):
+        if isinstance(pointer, ast.Name) and not is_zero(index):
             value = ast.BinOp(pointer, ast.Add(), index)
-        return ast.Call(ast.Name(POINTER_CAST), [ast.Constant(value=name), value], [])
+        return _call(POINTER_CAST, ast.Constant(value=name), value)
 
     def _sizeof_expression(self, node: Node) -> ast.expr:
         self._note_type(field(field(node, "type"), "type"))
-        return ast.Call(ast.Name("sizeof"), [ast.Constant(value=self._tree.of(node)[6:].strip("() "))], [])
+        return _call("sizeof", ast.Constant(value=self._tree.of(node)[6:].strip("() ")))
 
     def _initializer_list(self, node: Node) -> ast.expr:
         return ast.List([self.expression(one) for one in node.named_children])
@@ -466,11 +425,8 @@ class Statements:
 
     def _compound_literal_expression(self, node: Node) -> ast.expr:
         value = self.expression(field(node, "value"))
-        return ast.Call(
-            ast.Name(self._tree.of(field(node, "type"))),
-            value.elts if isinstance(value, ast.List) else [value],
-            [],
-        )
+        given = value.elts if isinstance(value, ast.List) else [value]
+        return _call(self._tree.of(field(node, "type")), *given)
 
     def _call_expression(self, node: Node) -> ast.expr:
         function, inside = field(node, "function"), field(node, "arguments")
@@ -478,31 +434,29 @@ class Statements:
             self.expression(one) for one in (inside.named_children if inside else ()) if one.type != "comment"
         ]
         if function is None:
-            return ast.Call(ast.Name(UNREADABLE), given, [])
+            return _call(UNREADABLE, *given)
         if function.type == "template_function" and self._tree.of(field(function, "name")) in _CASTS:
             kinds = field(function, "arguments")
             kind = kinds.named_children[0] if kinds and kinds.named_children else None
             return self._cast(kind, given[0]) if given else ast.Name(UNREADABLE)
         scope = field(function, "scope") if function.type == "qualified_identifier" else None
         if scope is not None and self._tree.of(scope) in self._known:
-            called: ast.expr = ast.Attribute(
-                ast.Name(self._tree.of(scope)), self._tree.of(field(function, "name"))
-            )
+            owner, member = self._tree.of(scope), self._tree.of(field(function, "name"))
+            called: ast.expr = ast.Attribute(ast.Name(owner), member)
         elif function.type == "identifier":
             called = ast.Name(self._tree.of(function))
         else:
             called = self.expression(function)
         if configuration := [one for one in node.children if one.type == "kernel_call_syntax"]:
             extents = [self.expression(one) for one in configuration[0].named_children]
-            return launch(called, given, extents, self._template_arguments(function))
+            return _launch(called, given, extents, self._template_arguments(function))
         if self._tree.of(function) == "hipLaunchKernelGGL" and len(given) >= 5:
             first = inside.named_children[0] if inside else function
-            return launch(given[0], given[5:], given[1:5], self._template_arguments(first))
-        if isinstance(called, ast.Name):
-            if len(given) == 1 and called.id in SCALARS:
-                return given[0]
-            return index_call(called.id, given)
-        return ast.Call(called, given, [])
+            return _launch(given[0], given[5:], given[1:5], self._template_arguments(first))
+        if not isinstance(called, ast.Name):
+            return ast.Call(called, given, [])
+        is_cast = len(given) == 1 and called.id in SCALARS
+        return given[0] if is_cast else _index_call(called.id, given)
 
     def _template_arguments(self, function: Node) -> list[str]:
         """The template arguments of what is called."""
@@ -513,20 +467,29 @@ class Statements:
         return ast.Name(UNREADABLE)
 
 
-def _is_cast(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Name) and call.func.id == POINTER_CAST
+def _call(name: str, *given: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name), [*given], [])
 
 
-def launch(
+def _variable(name: str, declared: Declared, value: ast.expr | None) -> ast.stmt:
+    return ast.AnnAssign(ast.Name(name), ast.Constant(value=declared), value, 1)  # type: ignore[arg-type]
+
+
+def is_zero(node: ast.expr) -> bool:
+    """True for the number 0."""
+    return isinstance(node, ast.Constant) and node.value == 0
+
+
+def _launch(
     kernel: ast.expr, given: list[ast.expr], configuration: list[ast.expr], template: list[str]
 ) -> ast.expr:
     """The launch of a kernel."""
     texts: list[ast.expr] = [ast.Constant(value=text) for text in template]
     call = ast.Call(kernel, given, [])
-    return ast.Call(ast.Name(LAUNCH), [call, ast.Tuple(configuration), ast.Tuple(texts)], [])
+    return _call(LAUNCH, call, ast.Tuple(configuration), ast.Tuple(texts))
 
 
-def index_call(name: str, given: list[ast.expr]) -> ast.expr:
+def _index_call(name: str, given: list[ast.expr]) -> ast.expr:
     """A call, with the functions that ask for a place in the grid as members of CUDA's variables."""
     if name in _PRODUCTS and len(given) == 2:
         return ast.BinOp(given[0], ast.Mult(), given[1])
@@ -535,16 +498,14 @@ def index_call(name: str, given: list[ast.expr]) -> ast.expr:
             letter = "xyz"[axis]
             if name in _INDEXES:
                 return ast.Attribute(ast.Name(_INDEXES[name]), letter)
-            blocks, threads = ("gridDim" if name == "get_global_size" else "blockIdx"), "blockDim"
             if name in ("get_global_id", "get_global_size"):
-                product = ast.BinOp(
-                    ast.Attribute(ast.Name(blocks), letter),
-                    ast.Mult(),
-                    ast.Attribute(ast.Name(threads), letter),
+                thread, block, threads, blocks = (
+                    ast.Attribute(ast.Name(one), letter) for one in _INDEXES.values()
                 )
-                thread = ast.Attribute(ast.Name("threadIdx"), letter)
-                return product if name == "get_global_size" else ast.BinOp(product, ast.Add(), thread)
-    return ast.Call(ast.Name(name), given, [])
+                if name == "get_global_size":
+                    return ast.BinOp(blocks, ast.Mult(), threads)
+                return ast.BinOp(ast.BinOp(block, ast.Mult(), threads), ast.Add(), thread)
+    return _call(name, *given)
 
 
 def type_name(tree: SourceTree, node: Node | None) -> str:

@@ -87,7 +87,6 @@ class TritonKernel:
         index_types: Of these, types of indices.
         whole_numbers: Numbers that are used as indices or extents.
         reals: Numbers that meet elements in arithmetic, and not those of index arrays.
-        operands: Parameters in arithmetic.
         tuples: Parameters that are tuples.
         is_precise: Whether elements go, as they are, to functions that Triton has for 32 bits.
         blocks: The tiles along the dimensions of each block that is loaded or stored.
@@ -96,7 +95,6 @@ class TritonKernel:
         unread: Where the list of configurations is, and why it was not read; empty if it was.
         heuristics: Rules for constants as expressions; empty for one that is not translated.
         grids: Those of launches in the file, as expressions.
-        is_tuned: Whether it is under an autotuner.
         has_dot: Whether it multiplies matrices.
         has_loop: Whether it has a loop.
         has_mask: Whether it masks loads or stores.
@@ -118,7 +116,6 @@ class TritonKernel:
     index_types: frozenset[str]
     whole_numbers: frozenset[str]
     reals: frozenset[str]
-    operands: frozenset[str]
     tuples: frozenset[str]
     is_precise: bool
     blocks: Sequence[tuple[str, ...]]
@@ -127,7 +124,6 @@ class TritonKernel:
     unread: str
     heuristics: Mapping[str, str]
     grids: Sequence[Sequence[str]]
-    is_tuned: bool
     has_dot: bool
     has_loop: bool
     has_mask: bool
@@ -170,12 +166,14 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
         read = {name: _kernel(module, one, grids[name]) for name, one in module.kernels.items()}
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be read") from None
-    called = {name for function in module.kernels.values() for name in _called(function)}
+    nodes = (node for function in module.kernels.values() for node in ast.walk(function))
+    calls = (node.func for node in nodes if isinstance(node, ast.Call))
+    called = {function.id for function in calls if isinstance(function, ast.Name)}
     found = {name: one for name, one in read.items() if one.roles or one.descriptors}
 
     def rank(name: str) -> tuple[bool, bool, bool]:
         kernel = found[name]
-        return (not kernel.is_tuned, not kernel.grids, name in called)
+        return (not (kernel.configs or kernel.unread), not kernel.grids, name in called)
 
     return {name: found[name] for name in sorted(found, key=rank)}
 
@@ -200,10 +198,10 @@ def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[
         roles.setdefault(base, set()).update({"load": {"in"}, "store": {"out"}}.get(kind, {"in", "out"}))
     names = [one.name for one in parameters if one.name in roles]
     arrays = frozenset(names)
-    indirect = {name for _, one, _ in accesses for term in one.terms for name in term.loaded}
-    indirect = (indirect | found.loaded_indices) & arrays
-    ends = {end for _, one, _ in accesses for term in one.terms for end in term.loops if not term.tiles}
-    addressed = {name for _, one, _ in accesses for term in one.terms for name in term.factors if term.runs}
+    terms = [term for _, one, _ in accesses for term in one.terms]
+    indirect = arrays & (found.loaded_indices | {name for term in terms for name in term.loaded})
+    ends = {end for term in terms for end in term.loops if not term.tiles}
+    addressed = {name for term in terms for name in term.factors if term.runs}
     return TritonKernel(
         entry=function.name,
         parameters=parameters,
@@ -211,7 +209,7 @@ def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[
         shapes={
             name: _shape([one for _, one, base in accesses if base == name], name, tiles) for name in names
         },
-        index_arrays=frozenset(indirect),
+        index_arrays=indirect,
         tiles=tiles,
         axis_bounds=_axis_bounds(found),
         axes=max(found.axes, default=0) + 1,
@@ -223,7 +221,6 @@ def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[
         index_types=frozenset(found.whole_kinds & constants),
         whole_numbers=frozenset((found.indices | addressed | _bounding(found)) - arrays),
         reals=frozenset(name for name, met in found.reals.items() if not met & indirect),
-        operands=frozenset(found.operands),
         tuples=frozenset(found.tuples - constants),
         is_precise=bool(found.precise & arrays),
         blocks=_blocks([one for _, one, _ in accesses], tiles),
@@ -232,7 +229,6 @@ def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[
         unread=unread,
         heuristics=_heuristics(module, function),
         grids=grids,
-        is_tuned=_listed_configs(function) is not None,
         has_dot=found.has_dot,
         has_loop=found.has_loop,
         has_mask=found.has_mask,
@@ -241,27 +237,16 @@ def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[
 
 def _parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
     positional = [*arguments.posonlyargs, *arguments.args]
-    first_default = len(positional) - len(arguments.defaults)
-    for place, one in enumerate(positional):
-        yield TritonParameter(one.arg, _is_constant(one), place >= first_default)
-    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield TritonParameter(one.arg, _is_constant(one), default is not None)
-
-
-def _is_constant(argument: ast.arg) -> bool:
-    return argument.annotation is not None and "constexpr" in ast.unparse(argument.annotation)
-
-
-def _called(function: ast.FunctionDef) -> Iterator[str]:
-    for node in ast.walk(function):
-        match node:
-            case ast.Call(ast.Name(name)):
-                yield name
+    without = [None] * (len(positional) - len(arguments.defaults))
+    defaults = [*without, *arguments.defaults, *arguments.kw_defaults]
+    for one, default in zip([*positional, *arguments.kwonlyargs], defaults, strict=True):
+        is_constant = one.annotation is not None and "constexpr" in ast.unparse(one.annotation)
+        yield TritonParameter(one.arg, is_constant, default is not None)
 
 
 def _tiles(found: Findings, constants: set[str]) -> dict[str, Tile]:
     """The constants that are tiles: lengths of `arange`, and steps of programs whose turns a loop counts."""
-    covered = {word for ends in found.loops.values() for end in ends for word in _words(end)}
+    covered = {word for ends in found.loops.values() for end in ends for word in names_in_text(end)}
     counted = {name for name in found.steps if name in found.ends - found.tiles - covered}
     stepped = {name for name, ends in found.loops.items() if ends}
     names = [name for name in constants if name in found.tiles or name in counted or name in stepped]
@@ -269,18 +254,17 @@ def _tiles(found: Findings, constants: set[str]) -> dict[str, Tile]:
 
 
 def _tile(name: str, found: Findings) -> Tile:
-    ends = sorted(end for end in found.loops.get(name, ()) if end and name not in _words(end))
+    ends = sorted(end for end in found.loops.get(name, ()) if end and name not in names_in_text(end))
     bounds = [
         other.text
         for one, other in found.bounds
-        if other.text
-        and _words(other.text) - {name}
+        if (names := names_in_text(other.text))
+        and name not in names
         and not any(term.runs for term in other.terms)
         and any(name in term.tiles or (term.axes and name in term.factors) for term in one.terms)
-        and name not in _words(other.text)
     ]
     axes = tuple(sorted(found.steps.get(name, ())))
-    return Tile(name, axes, name in found.loops, next(iter([*bounds, *ends]), ""))
+    return Tile(name, axes, name in found.loops, [*bounds, *ends, ""][0])
 
 
 def _axis_bounds(found: Findings) -> dict[int, str]:
@@ -288,7 +272,12 @@ def _axis_bounds(found: Findings) -> dict[int, str]:
     for one, other in found.bounds:
         axes = {axis for term in one.terms for axis in term.axes}
         is_plain = not any(term.tiles or term.loops or term.loaded or term.factors for term in one.terms)
-        if is_plain and len(axes) == 1 and _words(other.text) and not any(term.runs for term in other.terms):
+        if (
+            is_plain
+            and len(axes) == 1
+            and names_in_text(other.text)
+            and not any(term.runs for term in other.terms)
+        ):
             bounds.setdefault(axes.pop(), other.text)
     return bounds
 
@@ -299,7 +288,7 @@ def _bounding(found: Findings) -> set[str]:
         name
         for one, other in found.bounds
         if any(term.axes or term.tiles or term.loops for term in one.terms)
-        for name in _words(other.text) | set(other.factors)
+        for name in names_in_text(other.text) | set(other.factors)
     }
 
 
@@ -356,7 +345,8 @@ def _distinct(items: Iterator[Value]) -> tuple:  # type: ignore[type-arg]
     return tuple(dict.fromkeys(items))
 
 
-def _words(text: str) -> set[str]:
+def names_in_text(text: str) -> set[str]:
+    """The names that a text of an expression reads."""
     return set(re.findall(r"[A-Za-z_]\w*", text)) - {"ceil_div", "min", "max", "ceil", "log2"}
 
 
@@ -436,9 +426,9 @@ class _Translation(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """`meta["BLOCK"]` is BLOCK."""
-        is_meta = isinstance(node.value, ast.Name) and node.value.id == self._meta
-        if is_meta and isinstance(node.slice, ast.Constant):
-            return ast.Name(str(node.slice.value), ast.Load())
+        match node:
+            case ast.Subscript(ast.Name(self._meta), ast.Constant(name)):
+                return ast.Name(str(name), ast.Load())
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

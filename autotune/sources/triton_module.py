@@ -136,11 +136,8 @@ class Module:
         for one in binding:
             if isinstance(one, ast.ImportFrom) and (item := _imported(one, name)) is not None:
                 other = self.imported(one, item.name)
-                scope[name] = (
-                    self.reader.imported(one.module or "", item.name)
-                    if other is None
-                    else (other.value(item.name))
-                )
+                own = self.reader.imported
+                scope[name] = other.value(item.name) if other else own(one.module or "", item.name)
             elif isinstance(one, ast.Import):
                 scope[name] = self.reader.imported(_module_of(one, name), "")
             else:
@@ -179,11 +176,8 @@ class Module:
         """A statement as the file has it; a function for the device without what is for the host."""
         if isinstance(node, ast.FunctionDef) and is_jit(node, self.jit_names):
             bare = self.bare(node)
-            if (
-                node.col_offset
-                or ast.dump(bare.args) != ast.dump(node.args)
-                or bool(bare.returns) != bool(node.returns)
-            ):
+            is_other = ast.dump(bare.args) != ast.dump(node.args) or bare.returns is not node.returns
+            if node.col_offset or is_other:
                 return ast.unparse(bare) + "\n"
             head = "".join(f"@{ast.unparse(one)}\n" for one in bare.decorator_list)
             return head + "\n".join(self._lines[node.lineno - 1 : node.end_lineno]) + "\n"
@@ -336,9 +330,9 @@ class Extract:
         used = {one for one in used if (module.path, one) not in self._done}
         self._done |= {(module.path, one) for one in used}
         chosen = (one for one in module.statements if used & bound_names(one))
-        return "".join(self._text(one, used & bound_names(one), used) for one in chosen)
+        return "".join(self._text(one, used & bound_names(one)) for one in chosen)
 
-    def _text(self, node: ast.stmt, names: set[str], used: set[str]) -> str:
+    def _text(self, node: ast.stmt, names: set[str]) -> str:
         if isinstance(node, ast.ImportFrom):
             return "".join(
                 self._import(node, item) for item in node.names if (item.asname or item.name) in names
@@ -346,8 +340,7 @@ class Extract:
         if isinstance(node, ast.Import):
             kept = [one for one in node.names if (one.asname or one.name.partition(".")[0]) in names]
             return ast.unparse(ast.Import(kept)) + "\n"
-        stand_in = self._constant(node) or self._functions(node)
-        return stand_in or self._module.text(node)
+        return self._constant(node) or self._functions(node) or self._module.text(node)
 
     def _functions(self, node: ast.stmt) -> str:
         """Triton's own functions, where a framework chooses what stands for them; else empty."""
@@ -385,9 +378,7 @@ class Extract:
 
     def _attributes(self, name: str) -> set[str]:
         """What functions for the device use of a name that stands for a module."""
-        found = {*self._used.get(name, ())}
-        found |= self._module.attributes.get(name, set())
-        return found
+        return {*self._used.get(name, ()), *self._module.attributes.get(name, ())}
 
     def _constant(self, node: ast.stmt) -> str:
         """A constant of the file by its value, where its expression needs more than Triton; else empty."""
@@ -398,7 +389,7 @@ class Extract:
                 pass
             case _:
                 return ""
-        inner, wrapper = value, ast.unparse(annotation) if annotation is not None else ""
+        inner, wrapper = value, "" if annotation is None else ast.unparse(annotation)
         match value:
             case ast.IfExp(condition, then, otherwise):
                 chosen = then if self._module.reader.holds(condition) else otherwise
@@ -534,6 +525,3 @@ def _spec(name: str) -> Any:
         return importlib.util.find_spec(name)
     except (ImportError, ValueError):
         return None
-
-
-__all__ = ["JIT", "Extract", "Module", "decorator_name", "device_part", "is_jit", "is_triton"]

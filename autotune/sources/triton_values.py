@@ -123,15 +123,15 @@ class Reader:
             match statement:
                 case ast.Return(value):
                     return [None if value is None else self.value(value, scope)]
-                case ast.Assign([ast.Name(name)], value):
+                case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(
+                    ast.Name(name), _, ast.expr() as value
+                ):
                     scope[name] = self.value(value, scope)
                 case ast.AugAssign(ast.Name(name), operator, value):
                     scope[name] = BINARY[type(operator)](scope[name], self.value(value, scope))
                 case ast.If(condition, then, otherwise):
                     if returned := self.run(then if self.holds(condition, scope) else otherwise, scope):
                         return returned
-                case ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
-                    scope[name] = self.value(value, scope)
                 case ast.FunctionDef(name, arguments, inside, decorators) if all(map(_is_cache, decorators)):
                     scope[name] = _Function(arguments, inside, self)
                 case ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant()) | ast.Pass():

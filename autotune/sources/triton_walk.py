@@ -11,7 +11,6 @@ import ast
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
 
 from autotune.core.records import Value
 from autotune.sources.triton_module import Module, decorator_name
@@ -30,7 +29,8 @@ _PRECISE = frozenset((
     "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "softmax", "fma",
     "sqrt_rn", "div_rn", "floor", "ceil", "tanh", "pow", "log1p", "rint", "round", "trunc",
 ))  # fmt: skip
-_RANGES = ("range", "static_range")
+_WHOLE_TYPES = ("int32", "int64", "uint32", "uint64")
+_RANGES, _MASKS = ("range", "static_range"), ("mask", "boundary_check")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,6 @@ class Findings:
     indices: set[str] = field(default_factory=set)  # numbers that are whole, as their use shows
     loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
-    operands: set[str] = field(default_factory=set)  # parameters in arithmetic
     tuples: set[str] = field(default_factory=set)  # parameters of which an item is taken
     precise: set[str] = field(default_factory=set)  # arrays whose elements go to functions of 32 bits
     descriptors: set[str] = field(default_factory=set)  # parameters with `load` and `store` of their own
@@ -199,16 +198,12 @@ class _Walker:
         if not (isinstance(node, ast.Call) and decorator_name(node) in _RANGES):
             return _merged([self.value(node, names)])
         given = [self.value(one, names) for one in node.args]
-        start, end, step = NOTHING, given[0] if given else NOTHING, NOTHING
-        if len(given) > 1:
-            start, end = given[:2]
-        if len(given) > 2:
-            step = given[2]
+        start, end, step = [*([NOTHING] if len(given) < 2 else []), *given, NOTHING, NOTHING][:3]
         self._whole(*given)
         for one in given:
             self.found.indices.update(one.factors)
         self.found.ends.update(end.factors)
-        text = end.text or _names_text(end)
+        text = end.text or (end.factors[0] if len(end.factors) == 1 else "")
         for name in step.factors:
             self.found.loops.setdefault(name, set()).add(text)
         own = Term(loops=frozenset({text} if text else {"?"}))
@@ -244,7 +239,8 @@ class _Walker:
                 return NOTHING
             case ast.UnaryOp(_, inner):
                 found = self.value(inner, names)
-                return Sum(found.terms, constant=_negated(found.constant))
+                number = found.constant
+                return Sum(found.terms, constant=-number if isinstance(number, int | float) else number)
             case ast.BoolOp(_, parts):
                 for part in parts:
                     self._test(part, names)
@@ -291,28 +287,21 @@ class _Walker:
                 self._steps(left, right)
                 if not left.terms or not right.terms:
                     return Sum(left.terms or right.terms, text)
-                return Sum(
-                    _limited(tuple(_times(one, other) for one, other in product(left.terms, right.terms))),
-                    text,
-                )
+                products = tuple(_times(one, other) for one, other in product(left.terms, right.terms))
+                return Sum(_limited(products), text)
             case ast.FloorDiv() | ast.Mod():
                 self._whole(left, right)
                 if isinstance(operator, ast.Mod) and any(term.tiles for term in left.terms):
                     self.found.bounds.append((left, right))
-                merged = _merged([left])
-                return Sum(merged.terms, text)
-            case ast.Div():
-                return Sum(_merged([left, right]).terms, text)
+                return Sum(_merged([left]).terms, text)
             case ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.LShift() | ast.RShift():
                 self._whole(left, right)
-                return Sum(_merged([left, right]).terms)
         return Sum(_merged([left, right]).terms)
 
     def _meet(self, left: Sum, right: Sum) -> None:
         """Note numbers that meet loaded elements in arithmetic."""
         for one, other in ((left, right), (right, left)):
             if one.parameter:
-                self.found.operands.add(one.parameter)
                 arrays = {name for term in other.terms for name in term.loaded}
                 if arrays or isinstance(other.constant, float):
                     self.found.reals.setdefault(one.parameter, set()).update(arrays)
@@ -350,20 +339,15 @@ class _Walker:
         values = [self.value(one, names) for one in (left, *others)]
         for operator, one, other in zip(operators, values, values[1:], strict=False):
             is_none = isinstance(operator, ast.Is | ast.IsNot)
+            is_equality = isinstance(operator, ast.Eq | ast.NotEq)
             for this, that in ((one, other), (other, one)):
-                if this.parameter and is_none:
+                if this.parameter and (is_none or isinstance(that.constant, bool)):
                     self.found.flags.add(this.parameter)
-                elif this.parameter and that.constant is not None:
-                    if isinstance(that.constant, bool):
-                        self.found.flags.add(this.parameter)
-                    elif isinstance(operator, ast.Eq | ast.NotEq):
-                        self.found.choices.setdefault(this.parameter, []).append(that.constant)
-            if isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
-                self.found.bounds += [(one, other), (other, one)]
-                for this, that in ((one, other), (other, one)):
-                    if any(
-                        (term.axes or term.tiles or term.loops) and not term.loaded for term in this.terms
-                    ):
+                elif this.parameter and that.constant is not None and is_equality:
+                    self.found.choices.setdefault(this.parameter, []).append(that.constant)
+                if isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+                    self.found.bounds.append((this, that))
+                    if any(term.runs and not term.loaded for term in this.terms):
                         self._whole(that)
         return Sum(_cast(_merged(values).terms))
 
@@ -393,18 +377,14 @@ class _Walker:
                 return Sum((Term(tiles=frozenset(end.factors)),)) if end.factors else NOTHING
             case "cdiv":
                 self._whole(*given)
-                text = f"ceil_div({given[0].text}, {given[1].text})" if _all_texts(given) == 2 else ""
-                return Sum(_merged(given).terms, text)
+                return Sum(_merged(given).terms, _call_text("ceil_div", given))
             case "min" | "minimum" | "max" | "maximum" if len(given) > 1:
-                text = f"{called[:3]}({given[0].text}, {given[1].text})" if _all_texts(given) == 2 else ""
                 self._meet(given[0], given[1])
-                return Sum(_merged(given).terms, text)
+                return Sum(_merged(given).terms, _call_text(called[:3], given))
             case "next_power_of_2":
                 text = f"2 ** ceil(log2({first.text}))" if first.text else ""
                 return Sum(_merged(given).terms, text)
-            case "make_block_ptr":
-                return self._block_pointer(given, named)
-            case "make_tensor_descriptor":
+            case "make_block_ptr" | "make_tensor_descriptor":
                 return self._block_pointer(given, named)
             case "load" | "store" | "gather" | "scatter":
                 return self._access(called, base, given, named)
@@ -425,7 +405,7 @@ class _Walker:
                 self.found.whole_kinds.update(
                     one.parameter for one in given if one.parameter in self.found.kinds and runs
                 )
-                if _is_whole_type(node.args[-1:]):
+                if node.args and ast.unparse(node.args[-1]).rpartition(".")[2] in _WHOLE_TYPES:
                     self.found.loaded_indices.update(name for term in own.terms for name in term.loaded)
                 own = Sum(_cast(own.terms), own.text, own.items)
             return Sum(own.terms, own.text if called in ("to", "cast") else "", own.items)
@@ -504,22 +484,10 @@ class _Walker:
         address = base if is_method else (given[0] if given else named.get("pointer", NOTHING))
         if is_method and base.parameter:
             self.found.descriptors.add(base.parameter)
-        self.found.has_mask |= (
-            is_method
-            or len(given) > (1 if kind == "load" else 2)
-            or "mask" in named
-            or "boundary_check" in named
-        )
+        is_masked = len(given) > (1 if kind == "load" else 2) or not named.keys().isdisjoint(_MASKS)
+        self.found.has_mask |= is_method or is_masked
         self.found.accesses.append((kind, address))
         return Sum((_element(self.found.base(address)),)) if kind in ("load", "atomic", "gather") else NOTHING
-
-
-def _is_whole_type(given: Sequence[ast.expr]) -> bool:
-    """Whether an argument is a type of whole numbers of 32 or 64 bits."""
-    match given:
-        case [ast.Attribute(_, "int32" | "int64" | "uint32" | "uint64")]:
-            return True
-    return False
 
 
 def _element(array: str) -> Term:
@@ -575,20 +543,11 @@ def _text(operator: ast.operator, left: Sum, right: Sum) -> str:
 
 
 def _factor(text: str) -> str:
-    return (
-        text
-        if text.isidentifier() or text.isdecimal() or text.startswith(("ceil_div(", "min(", "max("))
-        else f"({text})"
-    )
+    is_one = text.isidentifier() or text.isdecimal() or text.startswith(("ceil_div(", "min(", "max("))
+    return text if is_one else f"({text})"
 
 
-def _names_text(value: Sum) -> str:
-    return " * ".join(value.factors) if len(value.factors) == 1 else ""
-
-
-def _all_texts(given: Sequence[Sum]) -> int:
-    return sum(1 for one in given if one.text)
-
-
-def _negated(value: Any) -> Any:
-    return -value if isinstance(value, int | float) else value
+def _call_text(name: str, given: Sequence[Sum]) -> str:
+    """The text of a function of two values; empty if one of them has none."""
+    texts = [one.text for one in given if one.text]
+    return f"{name}({texts[0]}, {texts[1]})" if len(texts) == 2 else ""

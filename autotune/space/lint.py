@@ -20,7 +20,7 @@ from autotune.core.text import nearest
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.sources.bare_code import bare_code, bare_lines
 from autotune.sources.branches import Branches, read_branches
-from autotune.sources.facts import Facts, factors_around, facts, index_of
+from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
 from autotune.space.parameters import unlisted_value
@@ -117,6 +117,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     is_python = space.spec.source.suffix == ".py"
     read = None if is_python else read_default(space, source)
     code = bare_code(source, is_python=is_python)
+    found = Facts() if read is None else _facts_of_only_kernel(read)
     return (
         *_signatures(space, source, read),
         *_unused_parameters(space, code),
@@ -124,7 +125,8 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
         *unseen_parameters(space, source),
         *_unknown_macros(space, source, code, read),
         *_untried_edges(space),
-        *(() if read is None else (*_large_grids(space, read), *_flat_blocks(space, read))),
+        *_large_grids(space, found),
+        *_flat_blocks(space, found),
     )
 
 
@@ -374,28 +376,26 @@ def _invalid_default(space: Space) -> Iterator[Finding]:
         yield Finding("invalid_default", str(space.spec.default), detail, place)
 
 
-def _facts_of_only_kernel(source: KernelSource) -> Facts | None:
-    """What the device's functions do; None unless there is one kernel."""
+def _facts_of_only_kernel(source: KernelSource) -> Facts:
+    """What the device's functions do; nothing unless there is one kernel."""
     own = [one for one in source.functions if not one.is_of_host]
-    if sum(one.is_kernel for one in own) != 1:
-        return None
-    return facts([statement for one in own for statement in one.body], ())
+    is_one = sum(one.is_kernel for one in own) == 1
+    return facts([statement for one in own for statement in one.body] if is_one else [], ())
 
 
-def _large_grids(space: Space, source: KernelSource) -> Iterator[Finding]:
+def _large_grids(space: Space, found: Facts) -> Iterator[Finding]:
     """Grids of a block for each element, where each thread of the only kernel has an element."""
     names = {parameter.name for parameter in space.parameters}
-    found = _facts_of_only_kernel(source)
-    for number, step in enumerate(space.spec.launch if found is not None else ()):
+    for number, step in enumerate(space.spec.launch):
         axes = zip("xyz", step.grid, step.block, strict=False)
         for axis, (letter, grid, block) in enumerate(axes):
-            if found is None or grid not in space.problem.sizes or block == "1":
+            if grid not in space.problem.sizes or block == "1":
                 continue
-            extents = {index_of("blockDim", letter), block}
+            extents = {f"blockDim.{letter}", block}
             products = [
                 {ast.unparse(one) for one in factors}
                 for node in found.expressions
-                for factors in factors_around(node, index_of("blockIdx", letter))
+                for factors in factors_around(node, f"blockIdx.{letter}")
             ]
             covering = [factors for factors in products if factors & extents]
             if covering:
@@ -409,13 +409,12 @@ def _large_grids(space: Space, source: KernelSource) -> Iterator[Finding]:
                 yield Finding("large_grid", place, detail, located(space.spec.path, place))
 
 
-def _flat_blocks(space: Space, source: KernelSource) -> Iterator[Finding]:
+def _flat_blocks(space: Space, found: Facts) -> Iterator[Finding]:
     """Blocks with fewer dimensions than the only kernel of the source reads of its threads."""
-    found = _facts_of_only_kernel(source)
-    for number, step in enumerate(space.spec.launch if found is not None else ()):
+    for number, step in enumerate(space.spec.launch):
         for axis in range(len(step.block), 3):
             letter = "xyz"[axis]
-            if found is not None and index_of("threadIdx", letter) in found.read_indices:
+            if f"threadIdx.{letter}" in found.read_indices:
                 own = [one.name for one in space.parameters if one.name.lower().endswith(f"_{letter}")]
                 block = ", ".join((*step.block, *(own[:1] or ["NUMBER"])))
                 place = f"launch[{number}].block"

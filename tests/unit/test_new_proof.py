@@ -192,7 +192,8 @@ def test_a_kernel_in_a_string_is_copied_to_a_file_of_its_own(folder, name, text,
 
 def test_the_parts_of_a_library_that_a_kernel_needs_are_put_before_it(folder):
     (folder.path / "types.opencl").write_text('R"(\ntypedef float real;\n)"\n')
-    (folder.path / "unused.opencl").write_text('R"(\ntypedef int whole;\n)"\n')
+    unused = "typedef int whole;\nint sign(int x) { if (x) { return 1; } return 0; }"
+    (folder.path / "unused.opencl").write_text(f'R"(\n{unused}\n)"\n')
     (folder.path / "copy.opencl").write_text(f'R"(\n{CALM.replace("float", "real")})"\n')
     done = folder.run("new", "copy.opencl")
     assert done.returncode == 0 and "good  the default took " in done.stdout
