@@ -55,9 +55,10 @@ class Deadline:
 
     def allows(self, *what: str) -> bool:
         """True if there is time for parts of a check; else the parts are noted as late."""
-        if self.is_over:
+        is_over = self.is_over  # asked once: time goes on
+        if is_over:
             self.note_late(*what)
-        return not self.is_over
+        return not is_over
 
     def note_late(self, *what: str) -> None:
         """Note parts that got no time."""

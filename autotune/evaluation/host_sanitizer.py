@@ -156,6 +156,8 @@ class HostSanitizer:
             command = [self.compiler, *words, folder / "kernel.cpp", *_LIBRARIES, "-o", program]
             with timeline.span(f"g++ for {build}"):
                 done = _done(command, deadline)
+            if done.returncode < 0:
+                return Unchecked("g++ was killed", is_late=True)
             if done.returncode:
                 error = _ERROR.search(done.stderr)
                 return Unchecked(f"g++ refuses the source{f': {error[1]}' if error else ''}")

@@ -99,14 +99,14 @@ class Sanitizer:
         If a run breaks the process without a finding, later runs get another process.
         """
         try:
-            code, output, begun = self._run(tool, runs, deadline)
+            code, output, begun, ended = self._run(tool, runs, deadline)
             if was_killed(code):
-                code, output, begun = self._run(tool, runs, deadline)
+                code, output, begun, ended = self._run(tool, runs, deadline)
         except ChildTimeout:
             deadline.note_late(tool)
             return {}
         if code != _FOUND:
-            if not begun:
+            if not begun or ended < begun:  # what broke the process is not checked
                 deadline.note_broken(tool)
             rest = self._check(tool, runs[begun:], deadline) if 0 < begun < len(runs) else {}
             return {begun + place: failure for place, failure in rest.items()}
@@ -122,10 +122,10 @@ class Sanitizer:
         status = Status.OUT_OF_BOUNDS if tool == "memcheck" else Status.WRONG_RESULT
         return {0: Failure(status, f"compute-sanitizer found: {what}")}
 
-    def _run(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> tuple[int, str, int]:
-        """Return the sanitizer's exit code and output, and how many runs began; raises ChildTimeout.
+    def _run(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> tuple[int, str, int, int]:
+        """Return the sanitizer's exit code and output, and how many runs began and ended.
 
-        No run begins if the tool does not work, or the device cannot be opened under it.
+        No run begins if the tool does not work, or the device cannot be opened under it. Raises ChildTimeout.
         """
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
@@ -133,7 +133,7 @@ class Sanitizer:
         wrapper = (self.program, *options)
         setting = DeviceSetting(self.address, self.reference)
         child = Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)
-        begun = 0
+        begun = ended = 0
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):
                 with suppress(ChildDied, ChildRaised):
@@ -143,7 +143,8 @@ class Sanitizer:
                         for problem in problems:
                             limit_s = deadline.left_s(TIMEOUT_S)
                             child.call(run_and_restore, run_bare, binary, problem, timeout_s=limit_s)
-                return *child.finish(deadline.left_s(TIMEOUT_S)), begun
+                        ended += 1
+                return *child.finish(deadline.left_s(TIMEOUT_S)), begun, ended
         finally:
             child.kill()
 

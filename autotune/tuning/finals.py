@@ -57,6 +57,7 @@ def remeasure(
     """
     seeds = different(context.maker, seeds)
     fresh = fresh_problems(context.maker, trials[0].config, seeds)
+    context.observer.stage(Stage("last round: waiting for references"))
     with timeline.span("wait: references"):
         context.references.settle(fresh)
     context.worker.renew(*fresh)

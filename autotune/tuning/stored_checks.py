@@ -24,7 +24,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Binary, Failure, Status, Trial
-from autotune.evaluation.deadline import Deadline
+from autotune.evaluation.deadline import Deadline, Killable
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
@@ -79,6 +79,7 @@ class StoredChecks:
 
     passed: dict[Config, SkippedChecks] = field(default_factory=dict)
     _on_host: dict[Config, Future[_OnHost]] = field(default_factory=dict)  # that were begun early
+    _early: Killable = field(default_factory=Killable)  # their processes
 
     @contextmanager
     def begun(self, context: TuningContext, configs: Iterable[Config], deadline_s: float) -> Iterator[None]:
@@ -91,6 +92,7 @@ class StoredChecks:
         """
         host = None if context.task.device.kind == "cpu" else _host_sanitizer(context)
         deadline = Deadline(deadline_s)
+        self._early = deadline.processes
         threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
         try:
             if host is not None:
@@ -164,6 +166,7 @@ class StoredChecks:
                 take(by_sanitizers.result())
             finally:  # after an interrupt, a sanitizer would go on for a minute
                 of_sanitizers.processes.kill()
+                self._early.kill()
         late, broken = tuple(missed), tuple(of_sanitizers.broken)
         passed = {config: replace(one, late=late, broken=broken) for config, one in passed.items()}
         for one, count in Counter(filter(None, map(str, passed.values()))).items():
@@ -205,6 +208,8 @@ def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadl
         found = context.check(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
         if _is_finding(found):
             failures[config] = found
+        elif isinstance(found, Failure):  # it did not end, or the machine failed: it has not passed
+            deadline.note_late(MANY_RUNS)
     return failures
 
 
@@ -285,6 +290,8 @@ def on_other_data(
                 unfit.add(sizes)
             elif _is_finding(found):
                 failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
+            elif isinstance(found, Failure):
+                deadline.note_late(_data(name))
     return failures
 
 
