@@ -113,10 +113,8 @@ def _recall(architecture: str, kind: str) -> KnownCompiler | None:
 def _remember(architecture: str, kind: str, known: KnownCompiler, files: Iterable[Path]) -> None:
     """Keep what is known of a compiler, with the files it depends on; errors of the disk are ignored."""
     own = Path(__file__).parent  # another version of autotune may choose other options or headers
-    listed = [
-        *map(str, files),
-        *(str(own / f"{name}.py") for name in ("nvrtc", "nvcc", "cuda_headers", "triton_compiler")),
-    ]
+    modules = ("nvrtc", "nvcc", "cuda_headers", "triton_compiler", "triton_constants")
+    listed = [*map(str, files), *(str(own / f"{name}.py") for name in modules)]
     with suppress(OSError):
         path = _path(architecture, kind)
         states = {path: _state(path) for path in listed}

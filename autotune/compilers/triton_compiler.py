@@ -24,12 +24,12 @@ from autotune.compilers.base import triton_name
 from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import TritonBinary, pack
+from autotune.compilers.triton_constants import typed
 from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.syntax import parse_expression
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, LaunchError
 from autotune.hardware.architectures import ARCHITECTURES
-from autotune.sources.triton import element_types
 
 _WARP = 32
 _ALIGNED = ":16"
@@ -190,18 +190,6 @@ def _task(module: ModuleType, entry: str) -> _Task:
             attributes[(one.num,)] = [["tt.divisibility", 16]]
     signature = {one.name: kinds[one.name] for one in parameters}
     return _Task(function, signature, constants, attributes, options, passed)
-
-
-def typed(function: Any, constants: Mapping[str, Any]) -> dict[str, Any]:
-    """The constants of a kernel; the name of an element type is that type where the kernel uses it as one."""
-    names = {name for name, value in constants.items() if isinstance(value, str)}
-    if names:
-        file = function.fn.__code__.co_filename
-        names &= element_types("".join(linecache.getlines(file)), Path(file), function.__name__)
-    return {
-        name: getattr(triton.language, value, value) if name in names else value
-        for name, value in constants.items()
-    }
 
 
 def _is_unset(parameter: Any, constants: Mapping[str, Any]) -> bool:

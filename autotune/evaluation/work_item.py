@@ -14,15 +14,13 @@ class MeasurementPolicy:
     """The rules for timing a configuration, and for stopping early.
 
     - Hopeless: verification took `hopeless_factor` times as long as one run of the incumbent, and so did each
-    of `hopeless_runs` runs. One run is enough if it took more than `noise_factor` times as long, and also
-    more than `gpu_noise_ms` or `cpu_noise_ms`: the system may have held up a shorter one. A run so long that
-    the clock seems to have jumped is not enough.
-    - Screened: after `warmups` runs, the fastest of `screen`
-    samples takes more than `screen_factor` times the incumbent's median.
-    - Beaten: the confidence interval of
-    the median lies above `race_factor` times the incumbent's median.
-    - Steady: the interval is narrower than
-    `precision` of the median.
+      of `hopeless_runs` runs. One run is enough if it took more than `noise_factor` times as long, and also
+      more than `gpu_noise_ms` or `cpu_noise_ms`: the system may have held up a shorter one. A run so long
+      that the clock seems to have jumped is not enough.
+    - Screened: after `warmups` runs, the fastest of `screen` samples takes more than `screen_factor` times
+      the incumbent's median.
+    - Beaten: the confidence interval of the median lies above `race_factor` times the incumbent's median.
+    - Steady: the interval is narrower than `precision` of the median.
     - Otherwise sampling ends after `samples` samples or `seconds`.
 
     Before a configuration is given up, the incumbent is timed next to it, and the slower of its two times

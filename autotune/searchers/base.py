@@ -111,10 +111,13 @@ def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], trials:
 class StoppingEstimate:
     """The tried part of a space, and the gain that a model of the trials expects from the rest.
 
-    Attributes: tried: number of tried configurations. valid: number of configurations in the space.
-    improvement_probability: probability that an untried one is at least 1% faster than the best.
-    expected_improvement: share of the best time that trying all of them is expected to save. Both are None if
-    too few trials have a time.
+    Attributes:
+        tried: The number of tried configurations.
+        valid: The number of configurations in the space.
+        improvement_probability: That an untried one is at least 1% faster than the best; None if too few
+            trials have a time.
+        expected_improvement: The share of the best time that trying all of them is expected to save; None
+            likewise.
     """
 
     tried: int

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Literal
 
+from autotune.compilers.triton_constants import typed
 from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.records import KernelRecord, LaunchSpec
 from autotune.errors import InputError
@@ -112,8 +113,6 @@ class TunedKernel:
                 f"{self._name}: the cached launch sets {', '.join(unknown)}, which is no parameter of "
                 f"{self.fn.__name__} and no option of a search ({', '.join(TRITON_OPTIONS)})"
             )
-        from autotune.compilers.triton_compiler import typed
-
         return typed(self.fn, {name: values[name] for name in constants})
 
 

@@ -419,16 +419,17 @@ def checks_text(context: TuningContext, skipped: Iterable[SkippedChecks]) -> str
     broken = {name for one in left for name in one.broken}
     data = ", ".join(name for name in _data_sets(context) if _data(name) not in late)
     has_schedules = _shows_schedules(context) and OTHER_SCHEDULES not in late
+    has_sizes = bool(context.maker.make(context.task.spec.default).verify_problems)
     done = (
         f"data {data}" if data else "no other data",
-        "no repeated runs" if MANY_RUNS in late else f"up to {MAX_RUNS} runs",
+        f"up to {MAX_RUNS} runs" if has_sizes and MANY_RUNS not in late else "no repeated runs",
         f"{len(SCHEDULES)} schedules" if has_schedules else "no schedules",
     )
     if context.skips_sanitizer:
         tools: Sequence[str] = ["--no-sanitizer"]
     else:
         on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(one.on_cpu for one in left) else ()
-        on_gpu = TOOLS if context.sanitizer else ()
+        on_gpu = TOOLS if context.sanitizer and has_sizes else ()
         tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late and tool not in broken]
         tools = tools or ["no sanitizer"]
     not_on_cpu = dict.fromkeys(str(SkippedChecks(one.on_cpu)) for one in left)

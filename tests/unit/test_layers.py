@@ -13,7 +13,6 @@ ROOT = Path(__file__).parents[2]
 LAYERS = (
     ("errors",),
     ("core",),
-    ("sources",),
     ("hardware", "processes"),
     ("sources",),
     ("serving", "space", "compilers", "scaffold"),

@@ -205,6 +205,18 @@ def test_a_default_that_alone_is_wrong_can_be_mended_and_searched_again(folder):
     assert folder.run("search", "double.yaml", "--device", "fake", "--budget", "1").returncode == 0
 
 
+def test_a_journal_keeps_its_trials_when_the_default_is_changed_to_a_wrong_one(folder):
+    folder.write(KERNEL.replace("2 *", "(3 if A == 3 else 2) *"))
+    command = ("search", "double.yaml", "--device", "fake", "--budget", "6")
+    assert folder.run(*command).returncode == 0
+    (journal,) = folder.path.glob("runs/*.jsonl")
+    before = journal.read_text().count('"status":"ok"')
+    folder.edit("default: {A: 1, B: 0}", "default: {A: 3, B: 0}")
+    done = folder.run(*command)
+    assert done.returncode == 1 and "is right: look at what double.py does otherwise" in done.stderr
+    assert journal.read_text().count('"status":"ok"') >= before > 2
+
+
 def test_sizes_that_checks_need_are_told_once_the_default_passes(folder):
     folder.edit("grid: [1]", 'grid: ["ceil_div(n, 16)"]')
     folder.write(KERNEL.replace("2 *", "3 *"))
