@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from autotune.core.records import Config
 from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.references import can_run_aside
 from autotune.problem.problem_instance import ProblemInstance
+from autotune.tuning.context import TuningContext
 
 FRESH_SEEDS = (1, 2)
 SEEDS = (*FRESH_SEEDS, 0)  # seeds of the inputs to verify on, the search's own last
@@ -34,3 +36,11 @@ def fresh_problems(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -
     """The problems to verify on that are new after the search, if the reference alone gives results."""
     fresh = (with_seed(maker, config, seed) for seed in seeds if seed)
     return tuple(problem for problem in fresh if not problem.trusted)
+
+
+def begin_references(context: TuningContext) -> None:
+    """Begin to compute the references of fresh inputs next to the search, where that disturbs no timing."""
+    task = context.task
+    if context.fleet is None and can_run_aside(task.spec, task.device.kind):
+        seeds = different(context.maker, SEEDS)
+        context.references.begin(fresh_problems(context.maker, task.spec.default, seeds))

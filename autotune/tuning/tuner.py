@@ -12,7 +12,6 @@ from autotune.core.records import Config
 from autotune.core.text import hint, size_text
 from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
-from autotune.evaluation.references import can_run_aside
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
     check_searcher,
@@ -34,7 +33,7 @@ from autotune.tuning.context import (
     open_context,
 )
 from autotune.tuning.failed_default import failed_default
-from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems
+from autotune.tuning.fresh_inputs import begin_references
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.machine_load import load_warnings
@@ -94,9 +93,7 @@ def search(
     times = StageTimes(observer)
     with open_context(study, search_options(options), times, policy, processes, cluster) as context:
         context.evaluator.submit([task.spec.default])  # compiled while libraries are imported
-        if context.fleet is None and can_run_aside(task.spec, task.device.kind):
-            seeds = different(context.maker, SEEDS)
-            context.references.begin(fresh_problems(context.maker, task.spec.default, seeds))
+        begin_references(context)
         with timeline.span("import and make the searcher"):
             searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
         first = tuple(sources)  # more may come
