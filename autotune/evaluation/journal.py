@@ -118,6 +118,11 @@ class Journal:
         self._syncer.start()
 
     @property
+    def has_success(self) -> bool:
+        """True if a configuration was right; nothing is lost with a journal that has none."""
+        return any(trial.status is Status.OK for trial in self.trials.values())
+
+    @property
     def batch(self) -> int | None:
         """Runs per sample in this journal: the largest of its trials; None before one was timed."""
         timed = (trial.measurement.batch for trial in self.trials.values() if trial.measurement)
@@ -196,7 +201,7 @@ class Journal:
         rows = _Rows()
         rows.add(lines, self.path)
         self.trials, self.finals, self.is_concluded = rows.trials, rows.finals, rows.is_concluded
-        if not any(trial.status is Status.OK for trial in self.trials.values()):
+        if not self.has_success:
             # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
             if self.trials:
                 self.warning = f"{self.path}: none of its trials succeeded; it is started over"

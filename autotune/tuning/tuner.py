@@ -207,16 +207,12 @@ def start(
 def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> SetupError:
     """The error for a default that fails; if its result is wrong, others are tried to find the cause."""
     task, is_wrong = context.task, trial.status is Status.WRONG_RESULT
-    had_success = _has_success(context.journal.trials.values())
+    had_success = context.journal.has_success
     others = [context.evaluator.admit(one, charged=False) for one in _others(task)] if is_wrong else []
-    if not had_success and _has_success(others):
+    if not had_success and context.journal.has_success:
         context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh
     failed = failed_default(task, trial, others, is_dumped=is_dumped)
     return SetupError(failed.message(trial, task.device.name))
-
-
-def _has_success(trials: Iterable[Trial]) -> bool:
-    return any(one.status is Status.OK for one in trials)
 
 
 def _others(task: TuningTask) -> list[Config]:
