@@ -67,7 +67,12 @@ def __getattr__(name: str) -> object:
     for module, names in _MODULES.items():
         if name in names:
             # importlib would be loaded for this alone; best_config is to load as little as it can
-            value = getattr(__import__(f"autotune.{module}", fromlist=names), name)
+            try:
+                value = getattr(__import__(f"autotune.{module}", fromlist=names), name)
+            except ModuleNotFoundError as error:
+                from autotune.core.extras import missing_extra
+
+                raise missing_extra(error) or error from None
             globals()[name] = value
             return value
     raise AttributeError(f"module 'autotune' has no attribute {name!r}")

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.analysis.compile_survey import Checked, Settings, survey
-from autotune.cli.tables import console, table
+from autotune.cli.output import emit
+from autotune.cli.tables import table
 from autotune.core.records import Config
 from autotune.core.text import first_error
 from autotune.errors import SpaceError
@@ -89,16 +90,15 @@ def main() -> None:
             print(path.stem, file=sys.stderr, flush=True)
             results += compiled(path, architectures, settings, parsed.option)
     names = [item.name for item in architectures]
-    out = console()
-    out.print(table(("space", *names), _counts(results, names)))
+    emit(table(("space", *names), _counts(results, names)))
     for title, columns, rows in (
         ("Cannot run", ("space", "configuration", "on", "reason"), _exceptions(results)),
         ("Local memory", ("space", "configuration", "on", "bytes", "of spills"), _local(results)),
         (f"With {parsed.option}", _CHANGE_COLUMNS, _changes(results)),
     ):
         if rows:
-            out.print(f"\n{title}:")
-            out.print(table(columns, rows))
+            emit(f"\n{title}:")
+            emit(table(columns, rows))
     if any(item.is_broken for item in results):
         sys.exit(1)
 

@@ -22,8 +22,9 @@ import numpy as np
 
 from autotune.analysis.replay import Floats, Recorded, load, replay, sources_for
 from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency, efficiency
+from autotune.cli.output import emit
 from autotune.cli.replay import COLUMNS, efficiency_rows
-from autotune.cli.tables import console, table
+from autotune.cli.tables import table
 from autotune.errors import InputError
 from autotune.searchers import engine_names, learns_from_sources, make_searcher, strategy_names
 
@@ -62,7 +63,7 @@ def main() -> None:
     if asked.markdown:
         print(markdown(scores))
     else:
-        console().print(table(COLUMNS, efficiency_rows(scores)))
+        emit(table(COLUMNS, efficiency_rows(scores)))
 
 
 def random_expectation(recorded: Recorded) -> Efficiency:

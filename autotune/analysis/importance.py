@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from autotune.core.records import Parameter
 from autotune.core.trials import Trial
-from autotune.errors import InputError
+from autotune.errors import InputError, MissingExtra
 from autotune.interop.recording import domains
 
 MIN_TRIALS = 20  # fewer say nothing about pairs
@@ -51,10 +51,14 @@ class Importance:
 def importance(trials: Sequence[Trial], trees: int = _TREES) -> Importance:
     """Split the variance of the successful trials' log time over their parameters, by a forest of `trees`.
 
-    Raises InputError for fewer than MIN_TRIALS of them, different parameters, or nothing that varies.
+    Raises InputError for fewer than MIN_TRIALS of them, different parameters, or nothing that varies, and
+    MissingExtra without scikit-learn.
     """
     timed = _timed(trials)
-    from sklearn.ensemble import RandomForestRegressor  # takes a second to import
+    try:
+        from sklearn.ensemble import RandomForestRegressor  # takes a second to import
+    except ModuleNotFoundError:
+        raise MissingExtra("scikit-learn", "report") from None
 
     rng = np.random.default_rng(0)
     if len(timed) > MAX_TRIALS:

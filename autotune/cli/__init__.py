@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from autotune.cli.output import say
 from autotune.cli.parsing import complete_words, parse, parser
+from autotune.core.extras import missing_extra
 from autotune.errors import AutotuneError, InputError
 
 _SHOWING_PROGRESS = ("adopt", "check", "diagnose", "feasible", "ladder", "new", "run", "search", "versus")
@@ -65,10 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), 1)
     except KeyboardInterrupt:
         return _interrupted(words)
-    except ImportError:
-        if not _interrupts:
+    except ImportError as error:
+        if _interrupts:
+            return _interrupted(words)
+        extra = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
+        if extra is None:
             raise
-        return _interrupted(words)
+        return _fail(str(extra), 1)
     except BrokenPipeError:  # the reader of the output, such as `head`, has finished
         _drop_output()
     except OSError as error:  # such as a full disk

@@ -34,6 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=Tier.DEFAULT,
         help="the loosest match to accept, such as same_vendor (default: default, which accepts all)",
     )
+    parser.add_argument("--flags", action="store_true", help="print only compiler options, for nvcc or make")
     opt.add_cache(parser, "where to look for results")
     opt.add_json(parser)
 
@@ -49,8 +50,8 @@ def _tier(text: str) -> Tier:
 
 def run(parsed: argparse.Namespace) -> None:
     """Look up the best configuration and print it."""
+    from autotune.devices.listing import resolve_device
     from autotune.serving.lookup import best_config
-    from autotune.tuning.served import resolve_device
 
     sizes = opt.sizes(parsed)
     device = resolve_device(parsed.device, parsed.cache)
@@ -65,7 +66,10 @@ def run(parsed: argparse.Namespace) -> None:
         data=parsed.data,
         **sizes,
     )
-    emit(best_json(found) if parsed.json else best_text(found))
+    if parsed.flags:
+        emit(" ".join(found.flags))
+    else:
+        emit(best_json(found) if parsed.json else best_text(found))
 
 
 def best_json(best: Best) -> dict[str, Any]:
@@ -81,7 +85,7 @@ def best_json(best: Best) -> dict[str, Any]:
 
 
 def best_text(best: Best) -> str:
-    """The configuration, how well it fits, what is stale, and the compiler flags in the last line."""
+    """The configuration, how well it fits, and what is stale."""
     match = best.match
     time_text = f"{best.time_ms:.4g} ms" if best.time_ms is not None else "not timed"
     if best.time_ms is not None and match.tier is not Tier.EXACT:
@@ -92,4 +96,4 @@ def best_text(best: Best) -> str:
     elif best.expected_slowdown > 1:
         lines.append(f"expected slowdown: at most {best.expected_slowdown:.3g} times, in nine of ten cases")
     lines += [f"stale: {reason}" for reason in best.stale_reasons]
-    return "\n".join([*lines, " ".join(best.flags)])
+    return "\n".join(lines)

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.table import Table
-
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.cli.tables import console, table
+from autotune.cli.tables import Table, table
 from autotune.core.records import Config
 from autotune.core.text import per_second
 from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling
@@ -47,9 +45,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit([asdict(one) for one in found])
     else:
-        out = console()
-        out.print(ceilings_table(found))
-        out.print(f"kept    {path}")
+        emit(ceilings_table(found), f"kept    {path}")
 
 
 def ceilings_table(ceilings: Sequence[Ceiling]) -> Table:

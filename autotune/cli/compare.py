@@ -17,7 +17,7 @@ from autotune.analysis.compare import (
 )
 from autotune.cli import options as opt
 from autotune.cli.output import emit, say
-from autotune.cli.tables import UNKNOWN, cell, console, ratio_cell, table
+from autotune.cli.tables import UNKNOWN, cell, ratio_cell, table
 from autotune.core.records import Config
 from autotune.core.text import per_second, problem_text, table_sizes
 
@@ -105,15 +105,9 @@ class _Section(NamedTuple):
 
 def print_comparison(comparison: KernelComparison, beside: Sequence[AgainstCpu] = ()) -> None:
     """Print the comparison as tables for a terminal."""
-    out = console()
     for number, section in enumerate(_sections(comparison, beside)):
-        if number:
-            out.print()
-        out.print(section.title, style="bold")
-        if section.rows:
-            out.print(table(section.columns, section.rows, section.optional))
-        for note in section.notes:
-            out.print(note)
+        drawn = table(section.columns, section.rows, section.optional, section.title)
+        emit(*([""] if number else []), drawn, *section.notes)
 
 
 def print_others(results: Sequence[DeviceResult], comparison: KernelComparison) -> None:
@@ -130,9 +124,8 @@ def print_others(results: Sequence[DeviceResult], comparison: KernelComparison) 
         )
         for one in results
     ]
-    out = console()
-    out.print("\nAll results, on CPUs and GPUs and at every size", style="bold")
-    out.print(table(("device", "sizes", "dtype", "ms", "rate"), rows))
+    columns = ("device", "sizes", "dtype", "ms", "rate")
+    emit("", table(columns, rows, title="All results, on CPUs and GPUs and at every size"))
 
 
 def comparison_json(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> dict[str, Any]:

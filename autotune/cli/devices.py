@@ -6,11 +6,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from rich.table import Table
-
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.cli.tables import console, table
+from autotune.cli.tables import Table, table
 from autotune.core.records import DeviceInfo
 
 EXAMPLE = "autotune devices"
@@ -28,7 +26,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit([{"device": address, **asdict(info)} for address, info in found])
     else:
-        console().print(devices_table(found))
+        emit(devices_table(found))
 
 
 def devices_table(devices: Sequence[tuple[str, DeviceInfo]]) -> Table:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.cli.tables import console, table
+from autotune.cli.tables import table
 from autotune.core.runs_folder import RUNS
 from autotune.errors import SetupError
 
@@ -29,7 +29,7 @@ def run(parsed: argparse.Namespace) -> None:
         emit([asdict(finding) | {"state": finding.state.value} for finding in findings])
     else:
         rows = [(item.state.value, item.subject, item.detail, item.advice) for item in findings]
-        console().print(table(("", "what", "found", "to do"), rows))
+        emit(table(("", "what", "found", "to do"), rows))
     problems = [finding.subject for finding in findings if finding.state is Severity.PROBLEM]
     if problems:
         raise SetupError(f"problems with {', '.join(dict.fromkeys(problems))}")

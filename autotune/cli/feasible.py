@@ -9,12 +9,10 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from rich.table import Table
-
 from autotune.analysis.compile_survey import Checked, Survey
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.cli.tables import console, table
+from autotune.cli.tables import Table, table
 from autotune.core.text import first_error
 from autotune.core.trials import Status
 from autotune.errors import SetupError
@@ -68,11 +66,8 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit([survey_json(item) for item in surveys])
     else:
-        out, failures = console(), failures_table(surveys)
-        out.print(table(_COLUMNS, map(_row, surveys)))
-        if failures is not None:
-            out.print()
-            out.print(failures)
+        failures = failures_table(surveys)
+        emit(table(_COLUMNS, map(_row, surveys)), *(("", failures) if failures else ()))
     for item in surveys:
         if item.failure:
             what = "the default configuration" if chosen is None else chosen

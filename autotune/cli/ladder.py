@@ -10,12 +10,10 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
-
 from autotune.cli import options as opt
 from autotune.cli.device_use import COLUMNS, use_of
 from autotune.cli.output import emit
-from autotune.cli.tables import UNKNOWN, cell, console, table
+from autotune.cli.tables import UNKNOWN, Table, cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.text import ratio_text
 from autotune.core.trials import Budget, Status, Trial
@@ -47,11 +45,8 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit(ladder_json(steps, figures))
     else:
-        out = console()
-        out.print(ladder_table(task.space, steps))
-        if any(figures.values()):
-            out.print()
-            out.print(sources_table(task.space, steps, figures))
+        quoted = ("", sources_table(task.space, steps, figures)) if any(figures.values()) else ()
+        emit(ladder_table(task.space, steps), *quoted)
 
 
 def ladder_table(space: Space, steps: Mapping[str, Trial]) -> Table:

@@ -9,11 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.cli.tables import cell, console, table
+from autotune.cli.tables import Table, cell, table
 from autotune.core.runs_folder import RUNS
 from autotune.core.text import nearest, table_sizes
 from autotune.core.trials import Objective
@@ -48,13 +46,13 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit(inventory_json(found))
         return
-    out, now_s = console(), time.time()
+    now_s = time.time()
     if found.results:
-        out.print(results_table(found.results, now_s))
+        emit(results_table(found.results, now_s))
     if found.results and found.journals:
-        out.print()
+        emit("")
     if found.journals:
-        out.print(journals_table(found.journals, now_s))
+        emit(journals_table(found.journals, now_s))
     if not (found.results or found.journals):
         of = f" of {parsed.kernel}" if parsed.kernel else ""
         near = nearest(parsed.kernel or "", found.kernels)

@@ -8,12 +8,21 @@ import sys
 import textwrap
 from typing import Any
 
+from autotune.cli.tables import Table, shown_table
 from autotune.core.escapes import terminal_text
 
 
-def emit(result: Any) -> None:
-    """Print a text, and anything else as JSON."""
-    print(terminal_text(result) if isinstance(result, str) else json.dumps(result, indent=2, default=str))
+def emit(*results: Any) -> None:
+    """Print texts and tables, and anything else as JSON."""
+    for result in results:
+        if isinstance(result, Table):
+            print(shown_table(result))
+        else:
+            print(
+                terminal_text(result)
+                if isinstance(result, str)
+                else json.dumps(result, indent=2, default=str)
+            )
 
 
 def say(text: str) -> None:

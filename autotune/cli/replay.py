@@ -12,7 +12,7 @@ from typing import Any
 from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency
 from autotune.cli import options as opt
 from autotune.cli.output import emit, say
-from autotune.cli.tables import cell, console, table
+from autotune.cli.tables import cell, table
 from autotune.core.trials import Budget
 from autotune.searchers import engine_names
 from autotune.tuning.options import Options
@@ -76,7 +76,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit([efficiency_json(*score) for score in scores])
     else:
-        console().print(table(COLUMNS, efficiency_rows(scores)))
+        emit(table(COLUMNS, efficiency_rows(scores)))
 
 
 COLUMNS = (

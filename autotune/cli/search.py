@@ -290,7 +290,6 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     """Search a range of sizes, or several element types, and print the table of variants."""
     from autotune.cli.sweep_summary import sweep_json, sweep_text
-    from autotune.cli.tables import console
     from autotune.tuning.sweep import bind_sweep, sweep
 
     ranges = opt.ranges(parsed.sweep, opt.sizes(parsed))
@@ -301,7 +300,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     if parsed.json:
         emit(sweep_json(found))
     else:
-        console().print(sweep_text(found))
+        emit(*sweep_text(found))
 
 
 def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:

@@ -9,12 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rich.table import Table
-
 from autotune.cli import options as opt
 from autotune.cli.device_use import COLUMNS, DeviceUse, uses_of_journal
 from autotune.cli.output import emit, say
-from autotune.cli.tables import cell, console, table
+from autotune.cli.tables import Table, cell, table
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Value
 from autotune.core.text import count_text, hint, nearest
@@ -92,7 +90,7 @@ def run(parsed: argparse.Namespace) -> None:
     else:
         uses = {journal: uses_of_journal(journal) for journal in journals}
         shown = [row._replace(use=uses[row.journal].get(row.trial.config, DeviceUse())) for row in chosen]
-        console().print(trials_table(shown, with_journal=several))
+        emit(trials_table(shown, with_journal=several))
         was_named = journals == [Path(name) for name in parsed.journal]
         of = "" if was_named else f" of {', '.join(map(str, journals))}"
         say(f"{_share_text(chosen, found)}{of}")
@@ -138,7 +136,7 @@ def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
     if as_json:
         emit(importance_json(found))
     else:
-        console().print(importance_table(found))
+        emit(importance_table(found))
         say(importance_note(found))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.cli.tables import cell, console, table
+from autotune.cli.tables import cell, table
 from autotune.cli.texts import space_problem
 from autotune.core.records import Config, Parameter
 from autotune.hardware.architectures import NOT_HERE
@@ -70,17 +70,16 @@ def _explain(space: Space, config: Config, as_json: bool) -> None:
 
 def print_space(space: Space, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]) -> None:
     """Print counts, parameters, constraints and findings."""
-    out = console()
     device = space.device
-    out.print(f"{space.spec.kernel} on {device.name}, {space_problem(space)}")
+    emit(f"{space.spec.kernel} on {device.name}, {space_problem(space)}")
     if device.driver == NOT_HERE:
-        out.print(f"no such device is here: counted with the known limits of {device.architecture}")
-    out.print(f"{len(space):,} valid of {space.cartesian:,} combinations\n")
+        emit(f"no such device is here: counted with the known limits of {device.architecture}")
+    emit(f"{len(space):,} valid of {space.cartesian:,} combinations\n")
     domains = [
         (item.name, str(len(item.values)), ", ".join(map(str, item.values)) + _condition(space.spec, item))
         for item in space.parameters
     ]
-    out.print(table(("parameter", "values", ""), domains))
+    emit(table(("parameter", "values", ""), domains))
     effects = [
         (
             str(item.line),
@@ -91,12 +90,11 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
         for item in constraints
     ]
     if effects:
-        out.print()
-        out.print(table(("line", "removes alone", "valid without it", "constraint"), effects))
-    out.print("\nno findings" if not findings else "")
+        emit("", table(("line", "removes alone", "valid without it", "constraint"), effects))
+    emit("\nno findings" if not findings else "")
     if findings:
         rows = [(item.kind, item.subject, item.placed) for item in findings]
-        out.print(table(("finding", "", ""), rows))
+        emit(table(("finding", "", ""), rows))
 
 
 def _condition(spec: SpaceSpec, parameter: Parameter) -> str:

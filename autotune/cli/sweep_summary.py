@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from rich.console import Group
-from rich.table import Table
-
 from autotune.cli.search_summary import late_checks, result_json, uncompared
-from autotune.cli.tables import UNKNOWN, cell, ratio_cell, table
+from autotune.cli.tables import UNKNOWN, Table, cell, ratio_cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.records import NOISY, Config, Tier, VariantTable
 from autotune.core.text import count_text, ratio_text, table_sizes
@@ -19,7 +16,7 @@ from autotune.serving.portability import Slowdown, expected_slowdown
 from autotune.tuning.sweep import Sweep
 
 
-def sweep_text(found: Sweep) -> Group:
+def sweep_text(found: Sweep) -> tuple[str | Table, ...]:
     """The summary of a sweep: the best at every size, and the variants that serve all other sizes."""
     first, tried = found.results[0], sum(len(result.trials) for result in found.results)
     resumed = sum(result.resumed for result in found.results)
@@ -31,7 +28,7 @@ def sweep_text(found: Sweep) -> Group:
     )
     variants = (_variants(one, _rows(found, one)) for one in found.tables)
     last = (*uncompared(first), *_noise(found), *late_checks(found.results), f"kept in {first.cache_file}")
-    return Group(head, _results(found), *variants, *last)
+    return (head, _results(found), *variants, *last)
 
 
 def sweep_json(found: Sweep) -> dict[str, Any]:

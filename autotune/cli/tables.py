@@ -1,14 +1,13 @@
-"""The look of tables, and the console that prints them."""
+"""Tables that fit the terminal: wide ones lose constant columns, then wrap, then become blocks of lines."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from dataclasses import dataclass
 
 from autotune.core.escapes import terminal_text
 from autotune.core.text import ratio_text
@@ -16,49 +15,142 @@ from autotune.core.text import ratio_text
 UNKNOWN = "-"  # in a cell
 _NOT_KNOWN = ("", UNKNOWN)
 _PLAIN_WIDTH = 200  # characters of a line in a file or a pipe
+_GAP = "  "
+_LEAST = 8  # characters of a column that wraps
 
 
-class _Console(Console):
-    """A console for texts of any origin, which raises BrokenPipeError when its reader is gone."""
+@dataclass(frozen=True)
+class Table:
+    """A table of texts.
 
-    def render_str(self, text: str, **settings: Any) -> Text:
-        """As rich does, for all printed texts and cells; styles are given separately."""
-        return super().render_str(terminal_text(text), **settings)
+    Attributes:
+        columns: A title for each column.
+        rows: A cell for each column.
+        title: A line above; it is shown even without rows.
+    """
 
-    def on_broken_pipe(self) -> None:
-        """Raise the error that is being handled."""
-        raise
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    title: str = ""
+
+    def drawn(self, width: int, *, bold: bool = False) -> str:
+        """The table in lines of at most `width` characters, if its words permit.
+
+        Args:
+            width: Characters of a line.
+            bold: Show titles in bold, as terminals do.
+        """
+        strong = "\x1b[1m{}\x1b[0m" if bold else "{}"
+        head = [strong.format(self.title)] if self.title else []
+        if not self.rows:
+            return "\n".join(head)
+        shown = self if self._fits(width) else self._without_constants()
+        left_out = [name for name in self.columns if name not in shown.columns]
+        same = [f"{name} {self.rows[0][self.columns.index(name)]}" for name in left_out]
+        notes = textwrap.wrap(f"in all rows: {', '.join(same)}", width) if same else []
+        widths = shown._widths(width)
+        if sum(widths) + len(_GAP) * (len(widths) - 1) > width:
+            return "\n".join([*head, *shown._blocks(width, strong), *notes])
+        first, *lines = shown._lines(widths)
+        return "\n".join([*head, strong.format(first), *lines, *notes])
+
+    def _columns_of_cells(self) -> list[tuple[str, ...]]:
+        return [(name, *(row[place] for row in self.rows)) for place, name in enumerate(self.columns)]
+
+    def _fits(self, width: int) -> bool:
+        longest = [max(map(len, cells)) for cells in self._columns_of_cells()]
+        return sum(longest) + len(_GAP) * (len(longest) - 1) <= width
+
+    def _without_constants(self) -> Table:
+        """This table without the columns, after the first, whose cells are all the same."""
+        kept = [
+            place
+            for place in range(len(self.columns))
+            if place == 0 or not self.columns[place] or len({row[place] for row in self.rows}) > 1
+        ]
+        if len(self.rows) == 1 or len(kept) == 1:
+            return self
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return Table(tuple(self.columns[place] for place in kept), rows)
+
+    def _widths(self, width: int) -> list[int]:
+        """The columns' widths: the widest ones are narrowed, each to its longest word or _LEAST at least."""
+        columns = self._columns_of_cells()
+        widths = [max(map(len, cells)) for cells in columns]
+        least = [
+            min(here, max(_LEAST, *(len(word) for text in cells for word in text.split() or [""])))
+            for here, cells in zip(widths, columns, strict=True)
+        ]
+        room = width - len(_GAP) * (len(widths) - 1)
+        while sum(widths) > room:
+            wide = [(here, place) for place, here in enumerate(widths) if here > least[place]]
+            if not wide:
+                break
+            widths[max(wide)[1]] -= 1
+        return [
+            max(len(line) for text in cells for line in _wrapped(text, here))
+            for here, cells in zip(widths, columns, strict=True)
+        ]
+
+    def _lines(self, widths: Sequence[int]) -> Iterable[str]:
+        """The lines of titles and rows; columns of numbers are aligned to the right."""
+        align = [str.rjust if _is_numeric(cells[1:]) else str.ljust for cells in self._columns_of_cells()]
+        for row in (self.columns, *self.rows):
+            cells = [_wrapped(text, width) for text, width in zip(row, widths, strict=True)]
+            for number in range(max(map(len, cells))):
+                parts = [
+                    place(lines[number] if number < len(lines) else "", width)
+                    for place, lines, width in zip(align, cells, widths, strict=True)
+                ]
+                yield _GAP.join(parts).rstrip()
+
+    def _blocks(self, width: int, strong: str) -> Iterable[str]:
+        """Each row as lines of its own: the first cell, then the others with their titles."""
+        for first, *others in self.rows:
+            yield strong.format(first)
+            named = zip(self.columns[1:], others, strict=True)
+            line = "; ".join(f"{name} {text}".lstrip() for name, text in named if text not in _NOT_KNOWN)
+            yield from (_GAP + part for part in _wrapped(line, width - len(_GAP)))
 
 
-def console() -> Console:
-    """The console for results, with colours on a terminal and plain text elsewhere."""
-    plain = not sys.stdout.isatty()
-    return _Console(
-        markup=False, highlight=False, soft_wrap=True, no_color=plain, width=_PLAIN_WIDTH if plain else None
-    )
+def _wrapped(text: str, width: int) -> list[str]:
+    """The lines of a cell: its own, each broken between words."""
+    lines = text.split("\n")
+    wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    return [part for line in lines for part in wrapper.wrap(line) or [""]]
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Collection[str] = ()) -> Table:
-    """Make a table without lines; columns of numbers are aligned to the right.
+def _is_numeric(cells: Iterable[str]) -> bool:
+    known = [text for text in cells if text not in _NOT_KNOWN]
+    return bool(known) and all(text.lstrip("+-<>")[:1].isdigit() for text in known)
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Collection[str] = (), title: str = ""
+) -> Table:
+    """Make a table, without terminal commands in its texts.
 
     Args:
         columns: A title for each.
         rows: A cell for each column.
         optional: Columns to leave out if they have no known cell.
+        title: A line above.
     """
-    drawn, cells = Table(box=None, pad_edge=False, header_style="bold"), list(rows)
+    cells = [tuple(map(terminal_text, row)) for row in rows]
     shown = [
         place
         for place, column in enumerate(columns)
         if column not in optional or any(row[place] not in _NOT_KNOWN for row in cells)
     ]
-    for place in shown:
-        texts = [row[place] for row in cells if row[place] not in _NOT_KNOWN]
-        numeric = bool(texts) and all(text.lstrip("+-<>")[:1].isdigit() for text in texts)
-        drawn.add_column(columns[place], justify="right" if numeric else "left", overflow="fold")
-    for row in cells:
-        drawn.add_row(*(row[place] for place in shown))
-    return drawn
+    kept = tuple(tuple(row[place] for place in shown) for row in cells)
+    return Table(tuple(terminal_text(columns[place]) for place in shown), kept, terminal_text(title))
+
+
+def shown_table(drawn: Table) -> str:
+    """A table as it fits the output: a terminal's width and bold titles, or plain long lines elsewhere."""
+    is_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else _PLAIN_WIDTH
+    return drawn.drawn(max(width, 40), bold=is_terminal and "NO_COLOR" not in os.environ)
 
 
 def ratio_cell(ratio: float | None) -> str:

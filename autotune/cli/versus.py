@@ -12,11 +12,9 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.cli.tables import cell, console, ratio_cell, table
+from autotune.cli.tables import Table, cell, ratio_cell, table
 from autotune.core.text import table_sizes, volume_text
 from autotune.core.trials import Budget
 from autotune.report.figures import Line, over_size, save
@@ -64,11 +62,9 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit([{**asdict(one), "pays": one.pays} for one in found])
     else:
-        out = console()
         for one in found:
-            out.print(f"{parsed.space} {table_sizes(one.sizes)}")
-            out.print(versus_table(one))
-        out.print(_where_it_pays(found))
+            emit(f"{parsed.space} {table_sizes(one.sizes)}", versus_table(one))
+        emit(_where_it_pays(found))
     if parsed.plot is not None:
         title = f"{parsed.space}: times with what else does the work"
         size = volume_text(one.sizes for one in found)

@@ -26,7 +26,7 @@ class BackendEntry:
     module: str
     accepts: tuple[str, ...]
     package: str
-    extra: str | None  # None: always installed
+    extra: str
 
     @property
     def dialect(self) -> str:
@@ -57,8 +57,8 @@ CPU_ADVICE = (
 BACKENDS = {
     "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.bindings", "cuda"),
     "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda"),
-    "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", None),
-    "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", None),
+    "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "search"),
+    "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", "search"),
 }
 
 

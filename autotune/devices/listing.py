@@ -14,9 +14,11 @@ from autotune.core.records import DeviceInfo
 from autotune.devices import BACKENDS, COLD, Address, choose, cold_environment, list_devices
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import ChildFailed, InputError, SetupError
+from autotune.hardware.names import slug, traits_of_name
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
 from autotune.processes.scratch_folder import scratch_folder
+from autotune.serving.cache import folders, read_roots
 
 _TIMEOUT_S = 60.0
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # has a folder per GPU, if NVIDIA's driver is loaded
@@ -152,3 +154,24 @@ def _backend_of(device: str | None) -> str | None:
     """The backend that a device's name starts with."""
     name = (device or "").strip().lower().partition(":")[0]
     return name if name in BACKENDS else None
+
+
+def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
+    """Resolve a device to serve results for: one of a cache, one of this machine, or any with a known vendor.
+
+    Args:
+        device: As `--device`; None takes the device that a search would take.
+        cache: The cache folder, as `--cache`.
+
+    Raises:
+        InputError: The name is none of these.
+    """
+    cached = [folder for root in read_roots(cache) for folder in folders(root)]
+    if device is not None and slug(device) in cached:
+        return device
+    try:
+        return find_device(device, cached)[1]
+    except InputError:
+        if device is not None and traits_of_name(device).vendor is not None:
+            return device
+        raise

@@ -10,7 +10,12 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any
 
-import kernel_tuner
+from autotune.core.extras import missing_extra
+
+try:
+    import kernel_tuner
+except ModuleNotFoundError as error:
+    raise missing_extra(error) or error from None
 
 from autotune.kernel_tuner.interface import run_kernel, tune_kernel
 

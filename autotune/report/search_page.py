@@ -15,7 +15,7 @@ from autotune.core.c_types import C_TYPES
 from autotune.core.records import Config, Parameter, Value
 from autotune.core.text import problem_text
 from autotune.core.trials import Status
-from autotune.errors import InputError
+from autotune.errors import InputError, MissingExtra
 from autotune.report.gather import Gathered, Search
 from autotune.report.headline import headline
 from autotune.report.page import page_html
@@ -187,7 +187,7 @@ def _importance_json(search: Search) -> dict[str, Any]:
     """Shares of the variance, or why they are not known."""
     try:
         found = importance(search.trials, trees=_TREES)
-    except InputError as error:
+    except (InputError, MissingExtra) as error:
         return {"why": str(error)}
     return {
         "trials": found.trials,

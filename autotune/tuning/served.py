@@ -1,38 +1,14 @@
-"""Results that `best_config` serves, for a task or for a device that is only named."""
+"""Results that `best_config` serves for a task."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from autotune.core.records import Config, DeviceInfo, Tier
-from autotune.devices.listing import find_device
+from autotune.core.records import Config, Tier
 from autotune.errors import InputError, NoConfig
-from autotune.hardware.names import slug, traits_of_name
 from autotune.serving.best import Best
-from autotune.serving.cache import folders, read_roots
 from autotune.serving.lookup import best_config
 from autotune.tuning.task import TuningTask
-
-
-def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
-    """Resolve a device to serve results for: one of a cache, one of this machine, or any with a known vendor.
-
-    Args:
-        device: As `--device`; None takes the device that a search would take.
-        cache: The cache folder, as `--cache`.
-
-    Raises:
-        InputError: The name is none of these.
-    """
-    cached = [folder for root in read_roots(cache) for folder in folders(root)]
-    if device is not None and slug(device) in cached:
-        return device
-    try:
-        return find_device(device, cached)[1]
-    except InputError:
-        if device is not None and traits_of_name(device).vendor is not None:
-            return device
-        raise
 
 
 def served_best(

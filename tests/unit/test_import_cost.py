@@ -7,6 +7,7 @@ import tomllib
 import pytest
 
 import autotune
+from autotune.core.version import __version__
 from autotune.serving import cache
 from tests.cache_example import DEVICE, entry, record
 
@@ -66,7 +67,10 @@ best.defines, best.flags, best.launch(n={n})
 
 
 def test_the_version_is_the_distribution_s(root):
-    assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"] == autotune.__version__
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"]["attr"] == "autotune.core.version.__version__"
+    assert autotune.__version__ == __version__
 
 
 def test_a_search_shows_that_it_starts_before_it_loads_numpy(root):

@@ -110,11 +110,12 @@ def test_ladder_and_trials_have_columns_for_the_use_of_the_device(root):
     timed = Trial(spec.default, "k", Status.OK, measurement=Measurement((0.32,), Rule.STEADY), registers=64)
     failed = Trial(spec.default, "k", Status.CRASHED, "why")
     landmarks = {"default": timed, "other": failed}
-    cells = {str(column.header): list(column.cells) for column in ladder_table(space, landmarks).columns}
+    drawn = ladder_table(space, landmarks)
+    cells = dict(zip(drawn.columns, map(list, zip(*drawn.rows, strict=True)), strict=True))
     assert cells["occupancy"] == ["50%", "-"] and cells["limited by"][0] == "registers"
     assert cells["of peak"] == ["50%", "-"]  # 537 MB in 0.32 ms, of 3.35 TB/s
     shown = trials_table([TrialRow(Path("j.jsonl"), timed, use=use_of(space, timed))])
-    assert [str(column.header) for column in shown.columns][-4:] == [*COLUMNS, "detail"]
+    assert [*shown.columns][-4:] == [*COLUMNS, "detail"]
     assert "occupancy  50%" in run_text(space, [timed], "x") and "50% of the device's peak" in run_text(
         space, [timed], "x"
     )

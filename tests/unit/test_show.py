@@ -99,7 +99,7 @@ def double(grid, block, x, y, n):
 
 def columns(trials):
     drawn = trials_table([TrialRow(Path("j.jsonl"), trial) for trial in trials])
-    return {str(column.header): list(column.cells) for column in drawn.columns}
+    return dict(zip(drawn.columns, map(list, zip(*drawn.rows, strict=True)), strict=True))
 
 
 def test_registers_and_spills_are_shown_where_the_compiler_says_them():

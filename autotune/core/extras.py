@@ -1,0 +1,27 @@
+"""The extra that brings each optional package, and one line in place of an import that fails without it."""
+
+from __future__ import annotations
+
+from autotune.errors import MissingExtra
+
+# The top modules that autotune imports, by the extra in pyproject.toml that installs them.
+EXTRAS = {
+    "search": (
+        *("argcomplete", "ml_dtypes", "numpy", "pyopencl", "rich", "scipy", "threadpoolctl"),
+        *("tree_sitter", "tree_sitter_cuda", "yaml"),
+    ),
+    "report": ("matplotlib", "sklearn"),
+    "kernel-tuner": ("kernel_tuner",),
+    "optuna": ("optuna",),
+    "cuda": ("cuda", "pynvml"),
+    "pycuda": ("pycuda",),
+    "triton": ("triton",),
+    "cluster": ("cryptography", "dask", "dask_jobqueue", "distributed"),
+}
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
+    """The error in one line with what to install; None if no extra brings that module."""
+    top = (error.name or "").partition(".")[0]
+    extra = next((name for name, modules in EXTRAS.items() if top in modules), None)
+    return None if extra is None else MissingExtra(top, extra)
