@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from autotune.searchers.base import SourceResults, TrialStream
+from autotune.searchers.base import ProposesAhead, SourceResults, TrialStream
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
@@ -21,7 +21,7 @@ from autotune.space import Space
 DESIGN = 5  # configurations of the initial design
 
 
-class SurrogateSearch:
+class SurrogateSearch(ProposesAhead):
     """Tries the greatest expected improvement per second by a Gaussian process over all configurations."""
 
     def __init__(
