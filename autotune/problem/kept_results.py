@@ -110,7 +110,10 @@ def read_results(file: IO[bytes]) -> Results | None:
 
 def _read(file: IO[bytes]) -> Results:
     content = np.memmap(file, np.uint8, "r")
-    if zlib.crc32(content[_ALIGNED_BYTES:]).to_bytes(_ALIGNED_BYTES) != content[:_ALIGNED_BYTES].tobytes():
+    if (
+        zlib.crc32(content[_ALIGNED_BYTES:].data).to_bytes(_ALIGNED_BYTES)
+        != content[:_ALIGNED_BYTES].tobytes()
+    ):
         raise ValueError("damaged")
     file.seek(_ALIGNED_BYTES)
     return {str(name): _mapped(file) for name in _mapped(file)}
