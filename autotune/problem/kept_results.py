@@ -25,8 +25,8 @@ from autotune.core.syntax import retried
 from autotune.processes.files import remove_oldest
 from autotune.processes.own_files import open_own, write_own
 
-KEPT_FROM_S = 0.2  # faster references just run again, and so do those
-BYTES_PER_S = 2**30  # that compute faster than a disk may write
+KEPT_FROM_S = 0.2  # faster references just run again
+BYTES_PER_S = 2**30  # likewise: results that were computed faster would take longer to write
 LIMIT_BYTES = 4 * 2**30  # size of the folder; a problem needs results for three seeds
 _ALIGNED_BYTES = 64
 _VERSION = 2  # raised whenever a seed draws different inputs
@@ -63,8 +63,8 @@ class KeptResults:
                 return found
         began = perf_counter()
         results = compute()
-        least_s = self.kept_from_s + sum(one.nbytes for one in results.values()) / BYTES_PER_S
-        if perf_counter() - began >= least_s:
+        writing_s = sum(one.nbytes for one in results.values()) / BYTES_PER_S
+        if perf_counter() - began >= self.kept_from_s + writing_s:
             self._store(path, results)
         return results
 
@@ -109,11 +109,8 @@ def read_results(file: IO[bytes]) -> Results | None:
 
 
 def _read(file: IO[bytes]) -> Results:
-    content = np.memmap(file, np.uint8, "r")
-    if (
-        zlib.crc32(content[_ALIGNED_BYTES:].data).to_bytes(_ALIGNED_BYTES)
-        != content[:_ALIGNED_BYTES].tobytes()
-    ):
+    checksum, content = np.split(np.memmap(file, np.uint8, "r"), [_ALIGNED_BYTES])
+    if zlib.crc32(content.data).to_bytes(_ALIGNED_BYTES) != checksum.tobytes():
         raise ValueError("damaged")
     file.seek(_ALIGNED_BYTES)
     return {str(name): _mapped(file) for name in _mapped(file)}

@@ -131,7 +131,7 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    if isinstance(searcher, ProposesAhead) and not note and context.fleet is None:  # no source to learn from
+    if isinstance(searcher, ProposesAhead) and context.fleet is None:
         first = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
         context.evaluator.submit([task.spec.default, *first])
     default = start(context, options, total, note, warns=began is not None)
