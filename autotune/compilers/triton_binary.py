@@ -7,6 +7,7 @@ that. The compiler also decides what a launch plan gives elsewhere: shared memor
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from math import prod
@@ -52,11 +53,28 @@ def unpack(binary: Binary) -> dict[str, TritonBinary]:
     end = binary.data.index(b"\n", len(_MAGIC))
     place, found = end + 1, {}
     for entry, head in json.loads(binary.data[len(_MAGIC) : end]).items():
-        size = head.pop("cubin")
+        size = head["cubin"]
         cubin = binary.data[place : place + size]
         found[entry] = TritonBinary(**head | {"passed": tuple(head["passed"]), "cubin": cubin})
         place += size
     return found
+
+
+def joined(binaries: Mapping[str, Binary]) -> Binary:
+    """One binary of those of several entries, each of which has one kernel; some may be the same."""
+    kernels = {entry: kernel for entry, one in binaries.items() for kernel in unpack(one).values()}
+    data, parts = pack(kernels), set(binaries.values())
+    return Binary(
+        data,
+        hashlib.sha256(data).hexdigest(),
+        "",
+        sum(one.compile_ms for one in parts),
+        registers=max((one.registers for one in parts if one.registers is not None), default=None),
+        spill_bytes=max((one.spill_bytes for one in parts if one.spill_bytes is not None), default=None),
+        shared_bytes=max((one.shared_bytes for one in parts if one.shared_bytes is not None), default=None),
+        cached=bool(parts) and all(one.cached for one in parts),
+        symbols={entry: kernel.symbol for entry, kernel in kernels.items()},
+    )
 
 
 def completed(step: Launch, kernel: TritonBinary) -> Launch:

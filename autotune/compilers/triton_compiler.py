@@ -23,7 +23,7 @@ from triton.compiler import ASTSource, make_backend
 from autotune.compilers.base import triton_name
 from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.resource_usage import read_resources
-from autotune.compilers.triton_binary import TritonBinary, pack
+from autotune.compilers.triton_binary import TritonBinary, joined, pack
 from autotune.compilers.triton_constants import typed
 from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.syntax import parse_expression
@@ -65,27 +65,28 @@ class TritonCompiler:
             CompileError: Triton refuses a kernel; has its message.
             LaunchError: A kernel needs more shared memory than a block can have.
         """
-        began = time.perf_counter()
         module = _load(source)
-        found, known = {}, {}
+        first_ones = firsts(source, names)
         with knobs.compilation.scope():
             knobs.compilation.disable_line_info = True  # binaries are smaller, and do not name files
-            for name in names:
-                task = _task(module, name)
-                if task.key not in known:  # entries may differ in what the kernel is not compiled for
-                    known[task.key] = self._compiled(task)
-                found[name] = known[task.key]
-        used = [read_resources(one.cubin)[one.symbol] for one in found.values()]
-        data = pack(found)
+            found = {name: self._binary(module, name) for name in dict.fromkeys(first_ones)}
+        return joined({name: found[first] for name, first in zip(names, first_ones, strict=True)})
+
+    def _binary(self, module: ModuleType, name: str) -> Binary:
+        """The binary of one entry; raises as `compile` does."""
+        began = time.perf_counter()
+        kernel = self._compiled(_task(module, name))
+        used = read_resources(kernel.cubin)[kernel.symbol]
+        data = pack({name: kernel})
         return Binary(
             data,
             hashlib.sha256(data).hexdigest(),
             "",
             (time.perf_counter() - began) * 1e3,
-            registers=max((one.registers for one in used), default=None),
-            spill_bytes=max((one.spill_bytes for one in used), default=None),
-            shared_bytes=max((one.shared_bytes for one in found.values()), default=None),
-            symbols={name: kernel.symbol for name, kernel in found.items()},
+            registers=used.registers,
+            spill_bytes=used.spill_bytes,
+            shared_bytes=kernel.shared_bytes,
+            symbols={name: kernel.symbol},
         )
 
     def _compiled(self, task: _Task) -> TritonBinary:
@@ -117,6 +118,15 @@ class TritonCompiler:
         except Exception as error:  # noqa: BLE001 - Triton raises whatever its passes do
             raise CompileError(_message(error)) from None
         return _kernel(facts, made["ptx"], made["cubin"], task.passed)
+
+
+def firsts(source: str, names: Sequence[str]) -> tuple[str, ...]:
+    """For each entry the first one that gets the same code; raises CompileError.
+
+    Entries may differ in what the kernel is not compiled for.
+    """
+    module, known = _load(source), dict[str, str]()
+    return tuple(known.setdefault(_task(module, name).key, name) for name in names)
 
 
 def _load(source: str) -> ModuleType:

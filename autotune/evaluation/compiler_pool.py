@@ -1,6 +1,7 @@
 """A pool of compiler processes that compile sources to binaries or failures, ahead of the device.
 
 Each thread of the pool uses one child process, so a compiler that crashes or hangs costs only that process.
+The kernels of one Triton configuration are compiled in several processes at once.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from autotune.compilers.base import TRITON_MODULE, Compiler, driver_compiler, triton_name
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler
 from autotune.compilers.known_compilers import cuda_compiler, lazy_compiler
+from autotune.compilers.triton_binary import joined
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status
@@ -40,11 +42,13 @@ class CompilerSetting:
         open: Opens it, in each process.
         modules: The modules that their fork server imports for it.
         server: The name of the fork server.
+        has_parts: True if each name of a source is compiled on its own.
     """
 
     open: Callable[[], Compiler]
     modules: tuple[str, ...] = ()
     server: str = SHARED
+    has_parts: bool = False
 
 
 class CompilerPool:
@@ -69,6 +73,7 @@ class CompilerPool:
         self._timeout_s = timeout_s
         self._environment = environment
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
+        self._joining = ThreadPoolExecutor(workers, thread_name_prefix="joining")  # these only wait
         self._idle: SimpleQueue[Child | None] = SimpleQueue()  # None: to be started
         self._lock = Lock()  # guards the set of children, which does not change during `close`
         self._closing = False
@@ -80,7 +85,10 @@ class CompilerPool:
 
     def submit(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Future[Compilation]:
         """Queue one source, with the C++ names to look up; its result may be a Failure."""
-        return self._threads.submit(self._compile, source, tuple(options), tuple(names))
+        what = source, tuple(options), tuple(names)
+        if self._setting.has_parts and len(names) > 1:
+            return self._joining.submit(self._compile_parts, *what)
+        return self._threads.submit(self._run, _compile, *what)
 
     def compile(self, instance: KernelInstance) -> Future[Compilation]:
         """Queue the source of a configuration."""
@@ -90,9 +98,11 @@ class CompilerPool:
         """Cancel what is queued and kill the processes."""
         with self._lock:
             self._closing = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._joining, self._threads):
+            threads.shutdown(wait=False, cancel_futures=True)
         kill_all(self._children)
-        self._threads.shutdown(wait=True)
+        for threads in (self._joining, self._threads):
+            threads.shutdown(wait=True)
 
     def _start(self) -> Child:
         folders, environment = (self._binaries, self._scratch), self._environment
@@ -100,20 +110,39 @@ class CompilerPool:
             _open, self._setting.open, *folders, environment=environment, server=self._setting.server
         )
 
-    def _compile(self, *what: Any) -> Compilation:
-        """Compile in one of the children; repeat once in a fresh one if the machine may be at fault."""
+    def _compile_parts(self, source: str, options: tuple[str, ...], names: tuple[str, ...]) -> Compilation:
+        """Compile each name in a process of its own, except for those that get the same code."""
+        firsts = self._threads.submit(self._run, _firsts, source, names).result()
+        if isinstance(firsts, Failure):
+            return firsts
+        parts = {
+            name: self._threads.submit(self._run, _compile, source, options, (name,))
+            for name in dict.fromkeys(firsts)
+        }
+        compiled = {}
+        for name, part in parts.items():
+            found = part.result()
+            if isinstance(found, Failure):
+                for other in parts.values():
+                    other.cancel()
+                return found
+            compiled[name] = found
+        return joined({name: compiled[first] for name, first in zip(names, firsts, strict=True)})
+
+    def _run(self, *what: Any) -> Any:
+        """Run a function in a child; repeat once in a fresh one if the machine may be at fault."""
         child = self._idle.get()
         try:
-            compiled, child = self._attempt(child, *what)
-            if isinstance(compiled, Failure) and compiled.by_machine and not self._closing:
+            answer, child = self._attempt(child, *what)
+            if isinstance(answer, Failure) and answer.by_machine and not self._closing:
                 # not in the next idle one: the cause may have killed them all
-                compiled, child = self._attempt(child, *what)
+                answer, child = self._attempt(child, *what)
         finally:
             self._idle.put(child)
-        return compiled
+        return answer
 
-    def _attempt(self, child: Child | None, *what: Any) -> tuple[Compilation, Child | None]:
-        """Compile in a child; return the result and the next source's child, a fresh one if this one is gone.
+    def _attempt(self, child: Child | None, *what: Any) -> tuple[Any, Child | None]:
+        """Run in a child; return the answer and the next source's child, a fresh one if this one is gone.
 
         The child is None if the system starts no process; the next attempt tries again.
         """
@@ -122,7 +151,7 @@ class CompilerPool:
         except OSError as error:
             return Failure(Status.CRASHED, f"no compiler can be started: {error}", Blame.MACHINE), None
         try:
-            compiled: Compilation = child.call(_compile, *what, timeout_s=self._timeout_s)
+            answer = child.call(*what, timeout_s=self._timeout_s)
         except ChildFailed as error:
             failure = self._failure(error)
             if isinstance(error, ChildRaised) and not failure.by_machine:
@@ -131,7 +160,7 @@ class CompilerPool:
             with suppress(OSError):
                 return failure, self._replacement(child)
             return failure, None
-        return compiled, child
+        return answer, child
 
     def _failure(self, error: ChildFailed) -> Failure:
         if isinstance(error, ChildTimeout):
@@ -174,7 +203,7 @@ def cuda_setting(architecture: str, kind: str = "") -> CompilerSetting:
     """
     opener = partial(cuda_compiler, architecture, kind)
     if kind == TRITON:
-        return CompilerSetting(opener, (TRITON_MODULE,), TRITON)
+        return CompilerSetting(opener, (TRITON_MODULE,), TRITON, has_parts=True)
     return CompilerSetting(opener, ("autotune.compilers.nvrtc",))
 
 
@@ -202,12 +231,25 @@ def _open(open_compiler: Callable[[], Compiler], binaries: Path | None, scratch:
     return CachedCompiler(compiler, BinaryCache(folder), is_kept=binaries is not None)
 
 
+def _firsts(_compiler: Compiler, source: str, names: tuple[str, ...]) -> tuple[str, ...] | Failure:
+    from autotune.compilers.triton_compiler import firsts  # takes a second, but for these processes
+
+    try:
+        return firsts(source, names)
+    except CompileError as error:
+        return _refused(error)
+
+
 def _compile(
     compiler: Compiler, source: str, options: tuple[str, ...], names: tuple[str, ...]
 ) -> Compilation:
     try:
         return compiler.compile(source, options, names)
     except CompileError as error:
-        return Failure(Status.COMPILE_ERROR, str(error).strip() or "the compiler gave no reason")
+        return _refused(error)
     except LaunchError as error:
         return Failure(Status.LAUNCH_ERROR, str(error))
+
+
+def _refused(error: CompileError) -> Failure:
+    return Failure(Status.COMPILE_ERROR, str(error).strip() or "the compiler gave no reason")

@@ -13,8 +13,10 @@ from autotune.problem.inputs import ProblemData, prepare
 from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.rounding import allows_rounding
+from autotune.processes.host_memory import host_memory
 
-_MAX_UPCOMING_BYTES = 2**31  # size of arrays that are prepared in advance
+# arrays that are prepared in advance: of a size that every machine has, or that this one can spare
+_UPCOMING_BYTES, _UPCOMING_SHARE = 2**31, 1 / 8
 
 
 class Preparation:
@@ -70,5 +72,7 @@ class Preparation:
 
 def _small(problems: Sequence[ProblemInstance]) -> list[ProblemInstance]:
     """The first problems whose arrays take little memory together."""
+    host = host_memory() if problems else None
+    most_bytes = max(_UPCOMING_BYTES, _UPCOMING_SHARE * host.free_bytes if host else 0)
     sizes = accumulate(device_bytes(problem) for problem in problems)
-    return [problem for problem, size in zip(problems, sizes, strict=True) if size <= _MAX_UPCOMING_BYTES]
+    return [problem for problem, size in zip(problems, sizes, strict=True) if size <= most_bytes]

@@ -62,7 +62,7 @@ class TrustingWorker(Worker):
         """Write the file of a problem's expected results."""
         spec, target = self._maker.space.spec, Path(problem.trusted)
         self._on_stage(Stage("computing the expected results with trusted configurations"))
-        first, second = (target.with_suffix(f".{name}.npz") for name in ("first", "second"))
+        first, second = (target.with_suffix(f".{name}.results") for name in ("first", "second"))
         binary = self._results(spec.default, problem, first)
         if isinstance(binary, Failure):
             raise SetupError(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
+from io import BytesIO
 from pathlib import Path
 from time import perf_counter
 from typing import IO, Any
@@ -24,7 +26,9 @@ from autotune.processes.files import remove_oldest
 from autotune.processes.own_files import open_own, write_own
 
 KEPT_FROM_S = 0.2  # faster references just run again
+BYTES_PER_S = 2**30  # likewise: results that were computed faster would take longer to write
 LIMIT_BYTES = 4 * 2**30  # size of the folder; a problem needs results for three seeds
+_ALIGNED_BYTES = 64
 _VERSION = 2  # raised whenever a seed draws different inputs
 
 Results = dict[str, NDArray[Any]]
@@ -52,14 +56,15 @@ class KeptResults:
         if modules.hidden:
             return compute()
         parts = [str(_VERSION), np.__version__, self.run, text + modules.digest, data_key]
-        path = self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.npz"
+        path = self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.results"
         with suppress(OSError), os.fdopen(open_own(path), "rb") as file:
             found = read_results(file)
             if found is not None:
                 return found
         began = perf_counter()
         results = compute()
-        if perf_counter() - began >= self.kept_from_s:
+        writing_s = sum(one.nbytes for one in results.values()) / BYTES_PER_S
+        if perf_counter() - began >= self.kept_from_s + writing_s:
             self._store(path, results)
         return results
 
@@ -71,8 +76,17 @@ class KeptResults:
 
 
 def save_results(file: IO[bytes], results: Mapping[str, NDArray[Any]]) -> None:
-    """Write results by name, for `load_results`."""
-    np.savez(file, np.array(list(results), str), *results.values())
+    """Write results by name, for `load_results`: a checksum, then names and arrays as numpy writes them."""
+    pieces = [piece for one in (np.array(list(results), str), *results.values()) for piece in _pieces(one)]
+    checksum = reduce(lambda so_far, piece: zlib.crc32(piece, so_far), pieces, 0)
+    file.writelines([checksum.to_bytes(_ALIGNED_BYTES), *pieces])
+
+
+def _pieces(values: NDArray[Any]) -> Iterator[Any]:
+    """The parts of numpy's file of an array, which ends where another one may start."""
+    header, content = BytesIO(), np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(values))
+    yield from (header.getvalue(), content, bytes(-content.size % _ALIGNED_BYTES))
 
 
 def load_results(path: Path) -> Results | None:
@@ -85,16 +99,28 @@ def load_results(path: Path) -> Results | None:
 
 
 def read_results(file: IO[bytes]) -> Results | None:
-    """The arrays of a file, which counts as used now; None if it is damaged."""
+    """The arrays of a file, which counts as used now, mapped into memory; None if it is damaged."""
     try:
         found = retried(lambda: _read(file))
         os.utime(file.fileno())
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except (OSError, ValueError):
         return None
     return found
 
 
 def _read(file: IO[bytes]) -> Results:
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
-        return {str(name): arrays[f"arr_{number}"] for number, name in enumerate(arrays["arr_0"], 1)}
+    checksum, content = np.split(np.memmap(file, np.uint8, "r"), [_ALIGNED_BYTES])
+    if zlib.crc32(content.data).to_bytes(_ALIGNED_BYTES) != checksum.tobytes():
+        raise ValueError("damaged")
+    file.seek(_ALIGNED_BYTES)
+    return {str(name): _mapped(file) for name in _mapped(file)}
+
+
+def _mapped(file: IO[bytes]) -> NDArray[Any]:
+    """The array at the file's position, which moves to the next one."""
+    np.lib.format.read_magic(file)
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    start = file.tell()
+    values = np.memmap(file, dtype, "r", start, shape)
+    file.seek(start + values.nbytes + -values.nbytes % _ALIGNED_BYTES)
+    return np.asarray(values)

@@ -335,14 +335,15 @@ def _as_declared(result: NDArray[Any], array: Array, where: str, *, may_be_nan: 
         raise BrokenReference(f"{what} elements of type {result.dtype}; expected numbers: {array.dtype}")
     flat = result.reshape(-1)
     is_right = may_be_nan and is_floating(dtype)
-    if not is_right and (odd := np.flatnonzero(_has_nan(flat))).size:
+    if not is_right and _has_nan(flat):
+        odd = np.flatnonzero(_nans(flat))
         raise BrokenReference(
             f"{what} NaN in {odd.size:,} of {flat.size:,} elements, the first at {array.name}[{odd[0]}] "
             "of the flat array; NaN equals nothing, so no configuration could be right"
         )
     with np.errstate(invalid="ignore", over="ignore"):
-        typed = flat.astype(dtype)
-    if dtype.kind in "biu" and (changed := np.flatnonzero(typed != flat)).size:
+        typed = flat.astype(dtype, copy=False)  # as large as the output: a copy takes a second for a GiB
+    if dtype.kind in "biu" and typed is not flat and (changed := np.flatnonzero(typed != flat)).size:
         raise BrokenReference(
             f"{what} {flat[changed[0]]} at element {changed[0]}, which {array.dtype} cannot hold; "
             f"return whole numbers, or change the dtype of {array.name} in the space file"
@@ -350,9 +351,17 @@ def _as_declared(result: NDArray[Any], array: Array, where: str, *, may_be_nan: 
     return np.ascontiguousarray(typed)
 
 
-def _has_nan(values: NDArray[Any]) -> NDArray[np.bool_]:
+def _has_nan(values: NDArray[Any]) -> bool:
+    """True if an element is NaN, or has a field that is; without a mask as long as the array."""
+    if values.dtype.names:
+        return any(_has_nan(values[name]) for name in values.dtype.names)
+    with np.errstate(invalid="ignore"):
+        return values.size > 0 and values.dtype.kind not in "biu" and bool(np.isnan(values.max()))
+
+
+def _nans(values: NDArray[Any]) -> NDArray[np.bool_]:
     """A mask of the elements that are NaN, or have a field that is."""
     if not values.dtype.names:
         return np.asarray(np.isnan(values))
-    fields = [_has_nan(values[name]).reshape(len(values), -1).any(axis=1) for name in values.dtype.names]
+    fields = [_nans(values[name]).reshape(len(values), -1).any(axis=1) for name in values.dtype.names]
     return np.asarray(np.any(fields, axis=0))

@@ -6,6 +6,7 @@ A searcher submits configurations and collects trials. It knows no kernels, devi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from autotune.core.records import Config
 from autotune.core.trials import Trial
+from autotune.errors import BudgetSpent
 from autotune.hardware.names import Traits
 from autotune.space import Space
 
@@ -69,6 +71,32 @@ class Searcher(Protocol):
     def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose until there is nothing left to propose, or `collect` raises BudgetSpent."""
         ...
+
+
+class _NoTrials:
+    """A stream that notes what is submitted, and ends at the first question for a trial."""
+
+    parallel = 1
+
+    def __init__(self) -> None:
+        self.submitted: list[Config] = []
+
+    def submit(self, configs: Sequence[Config]) -> None:
+        self.submitted += configs
+
+    def collect(self) -> list[Trial]:
+        raise BudgetSpent
+
+
+class ProposesAhead:
+    """A base of searchers whose first proposals take no time to find: they compile while the default runs."""
+
+    def first(self: Searcher, space: Space, *, seed: int) -> list[Config]:
+        """What `search` will propose with this seed before it knows a trial."""
+        stream = _NoTrials()
+        with suppress(BudgetSpent):
+            self.search(space, stream, seed=seed)
+        return stream.submitted
 
 
 def evaluate(trials: TrialStream, configs: Sequence[Config]) -> list[Trial]:

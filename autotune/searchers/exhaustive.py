@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from autotune.searchers.base import TrialStream, evaluate_rows
+from autotune.searchers.base import ProposesAhead, TrialStream, evaluate_rows
 from autotune.space import Space
 
 
-class ExhaustiveSearch:
+class ExhaustiveSearch(ProposesAhead):
     """Tries the whole space in its own order; ignores the seed."""
 
     def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from autotune.searchers.base import TrialStream, evaluate_rows
+from autotune.searchers.base import ProposesAhead, TrialStream, evaluate_rows
 from autotune.space import Space
 
 
-class RandomSearch:
+class RandomSearch(ProposesAhead):
     """Tries the whole space in random order."""
 
     def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from autotune.core import timeline
@@ -21,8 +20,7 @@ from autotune.searchers import (
     make_searcher,
     strategy_names,
 )
-from autotune.searchers.base import Searcher, SourceResults
-from autotune.searchers.exhaustive import ExhaustiveSearch
+from autotune.searchers.base import ProposesAhead, Searcher, SourceResults
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import (
@@ -133,8 +131,8 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    if isinstance(searcher, ExhaustiveSearch) and context.fleet is None:  # its first proposals are known
-        first = islice(task.space, COMPILED_FIRST * context.pool.workers)
+    if isinstance(searcher, ProposesAhead) and context.fleet is None:
+        first = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
         context.evaluator.submit([task.spec.default, *first])
     default = start(context, options, total, note, warns=began is not None)
     for warning in load_warnings(default, task.device.kind, began) if began else ():

@@ -136,3 +136,43 @@ def test_bindings_without_nvrtc_name_the_extra(monkeypatch):
     monkeypatch.setattr(nvrtc, "load_nvidia_dynamic_lib", nowhere)
     with pytest.raises(MissingExtra, match=r"NVRTC is not installed.*\.\[cuda\]"):
         cuda_compiler("sm_90")
+
+
+TRITON_SOURCE = """
+import triton
+import triton.language as tl
+
+@triton.jit(do_not_specialize=["n"])
+def scale(x, n, m, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + places, tl.load(x + places, mask=places < n * m), mask=places < n)
+"""
+ENTRIES = tuple(
+    f"scale('*fp32:16', '{n}', '{m}', BLOCK=64)" for m in ("i32", "i32:16") for n in ("i32", "i32:16")
+)
+
+
+def triton_binary(names, kept):
+    pytest.importorskip("triton", reason="needs the extra triton")
+    setting = cuda_setting("sm_90", "triton")
+    pool = CompilerPool(setting, workers=2, timeout_s=60, binaries=kept, environment={})
+    try:
+        return pool.submit(TRITON_SOURCE, (), names).result()
+    finally:
+        pool.close()
+
+
+def test_kernels_of_one_triton_configuration_are_compiled_and_kept_one_by_one(tmp_path):
+    found = triton_binary(ENTRIES, tmp_path)
+    alone = cuda_compiler("sm_90", "triton").compile(TRITON_SOURCE, (), ENTRIES)
+    assert (found.data, found.registers, found.symbols) == (alone.data, alone.registers, alone.symbols)
+    assert len(list(tmp_path.iterdir())) == 2  # nothing is compiled for what n is
+    assert triton_binary(ENTRIES[::2], tmp_path).cached
+
+
+def test_the_first_triton_kernel_that_cannot_be_compiled_says_why(tmp_path):
+    unset = "scale('*fp32:16', 'i32', 'i32')"
+    assert "no value for BLOCK" in triton_binary((ENTRIES[0], unset), tmp_path).detail
+    odd = ENTRIES[0].replace("64", "63")
+    failed = triton_binary((odd, *ENTRIES), tmp_path)
+    assert failed.status is Status.COMPILE_ERROR and "power of 2" in failed.detail

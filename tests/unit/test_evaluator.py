@@ -255,12 +255,11 @@ def test_what_a_searcher_leaves_under_way_is_finished(folder, monkeypatch):
     assert done["trials"] == 4  # the default among them
 
 
-def test_other_configurations_are_compiled_before_the_default_has_run(folder):
+@pytest.mark.parametrize("engine", ["exhaustive", "random", "surrogate"])
+def test_other_configurations_are_compiled_before_the_default_has_run(folder, engine):
     (folder.path / "f.py").write_text(WAITING_KERNEL)
     (folder.path / "reference.py").write_text("def reference(inputs, sizes):\n    return {'x': [3] * 8}\n")
     folder.space.write_text(WAITING_SPACE)
-    done = folder.run(
-        "search", folder.space.name, "--device", "fake", "--engine", "exhaustive", "--timeout", "300"
-    )
+    done = folder.run("search", folder.space.name, "--device", "fake", "--engine", engine, "--timeout", "300")
     assert done.returncode == 0, done.stderr
     assert "2 ok" in done.stdout

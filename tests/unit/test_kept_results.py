@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from autotune.problem.kept_results import KeptResults
+from autotune.devices.element_types import loaded, numpy_dtype
+from autotune.problem import kept_results
+from autotune.problem.kept_results import KeptResults, load_results, save_results
 
 SLOW = """\
 import time
@@ -45,11 +47,42 @@ def test_a_damaged_file_is_computed_again(tmp_path):
     of, _ = kept(tmp_path)
     of()
     for content in (b"", b"PK\x03\x04 damaged", b"\x93NUMPY"):
-        (file,) = (tmp_path / "kept").glob("*.npz")
+        (file,) = (tmp_path / "kept").glob("*.results")
         file.write_bytes(content)
         of()
-    file.write_bytes(file.read_bytes()[:-40])
+    file.write_bytes(file.read_bytes()[:-60])
     assert of() == 5 and of() == 5
+    content = file.read_bytes()
+    for place in range(0, len(content), 7):  # a bit each
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        assert of() == place // 7 + 6
+
+
+def test_results_are_read_as_they_were_written(tmp_path):
+    written = {
+        "half": np.arange(3, dtype=np.float16),
+        "whole": np.arange(6).reshape(2, 3)[:, ::2],
+        "none": np.zeros(0, np.int8),
+        "pairs": np.zeros(3, [("x", "<f4"), ("y", "<i8")]),
+        "narrow": np.ones(5, numpy_dtype("bfloat16")),
+    }
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        save_results(file, written)
+    found = load_results(path)
+    found["narrow"] = loaded(found["narrow"], "bfloat16")
+    for name, values in written.items():
+        assert np.array_equal(found[name], values)
+        assert found[name].flags.aligned and not found[name].flags.writeable
+
+
+def test_large_results_are_kept_only_if_they_take_longer_than_writing_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_results, "BYTES_PER_S", 1)
+    (tmp_path / "reference.py").write_text("")
+    results = KeptResults(tmp_path / "kept", kept_from_s=0)
+    for count in (1000, 0):
+        results.of(tmp_path / "reference.py", f"{count}", lambda count=count: {"y": np.ones(count)})
+        assert bool(list(tmp_path.glob("kept/*"))) == (count == 0)
 
 
 def test_fast_results_and_those_that_cannot_be_written_are_computed(tmp_path):

@@ -80,7 +80,7 @@ def test_results_of_a_reference_are_its_own_or_computed(home, tmp_path, tamper):
     reference.write_text("")
     kept = KeptResults(home / "references", kept_from_s=0)
     kept.of(reference, "key", lambda: {"y": np.zeros(1)})
-    (path,) = (home / "references").glob("*.npz")
+    (path,) = (home / "references").glob("*.results")
     with path.open("wb") as file:
         save_results(file, {"y": np.full(1, 3.0)})  # as somebody else would have them
     assert kept.of(reference, "key", lambda: {"y": np.ones(1)})["y"] == 3

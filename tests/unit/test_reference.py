@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from autotune.core.trials import Problem
+from autotune.devices.element_types import numpy_dtype
 from autotune.errors import BrokenReference
 from autotune.problem.problem_instance import Array
-from autotune.problem.reference import run_reference
+from autotune.problem.reference import expected_results, run_reference
 
 ARRAYS = (
     Array("x", "float32", (2, 3), "in", ("uniform", 0, 1)),
@@ -121,6 +122,24 @@ def test_flat_results_and_numbers_stand_for_arrays_of_as_many_elements(tmp_path)
     _, run = _run(tmp_path, f'{HEAD}return {{"y": inputs["x"].reshape(-1), "total": 3.0}}\n')
     results = run()
     assert results["y"].shape == (6,) and results["total"].dtype == np.int32 and results["total"][0] == 3
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float64", "float16", "bfloat16", "complex64", "struct(x:int32,y:float32[2])", "int32"]
+)
+def test_a_result_of_the_declared_type_is_taken_as_it_is_unless_it_has_nan(dtype):
+    array = Array("y", dtype, (5,), "out", None)
+    result = np.zeros(5, numpy_dtype(dtype))
+
+    def found():
+        return expected_results(found, {"y": result}, (array,))["y"]
+
+    assert np.shares_memory(found(), result)
+    numbers = result["y"] if result.dtype.names else result
+    if dtype != "int32":
+        numbers[3] = np.nan
+        with pytest.raises(BrokenReference, match=r"NaN in 1 of 5 elements, the first at y\[3\]"):
+            found()
 
 
 class OnDevice:

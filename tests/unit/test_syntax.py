@@ -49,11 +49,11 @@ def test_a_file_is_read(disturb):
 
 
 def test_numpy_s_files_are_read(disturb, tmp_path):
-    with (tmp_path / "results.npz").open("wb") as file:
+    with (tmp_path / "results").open("wb") as file:
         save_results(file, {"sum": np.full(3, 7), "count": np.ones(1)})
     for _ in range(100):
         disturb()
-        found = load_results(tmp_path / "results.npz")
+        found = load_results(tmp_path / "results")
         assert [*found] == ["sum", "count"] and found["sum"].tolist() == [7, 7, 7]
 
 

@@ -4,6 +4,7 @@ from autotune.compilers.triton_binary import (
     UNUSED,
     TritonBinary,
     completed,
+    joined,
     pack,
     scratch_bytes,
     scratch_name,
@@ -18,6 +19,20 @@ def test_a_packed_binary_is_read_back():
     data = pack({"f('i32')": kernel, "f('i32:16')": kernel})
     assert unpack(Binary(data, "", "", 0.0)) == {"f('i32')": kernel, "f('i32:16')": kernel}
     assert unpack(Binary(b"\x7fELF", "", "", 0.0)) == {}
+
+
+def test_binaries_of_single_entries_are_joined_as_if_they_were_compiled_together():
+    small = TritonBinary("f", 8, 1024, 2, (0, 2), 2, b"cubin", scratch_bytes=8)
+    large = TritonBinary("f", 8, 2048, 2, (0, 1, 2), 2, b"longer cubin")
+    parts = [
+        Binary(pack({"f(1)": small}), "", "", 3.0, 40, 0, 1024, cached=True),
+        Binary(pack({"f(3)": large}), "", "", 4.0, 32, 8, 2048),
+    ]
+    whole = joined({"f(1)": parts[0], "f(2)": parts[0], "f(3)": parts[1]})
+    assert whole.data == pack({"f(1)": small, "f(2)": small, "f(3)": large})
+    assert (whole.registers, whole.spill_bytes, whole.shared_bytes) == (40, 8, 2048)
+    assert (whole.compile_ms, whole.cached) == (7.0, False)
+    assert whole.symbols == {"f(1)": "f", "f(2)": "f", "f(3)": "f"}
 
 
 def test_the_compiler_decides_block_shared_memory_and_cluster():

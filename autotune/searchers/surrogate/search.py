@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from autotune.searchers.base import SourceResults, TrialStream
+from autotune.core.records import Config
+from autotune.searchers.base import ProposesAhead, SourceResults, TrialStream
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
@@ -21,7 +22,7 @@ from autotune.space import Space
 DESIGN = 5  # configurations of the initial design
 
 
-class SurrogateSearch:
+class SurrogateSearch(ProposesAhead):
     """Tries the greatest expected improvement per second by a Gaussian process over all configurations."""
 
     def __init__(
@@ -43,6 +44,10 @@ class SurrogateSearch:
         self._sources = sources
         self._stop_when_unlikely = stop_when_unlikely
         self._works_ahead = works_ahead and not stop_when_unlikely
+
+    def first(self, space: Space, *, seed: int) -> list[Config]:
+        """As of other searchers; none where sources have to be learnt first, which takes time."""
+        return [] if tuple(self._sources) else super().first(space, seed=seed)
 
     def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
         """Propose every configuration once, the most promising first; BudgetSpent passes through."""
