@@ -1,10 +1,15 @@
-"""The table of searchers by engine and strategy; a library is imported only when its engine is chosen."""
+"""The table of searchers by engine and strategy; a library is imported only when its engine is chosen.
+
+Other distributions add engines by entry points of the group `autotune.searchers`: a name and a class.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from autotune.core.text import hint
@@ -19,7 +24,7 @@ class _Engine:
     The searcher is made with the strategy if there is a choice, and with the results if it uses some.
 
     Attributes:
-        module: its module in this package.
+        module: its module.
         searcher: the name of its class.
         strategies: their names, the default one first; empty if there is no choice.
         packages: module and distribution of optional packages, by the strategy that needs them.
@@ -36,11 +41,11 @@ class _Engine:
 
 
 _ENGINES = {
-    "surrogate": _Engine("surrogate", "SurrogateSearch", uses_sources=True, can_stop=True),
-    "exhaustive": _Engine("exhaustive", "ExhaustiveSearch"),
-    "random": _Engine("random_search", "RandomSearch"),
+    "surrogate": _Engine("autotune.searchers.surrogate", "SurrogateSearch", uses_sources=True, can_stop=True),
+    "exhaustive": _Engine("autotune.searchers.exhaustive", "ExhaustiveSearch"),
+    "random": _Engine("autotune.searchers.random_search", "RandomSearch"),
     "kernel_tuner": _Engine(
-        "kernel_tuner_search",
+        "autotune.searchers.kernel_tuner_search",
         "KernelTunerSearch",
         strategies=(
             *("hybrid_vndx", "adaptive_tabu_greywolf", "basinhopping", "bayes_opt", "brute_force"),
@@ -51,13 +56,20 @@ _ENGINES = {
         packages={"skopt": ("skopt", "scikit-optimize"), "pyatf_strategies": ("pyatf", "pyatf")},
     ),
     "optuna": _Engine(
-        "optuna_search",
+        "autotune.searchers.optuna_search",
         "OptunaSearch",
         strategies=("tpe", "cmaes", "gp", "nsgaii", "nsgaii_pareto", "qmc", "random"),
         packages={"cmaes": ("cmaes", "cmaes"), "gp": ("torch", "torch")},
     ),
-    "adopt": _Engine("adoption", "AdoptionSearch", uses_sources=True),
+    "adopt": _Engine("autotune.searchers.adoption", "AdoptionSearch", uses_sources=True),
 }
+
+
+@cache
+def _engines() -> Mapping[str, _Engine]:
+    """All engines: those of autotune, and those of other distributions under other names."""
+    found = entry_points(group="autotune.searchers")
+    return {entry.name: _Engine(entry.module, entry.attr) for entry in found} | _ENGINES
 
 
 def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlikely: bool = False) -> None:
@@ -67,7 +79,7 @@ def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlike
         InputError: for an unknown engine or strategy, a strategy whose package is not installed, and an
             engine that cannot tell when to stop.
     """
-    if engine not in _ENGINES:
+    if engine not in _engines():
         raise InputError(f"unknown engine {engine!r}{hint(engine, engine_names())}")
     names = strategy_names(engine)
     if strategy is not None and not names:
@@ -75,12 +87,12 @@ def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlike
     if strategy is not None and strategy not in names:
         raise InputError(f"engine {engine}: unknown strategy {strategy!r}{hint(strategy, names)}")
     chosen = strategy or default_strategy(engine)
-    module, package = _ENGINES[engine].packages.get(chosen, ("", ""))
+    module, package = _engines()[engine].packages.get(chosen, ("", ""))
     if module and find_spec(module) is None:
         missing = f"needs {package}, which is not installed: pip install {package}"
         raise InputError(f"engine {engine}: strategy {chosen} {missing}")
-    if stop_when_unlikely and not _ENGINES[engine].can_stop:
-        able = ", ".join(name for name, other in _ENGINES.items() if other.can_stop)
+    if stop_when_unlikely and not _engines()[engine].can_stop:
+        able = ", ".join(name for name, other in _engines().items() if other.can_stop)
         raise InputError(f"engine {engine} cannot tell when to stop: --stop-when-unlikely needs {able}")
 
 
@@ -100,8 +112,8 @@ def make_searcher(
         stop_when_unlikely: end the search when an improvement is unlikely.
     """
     check_searcher(engine, strategy, stop_when_unlikely=stop_when_unlikely)
-    entry, chosen = _ENGINES[engine], strategy or default_strategy(engine)
-    searcher = getattr(import_module(f"{__name__}.{entry.module}"), entry.searcher)
+    entry, chosen = _engines()[engine], strategy or default_strategy(engine)
+    searcher = getattr(import_module(entry.module), entry.searcher)
     arguments: list[object] = [chosen] if entry.strategies else []
     if entry.uses_sources:
         arguments.append(sources)
@@ -112,19 +124,19 @@ def make_searcher(
 
 def learns_from_sources(engine: str) -> bool:
     """True if an engine learns from results of other devices; False for an unknown one."""
-    return engine in _ENGINES and _ENGINES[engine].uses_sources
+    return engine in _engines() and _engines()[engine].uses_sources
 
 
 def engine_names() -> tuple[str, ...]:
     """The engines."""
-    return tuple(_ENGINES)
+    return tuple(_engines())
 
 
 def strategy_names(engine: str) -> tuple[str, ...]:
     """The strategies of an engine in alphabetical order; empty if it has no choice."""
-    return tuple(sorted(_ENGINES[engine].strategies))
+    return tuple(sorted(_engines()[engine].strategies))
 
 
 def default_strategy(engine: str) -> str:
     """The strategy that an engine uses when none is named; empty if it has no choice."""
-    return next(iter(_ENGINES[engine].strategies), "")
+    return next(iter(_engines()[engine].strategies), "")
