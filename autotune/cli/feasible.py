@@ -17,7 +17,7 @@ from autotune.core.text import first_error
 from autotune.core.trials import Status
 from autotune.errors import SetupError
 
-EXAMPLE = 'autotune feasible spaces/reduce.yaml --device "sm_80,NVIDIA H200" --budget 100'
+EXAMPLE = "autotune feasible spaces/reduce.yaml --device sm_80 --budget 100"
 _ARCHITECTURES = "sm_75,sm_80,sm_90,sm_100"
 _BUDGET = 200
 

@@ -15,7 +15,7 @@ from autotune.errors import InputError
 if TYPE_CHECKING:  # it loads numpy
     from autotune.interop import Recording
 
-EXAMPLE = "autotune import A100_T4.json.gz --kernel convolution --device 'NVIDIA A100'"
+EXAMPLE = "autotune import A100_T4.json.gz --kernel convolution --device A100"
 NEXT_STEPS = (
     "Imported results are not verified, so `autotune best` ignores them. `autotune search` and `autotune "
     "adopt` start from them and store what they verify; `autotune compare KERNEL --imported FILE` shows them "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from importlib import import_module
 from keyword import iskeyword
@@ -14,33 +16,42 @@ from autotune.core.version import __version__
 from autotune.errors import InputError
 
 # One line per command for `autotune --help`. A command's module is imported only when it is used.
-COMMANDS = {
-    "search": "tune a kernel and store the best configuration in the cache",
-    "adopt": "tune in ten runs, starting from results of other devices or sizes",
-    "best": "show what the cache serves for a kernel, as best_config does",
-    "compare": "compare the results of several devices",
-    "merge": "merge caches and journals of several machines",
-    "doctor": "check this machine for tuning, with remedies",
-    "devices": "list the devices that --device accepts",
-    "ceilings": "measure what a device can reach",
-    "diagnose": "find the bottleneck of a configuration",
-    "versus": "compare the tuned kernel with its default, libraries and the host",
-    "new": "write a first space file and reference for a kernel",
-    "space": "count and check a space; explain why a configuration is invalid",
-    "feasible": "compile a space for GPUs that you do not have",
-    "run": "verify and time one configuration",
-    "build": "compile what the cache serves, for machines without a compiler",
-    "check": "look for races in configurations, or check cached results again",
-    "ladder": "time the landmarks of a space and the tuned best",
-    "list": "list stored results and journals, with their ages",
-    "show": "list and filter the trials of a search",
-    "plot": "draw one figure of a search or of the cache",
-    "report": "write one HTML file with charts of searches",
-    "explore": "show the searches of a folder in a browser, live",
-    "replay": "replay a search on recorded results and score it",
-    "import": "import results of other tools",
-    "export": "export results for other tools or as a C header",
+GROUPS = {
+    "tune": {
+        "new": "write a first space file and reference for a kernel",
+        "space": "count and check a space; explain why a configuration is invalid",
+        "search": "tune a kernel and store the best configuration in the cache",
+        "adopt": "tune in ten runs, from results of other devices or sizes",
+        "run": "verify and time one configuration",
+        "ladder": "time the landmarks of a space and the tuned best",
+        "check": "look for races in configurations, or check cached results again",
+        "feasible": "compile a space for GPUs that you do not have",
+    },
+    "look": {
+        "list": "list stored results and journals, with their ages",
+        "show": "list and filter the trials of a search",
+        "best": "show what the cache serves for a kernel, as best_config does",
+        "compare": "compare the results of several devices",
+        "report": "write one HTML file with charts of searches",
+        "plot": "draw one figure of a search or of the cache",
+        "explore": "show the searches of a folder in a browser, live",
+        "diagnose": "find the bottleneck of a configuration",
+        "versus": "compare the tuned kernel with its default, libraries and the host",
+    },
+    "ship": {
+        "build": "compile what the cache serves, for machines without a compiler",
+        "export": "export results for other tools or as a C header",
+        "import": "import results of other tools",
+        "merge": "merge caches and journals of several machines",
+    },
+    "machine": {
+        "doctor": "check this machine for tuning, with remedies",
+        "devices": "list the devices that --device accepts",
+        "ceilings": "measure what a device can reach",
+    },
+    "research": {"replay": "replay a search on recorded results and score it"},
 }
+COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
 # Words that people type, and the command for each.
 _MEANT = {
     "tune": "search",
@@ -94,6 +105,18 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message}{example} (see `{self.prog} --help`)")
 
 
+class _Root(_Parser):
+    """The parser of the command itself, whose help has the commands in groups."""
+
+    def format_help(self) -> str:
+        """The usage, and each group of commands with a line for each."""
+        longest = max(map(len, COMMANDS))
+        lines = [self.format_usage(), f"{self.description}\n"]
+        for title, commands in GROUPS.items():
+            lines += [f"{title}:", *(f"  {name:{longest}}  {text}" for name, text in commands.items()), ""]
+        return "\n".join([*lines, f"{self.epilog}\n"])
+
+
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; raises InputError with the nearest command or option for an unknown one."""
     command = next((word for word in words if not word.startswith("-")), None)
@@ -138,17 +161,15 @@ def _nearest_option(name: str, options: Iterable[str]) -> str:
 
 def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """Make the parser of the command line; only the named commands are imported and get their options."""
-    root = _Parser(
+    root = _Root(
         prog="autotune",
         description="Find, verify, remember and serve the fastest configuration of a GPU kernel.",
-        epilog="Start with:  autotune search spaces/reduce.yaml",
+        epilog="Example: autotune search spaces/reduce.yaml",
     )
     root.add_argument("--version", action="version", version=f"autotune {__version__}")
-    subparsers = root.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
-    for name, summary in COMMANDS.items():
-        subparser = subparsers.add_parser(
-            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+    subparsers = root.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    for name in COMMANDS:
+        subparser = subparsers.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name in commands:
             module = f"{name}_" if iskeyword(name) else name
             _add_command(subparser, import_module(f"autotune.cli.{module}"))
@@ -164,7 +185,9 @@ def complete_words() -> None:
 
 def _add_command(subparser: _Parser, command: ModuleType) -> None:
     """Give a command's parser its description, its options and the function it runs."""
-    subparser.description = (command.__doc__ or "").strip()
+    width = max(40, min(80, shutil.get_terminal_size().columns)) - 2  # as argparse keeps it for options
+    paragraphs = (command.__doc__ or "").strip().split("\n\n")
+    subparser.description = "\n\n".join(textwrap.fill(" ".join(one.split()), width) for one in paragraphs)
     subparser.epilog = f"Example: {command.EXAMPLE}"
     command.add_options(subparser)
     subparser.set_defaults(run=command.run, parser=subparser)

@@ -17,7 +17,7 @@ from autotune.core.trials import Budget
 from autotune.searchers import engine_names
 from autotune.tuning.options import Options
 
-EXAMPLE = "autotune replay runs/FILE.jsonl --engine optuna --strategy tpe --budget 200"
+EXAMPLE = "autotune replay runs/FILE.jsonl --engine optuna --budget 200"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="recorded results: a journal, T4 results or a Kernel Tuner cache; may be gzipped",
     )
-    parser.add_argument("--engine", choices=engine_names(), help="the search engine (default: as for search)")
+    parser.add_argument(
+        "--engine",
+        choices=engine_names(),
+        metavar="ENGINE",
+        help="as for search, such as random",
+    )
     parser.add_argument("--strategy", metavar="NAME", help="strategy of the engine (default: its first)")
     parser.add_argument(
         "--budget",

@@ -87,7 +87,7 @@ def test_a_slip_in_a_command_line_is_named_with_its_mend(folder, words, message)
 
 def test_without_words_the_commands_are_shown(folder):
     done = folder.run()
-    assert done.returncode == 0 and "commands:" in done.stdout and "search" in done.stdout
+    assert done.returncode == 0 and "\ntune:\n" in done.stdout and "  search " in done.stdout
 
 
 @pytest.mark.parametrize(

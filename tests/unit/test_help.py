@@ -1,0 +1,25 @@
+"""The help of every command fits a terminal of 80 columns."""
+
+import pytest
+
+from autotune.cli.parsing import COMMANDS, GROUPS, parser
+
+
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_no_line_of_help_is_wider_than_a_terminal(capsys, name):
+    with pytest.raises(SystemExit):
+        parser([name] if name else ()).parse_args([name, "--help"] if name else ["--help"])
+    wide = [line for line in capsys.readouterr().out.splitlines() if len(line) > 80]
+    assert wide == []
+
+
+def test_every_command_is_in_one_group(capsys):
+    assert sum(map(len, GROUPS.values())) == len(COMMANDS)
+    help_text = parser(()).format_help()
+    assert all(f"\n{title}:\n" in help_text for title in GROUPS)
+    assert all(help_text.count(f"\n  {name} ") == 1 for name in COMMANDS)
