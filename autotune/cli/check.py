@@ -4,7 +4,8 @@ With --config, configurations are verified, then run on other data, with threads
 orders, on the CPU under the sanitizers of g++ where it is installed, and at last (CUDA) under the four
 tools of compute-sanitizer. Without, each cached result of the kernel for this device is verified and
 timed again with its ties, the next best and the default, for example after a driver or a compiler was
-updated.
+updated. With --strength, mistakes are planted into the kernel, one at a time: it is told which of
+them the sizes, the data and the tolerance of the space cannot see, and what would.
 """
 
 from __future__ import annotations
@@ -29,15 +30,24 @@ EXAMPLE = "autotune check reduce --refresh"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
-    opt.add_config(parser, "check this configuration; repeat for more", default=[])
-    parser.add_argument(
-        "--refresh", action="store_true", help="update each cached result with what was found"
+    what = parser.add_mutually_exclusive_group()
+    opt.add_config(what, "check this configuration; repeat for more", default=[])
+    what.add_argument("--refresh", action="store_true", help="update each cached result with what was found")
+    what.add_argument(
+        "--strength", action="store_true", help="count the planted mistakes that verification catches"
     )
     parser.add_argument(
         "--no-sanitizer",
         dest="sanitizer",
         action="store_false",
         help="run neither compute-sanitizer nor the sanitizers of g++",
+    )
+    parser.add_argument(
+        "--time",
+        metavar="SECONDS",
+        type=opt.seconds,
+        default=300.0,
+        help="with --strength: plant no mistake after so long (default %(default)g)",
     )
     opt.add_run(parser)
     opt.add_cache(parser, "the cache to check", reads=False)
@@ -46,10 +56,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Check configurations or cached results and print what was found; fails if something is wrong."""
-    if parsed.config:
+    if parsed.strength:
+        _check_strength(parsed)
+    elif parsed.config:
         _check_configurations(parsed)
     else:
         _check_cache(parsed)
+
+
+def _check_strength(parsed: argparse.Namespace) -> None:
+    from autotune.cli.strength_summary import strength_text
+    from autotune.strength.record import keep, strength_file, strength_json
+    from autotune.strength.strength import measure
+
+    with opt.opened_task(parsed) as (task, progress):
+        options = opt.run_options(parsed, sanitizer=parsed.sanitizer)
+        found = measure(task, options, progress, parsed.time)
+    keep(found, strength_file(task.spec.kernel, task.device.slug))
+    if parsed.json:
+        emit(strength_json(found))
+    else:
+        emit(*strength_text(found))
 
 
 def _check_configurations(parsed: argparse.Namespace) -> None:

@@ -36,6 +36,8 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.ceilings import Ceiling, known_ceilings
 from autotune.serving.device_records import DeviceRecord, device_records, walk
 from autotune.space import SpaceSpec, load_space
+from autotune.strength.record import Strength, strength_file
+from autotune.strength.record import read as read_strength
 
 _Spaces = Path | Mapping[str, Path] | None
 _MAX_KERNEL = 100  # letters of a kernel's name that a file may be called by
@@ -70,6 +72,7 @@ class Search:
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     cpu: DeviceResult | None = None
     spec: SpaceSpec | None = None
+    strength: Strength | None = None
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,15 @@ class _Reader:
             ceilings=known_ceilings(same[0].folder, self.cache) if same else {},
             cpu=min(cpus, key=lambda cpu: cpu.entry.time_ms, default=None),
             spec=spec,
+            strength=self._strength(found),
         )
+
+    def _strength(self, found: Search) -> Strength | None:
+        """What is known of planted mistakes, from the folder of the journal."""
+        folder = found.journal.parent if found.journal is not None else self.runs
+        if folder is None or not is_name(found.kernel):
+            return None
+        return read_strength(strength_file(found.kernel, slug(found.device_name), folder))
 
     def _spec(self, kernel: str, names: set[str]) -> SpaceSpec | None:
         """The named space file, or another of the kernel with these parameters, such as a packaged one."""

@@ -22,6 +22,7 @@ from autotune.report.page import page_html
 from autotune.report.shortened import MAX_DETAIL, MAX_NAME, cut, short
 from autotune.report.source_figures import source_figures
 from autotune.report.view import SearchView, Step
+from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED
 
 _TREES = 32  # half of what `show --importance` takes: a page is to be written in seconds
 
@@ -69,12 +70,31 @@ def search_json(search: Search) -> dict[str, Any]:
         "landmarks": [_step_json(step) for step in view.steps],
         "headline": headline(view),
         "importance": _importance_json(search),
+        "strength": _strength_json(search),
         "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in view.ceilings],
         "bandwidth": view.bandwidth
         and {
             "gb_per_s": short(view.bandwidth.gb_per_s),
             "measured": view.bandwidth.is_measured,
         },
+    }
+
+
+def _strength_json(search: Search) -> dict[str, Any] | None:
+    """The planted mistakes: a row of counts for each kind, and the missed ones."""
+    found = search.strength
+    if found is None:
+        return None
+    return {
+        "score": found.score,
+        "kinds": [
+            [cut(kind), *(len(found.of(verdict, kind)) for verdict in (CAUGHT, MISSED, EQUIVALENT))]
+            for kind in found.kinds
+        ],
+        "missed": [
+            [cut(text, MAX_DETAIL) for text in (one.kind, one.place, one.was, one.now, one.mend)]
+            for one in found.of(MISSED)
+        ],
     }
 
 

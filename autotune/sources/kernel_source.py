@@ -110,6 +110,11 @@ class Function:
     source: KernelSource
     _node: Node
 
+    @property
+    def node(self) -> Node:
+        """Its definition in the tree of the source."""
+        return self._node
+
     @cached_property
     def body(self) -> tuple[ast.stmt, ...]:
         """Its statements."""

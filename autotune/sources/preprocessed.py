@@ -46,6 +46,24 @@ class Preprocessed:
         begin, origin = self._starts[number], self._origins[number]
         return origin + place - begin if origin >= 0 else -origin - 1
 
+    def span(self, begin: int, end: int) -> tuple[int, int] | None:
+        """Where the source has a part of the text, with whole calls of macros; None inside of one."""
+        if self._is_own(begin) and self._is_own(end - 1):
+            return self.place(begin), self.place(end - 1) + 1
+        before, after = begin - 1, end
+        while before > 0 and self.text[before].isspace():
+            before -= 1
+        while after < len(self.text) - 1 and self.text[after].isspace():
+            after += 1
+        if self._is_own(before) and self._is_own(after):
+            return self.place(before) + 1, self.place(after)
+        return None
+
+    def _is_own(self, place: int) -> bool:
+        """True for a letter that the source has there, and not a macro."""
+        number = bisect_right(self._starts, place) - 1
+        return number >= 0 and place < len(self.text) and self._origins[number] >= 0
+
     def meaning(self, name: str) -> str | None:
         """What a macro without arguments stands for; None if there is no such macro."""
         macro = self.macros.get(name)

@@ -22,7 +22,7 @@ LAYERS = (
     ("evaluation", "runtime", "searchers"),
     ("cluster",),
     ("tuning", "interop", "testing", "torch", "triton"),
-    ("diagnosis",),
+    ("diagnosis", "strength"),
     ("analysis",),
     ("report", "new"),
     ("cli",),

@@ -37,6 +37,7 @@ function showSearches() {
   addResources();
   addLadder();
   addComparison();
+  addStrength();
   table.build("Trials");
   fillFilterPanel();
   showFilters();

@@ -19,3 +19,15 @@ function addHeadline() {
   grid.append(panel(el("h3", { text: "Best configuration" }), el("p", {}, bdi(configText(view.best))),
     el("p", {}, el("button", { type: "button", id: "open-best", text: "As a command and as macros", onclick: () => openTrial(view.best) }))));
 }
+
+/** How many planted mistakes the verification of the space catches. */
+function addStrength() {
+  if (!view.strength) return;
+  const { score, kinds, missed } = view.strength;
+  const sum = (place) => kinds.reduce((total, row) => total + row[place], 0);
+  const grid = section("strength", "Strength");
+  grid.append(cards([{ title: "Planted mistakes caught", value: score === null ? "–" : `${Math.floor(100 * score)}%`,
+    note: `${whole(sum(1))} of ${whole(sum(1) + sum(2))} that something shows` }]));
+  grid.append(panel(tableOf(["mistake", "caught", "missed", "equivalent"], kinds)));
+  if (missed.length) grid.append(panel(el("h3", { text: "Missed" }), tableOf(["mistake", "place", "code", "with the mistake", "mend"], missed)));
+}

@@ -1,0 +1,40 @@
+"""The strength of a space as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from math import floor
+
+from autotune.cli.tables import Table, table
+from autotune.core.text import count_text
+from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength
+
+
+def strength_text(found: Strength) -> tuple[str | Table, ...]:
+    """The score, the kinds, and each missed mistake under what would show it."""
+    caught, missed = found.of(CAUGHT), found.of(MISSED)
+    score = "" if found.score is None else f" ({floor(100 * found.score)}%)"
+    head = [f"caught {len(caught)} of {count_text(len(caught) + len(missed), 'planted mistake')}{score}"]
+    if found.left:
+        head.append(f"no time was left for {count_text(found.left, 'mistake')}: raise --time")
+    verdicts = (CAUGHT, MISSED, EQUIVALENT)
+    rows = [
+        (kind, *(str(len(found.of(verdict, kind))) for verdict in verdicts))
+        for kind in sorted(found.kinds, key=lambda kind: -len(found.of(MISSED, kind)))
+    ]
+    lists = (*_missed(missed), *_listed("nothing shows these", found.of(EQUIVALENT)))
+    return (*head, table(("mistake", *verdicts), rows), *lists)
+
+
+def _missed(planted: list[Planted]) -> Iterator[str]:
+    """The missed mistakes, grouped by what would show them."""
+    for mend, several in groupby(sorted(planted, key=lambda one: one.mend), lambda one: one.mend):
+        yield from _listed(f"missed: {mend}", list(several))
+
+
+def _listed(title: str, planted: list[Planted]) -> Iterator[str]:
+    if planted:
+        yield f"\n{title}"
+        for one in planted:
+            yield f"  {one.kind} at {one.place}\n    {one.was}\n    {one.now}"

@@ -1,0 +1,289 @@
+"""The mistakes that can be made in a source in C: where its syntax tree has what each kind changes.
+
+A source is read for the macros of one configuration; each edit is at the place where the file itself has the
+code. So what only a macro stands for is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tree_sitter import Node
+
+from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
+from autotune.sources.tree import descendants, field
+from autotune.strength.mistakes import (
+    ACCUMULATION,
+    BARRIER,
+    GUARD,
+    IDENTITY,
+    NARROW,
+    NEIGHBOUR,
+    OFF_BY_ONE,
+    PADDING,
+    RESET,
+    SWAPPED,
+    TAIL,
+    WRONG_BOUNDS,
+    Edit,
+    Mistake,
+    other_value,
+)
+
+_BARRIERS = (
+    *("BARRIER", "barrier", "work_group_barrier", "mem_fence", "sub_group_barrier"),
+    *("__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block"),
+)
+_LOOPS = ("for_statement", "while_statement")
+_INTEGERS = {
+    **dict.fromkeys(("int", "long", "long long", "ptrdiff_t"), "short"),
+    **dict.fromkeys(
+        ("size_t", "unsigned", "unsigned int", "unsigned long", "uint", "ulong"), "unsigned short"
+    ),
+}
+# As many bits as the next narrower type has, without that type: the high part of a product.
+_NARROWED = {
+    "float": "{{ {0} volatile float wide_ = {1} * 8193.0f; {1} = wide_ - (wide_ - {1}); }}",
+    "double": "{{ {0} {1} = (float)({1}); }}",
+    "int": "{{ {0} {1} = (short)({1}); }}",
+    "unsigned": "{{ {0} {1} = (unsigned short)({1}); }}",
+}
+_CHANGES = ("expression_statement", "declaration")
+
+
+def mistakes_in_c(
+    text: str, values: Mapping[str, str], dialect: str, entries: frozenset[str]
+) -> list[Mistake]:
+    """The mistakes that a configuration's part of a source has room for.
+
+    Args:
+        text: The source, with its includes resolved.
+        values: The macros of the configuration.
+        dialect: Its dialect.
+        entries: The names of the kernels that are launched.
+
+    Raises:
+        InputError: The source cannot be read.
+    """
+    source = read_kernel_source(text, values, dialect)
+    found: dict[Mistake, None] = {}
+    for function in _reached(source, entries):
+        reading = _Reading(source, function, values)
+        for node in descendants(function.node):
+            found |= dict.fromkeys(reading.of(node))
+    return list(found)
+
+
+def _reached(source: KernelSource, entries: frozenset[str]) -> list[Function]:
+    """The functions that the kernels use, without those of portable.h and of a source's host."""
+    by_name: dict[str, list[Function]] = {}
+    for function in source.functions:
+        by_name.setdefault(function.name, []).append(function)
+    left, reached = [*entries], set()
+    while left:
+        name = left.pop()
+        if name not in reached:
+            reached.add(name)
+            for function in by_name.get(name, ()):
+                left += _words(source, function.node) & by_name.keys()
+    return [one for name in by_name if name in reached for one in by_name[name] if not one.is_of_host]
+
+
+def _words(source: KernelSource, node: Node) -> set[str]:
+    return {source.tree.of(one) for one in descendants(node) if one.type in ("identifier", "type_identifier")}
+
+
+class _Reading:
+    """Finds the mistakes of one function."""
+
+    def __init__(self, source: KernelSource, function: Function, values: Mapping[str, str]) -> None:
+        self._source, self._tree, self._values = source, source.tree, values
+        self._types = {one.name: one.type for one in function.parameters}
+        self._summed: set[str] = set()  # variables that change by what they are
+        for node in descendants(function.node):
+            if node.type == "declaration":
+                for declared in node.children_by_field_name("declarator"):
+                    names = [one for one in descendants(declared) if one.type == "identifier"]
+                    if names:
+                        self._types[self._tree.of(names[0])] = self._tree.of(field(node, "type"))
+            elif node.type == "assignment_expression" and self._is_sum(node):
+                self._summed |= {self._base(field(node, "left"))}
+
+    def of(self, node: Node) -> Iterator[Mistake]:
+        """The mistakes that can be made at a node."""
+        match node.type:
+            case "call_expression":
+                if self._tree.of(field(node, "function")) in _BARRIERS and _is_statement(node):
+                    yield from self._instead(BARRIER, node, "(void)0")
+            case "binary_expression":
+                yield from self._in_binary(node)
+            case "if_statement" | "for_statement" | "while_statement":
+                yield from self._in_branch(node)
+            case "conditional_expression":
+                yield from self._in_choice(node)
+            case "declaration":
+                yield from self._in_declaration(node)
+            case "assignment_expression":
+                yield from self._in_assignment(node)
+            case "subscript_expression":
+                yield from self._in_subscript(node)
+
+    def _in_binary(self, node: Node) -> Iterator[Mistake]:
+        left, right = field(node, "left"), field(node, "right")
+        operator = field(node, "operator")
+        word = self._tree.of(operator)
+        if word in WRONG_BOUNDS and not self._is_fixed(node):
+            for new in WRONG_BOUNDS[word]:
+                yield from self._instead(OFF_BY_ONE, operator, new)
+        elif word == "&&":
+            for part in (left, right):
+                if self._compares(part):
+                    yield from self._instead(GUARD, part, "1")
+        elif word == "+" and left is not None and left.type == "binary_expression":
+            row = field(left, "left")
+            if self._tree.of(field(left, "operator")) == "*" and self._is_index(node):
+                yield from self._swapped(row, right)
+
+    def _in_branch(self, node: Node) -> Iterator[Mistake]:
+        condition = field(node, "condition")
+        inside = field(condition, "value") or condition
+        if self._compares(inside):
+            if node.type not in _LOOPS:
+                yield from self._instead(GUARD, inside, "1")
+            if not self._is_fixed(field(inside, "right")):
+                yield from self._instead(TAIL, inside, "0")
+
+    def _in_choice(self, node: Node) -> Iterator[Mistake]:
+        condition = field(node, "condition")
+        if not self._compares(condition):
+            return
+        yield from self._instead(GUARD, condition, "1")
+        other = field(node, "alternative")
+        if other is not None and self._is_fixed(other):
+            yield from self._instead(PADDING, other, other_value(self._tree.of(other)))
+
+    def _in_declaration(self, node: Node) -> Iterator[Mistake]:
+        kind = field(node, "type")
+        if node.parent is not None and node.parent.type in _LOOPS:
+            return
+        for declared in node.children_by_field_name("declarator"):
+            value, name = field(declared, "value"), field(declared, "declarator")
+            if declared.type != "init_declarator" or name is None or name.type != "identifier":
+                continue
+            if value is not None and self._tree.of(name) in self._summed:
+                yield from self._instead(IDENTITY, value, other_value(self._tree.of(value)))
+            elif not self._is_fixed(value) and self._tree.of(kind) in _INTEGERS:
+                yield from self._instead(NARROW, kind, _INTEGERS[self._tree.of(kind)])
+
+    def _in_assignment(self, node: Node) -> Iterator[Mistake]:
+        left, right = field(node, "left"), field(node, "right")
+        statement = node.parent
+        if left is None or statement is None or not _is_statement(node):
+            return
+        if self._is_sum(node):
+            kind = self._types.get(self._base(left), "")
+            narrowed = _NARROWED.get(self._values.get(kind, kind))
+            span = self._span(statement)
+            target = self._written(left)
+            old = self._source.original[slice(*span)] if span else "#"
+            if narrowed and span and target and "#" not in old:
+                text = narrowed.format(old, target)
+                yield Mistake(ACCUMULATION, (Edit(*span, text),))
+        elif left.type != "identifier" and self._tree.of(right).rstrip(".0fuUlL") == "" and right is not None:
+            yield from self._instead(RESET, statement, ";")
+
+    def _in_subscript(self, node: Node) -> Iterator[Mistake]:
+        if _is_written(node) or node.parent is None:
+            return
+        index = _index(node)
+        if index is not None and not self._is_fixed(index) and node.parent.type != "subscript_expression":
+            yield from self._instead(NEIGHBOUR, index, "({}) + 1")
+        outer = field(node, "argument")
+        if outer is not None and outer.type == "subscript_expression":
+            yield from self._swapped(_index(outer), index)
+
+    def _instead(self, kind: str, node: Node | None, new: str) -> Iterator[Mistake]:
+        """A mistake that replaces a node; `{}` in the new text is the old one."""
+        span = self._span(node)
+        old = self._source.original[slice(*span)] if span else "#"
+        if span and "#" not in old:
+            yield Mistake(kind, (Edit(*span, new.format(old)),))
+
+    def _swapped(self, one: Node | None, other: Node | None) -> Iterator[Mistake]:
+        first, second = self._written(one), self._written(other)
+        if first and second and first != second and not (self._is_fixed(one) or self._is_fixed(other)):
+            edits = [
+                edit
+                for node, new in ((one, second), (other, first))
+                for found in self._instead(SWAPPED, node, new)
+                for edit in found.edits
+            ]
+            if len(edits) == 2:
+                yield Mistake(SWAPPED, (*edits,))
+
+    def _written(self, node: Node | None) -> str:
+        """A node as the source has it; empty for one that only a macro has."""
+        span = self._span(node)
+        return self._source.original[slice(*span)] if span else ""
+
+    def _span(self, node: Node | None) -> tuple[int, int] | None:
+        """Where the source has a node; None for one that only a macro has."""
+        span = self._source.code.span(node.start_byte, node.end_byte) if node is not None else None
+        if span is None:
+            return None
+        text = self._source.original[slice(*span)]
+        return span[0] + len(text) - len(text.lstrip()), span[1] - len(text) + len(text.rstrip())
+
+    def _is_fixed(self, node: Node | None) -> bool:
+        """True if nothing in a node can change while the kernel runs."""
+        return node is None or not any(
+            one.type in ("identifier", "call_expression") and self._tree.of(one) not in self._values
+            for one in descendants(node)
+        )
+
+    def _is_index(self, node: Node) -> bool:
+        """True for a part of an index of an array, or of the value of a whole number."""
+        around = node.parent
+        while around is not None and around.type not in ("subscript_argument_list", *_CHANGES):
+            around = around.parent
+        if around is None or around.type != "declaration":
+            return around is not None and around.type == "subscript_argument_list"
+        return self._tree.of(field(around, "type")) in _INTEGERS
+
+    def _compares(self, node: Node | None) -> bool:
+        """True if a condition depends on more than the configuration."""
+        return not self._is_fixed(node) and node is not None and node.type == "binary_expression"
+
+    def _is_sum(self, node: Node) -> bool:
+        """True if an assignment changes a variable by what it is."""
+        left, right = field(node, "left"), field(node, "right")
+        if self._tree.of(field(node, "operator")) != "=":
+            return not (right is None or self._is_fixed(right))
+        names = _words(self._source, right) if right is not None else set()
+        return left is not None and self._base(left) in names and left.type == "identifier"
+
+    def _base(self, node: Node | None) -> str:
+        """The variable that an assignment changes."""
+        names = (one for one in descendants(node) if one.type == "identifier") if node is not None else ()
+        return self._tree.of(next(iter(names), None))
+
+
+def _is_statement(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "expression_statement"
+
+
+def _index(node: Node) -> Node | None:
+    inside = field(node, "indices")
+    return inside.named_children[0] if inside is not None and inside.named_child_count == 1 else None
+
+
+def _is_written(node: Node) -> bool:
+    """True for an element that is assigned, changed or pointed at."""
+    parent = node.parent
+    while parent is not None and parent.type in ("subscript_expression", "field_expression"):
+        node, parent = parent, parent.parent
+    is_target = parent is not None and parent.type == "assignment_expression"
+    return parent is None or (
+        (is_target and field(parent, "left") == node)
+        or parent.type in ("pointer_expression", "update_expression")
+    )

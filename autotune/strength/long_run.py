@@ -1,0 +1,200 @@
+"""Shows that a mistake which verification missed is one: with more sizes, more data and closer comparisons.
+
+A problem counts where the kernel without the mistake passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from autotune.compilers.kernel_source import perturbed
+from autotune.core.launch_plan import TRITON
+from autotune.core.records import Config, Sizes
+from autotune.core.text import size_text
+from autotune.core.trials import Failure
+from autotune.devices.array_compare import Tolerance
+from autotune.errors import ExpressionError
+from autotune.evaluation.deadline import Deadline
+from autotune.evaluation.host_sanitizer import find_host_sanitizer
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.problem.covering import threads
+from autotune.problem.data_sets import DATA_SETS, other_data
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.strength.mends import lacking, telling_sizes, tiles
+from autotune.tuning.context import TuningContext
+from autotune.tuning.stored_checks import SCHEDULES
+
+_SEEDS = (101, 102)  # of more data
+_SCALES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)  # of the tolerance
+_MARGIN = 8.0  # how much worse than the right kernel a wrong one is
+_MAX_BYTES = 2**26  # arrays of one problem
+_MAX_THREADS = 2**22
+_MAX_SIZES = 40
+_ON_HOST = 4  # sizes under sanitizers
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What shows a mistake, and what the space may do to see it."""
+
+    failure: Failure
+    mend: str
+
+
+class LongRun:
+    """Runs configurations with a mistake on all that the right kernel can do."""
+
+    def __init__(self, context: TuningContext, timeout_s: float) -> None:
+        """Run nothing yet; the context is that of the kernel without a mistake."""
+        self._context, self._timeout_s = context, timeout_s
+        self._right: dict[tuple[str, str], bool] = {}  # by source and problem
+        self._sizes: dict[Config, list[tuple[str, ProblemInstance]]] = {}
+
+    def witness(self, maker: InstanceMaker, configs: Sequence[Config], deadline: Deadline) -> Witness | None:
+        """What shows that the sources of a maker are wrong; None if nothing does."""
+        slow = (self._in_orders, self._on_host)
+        for look in (self._at_sizes, self._on_data, self._closely, *slow):
+            for config in configs[:1] if look in slow else configs:
+                if deadline.is_over:
+                    return None
+                right, wrong = self._context.maker.make(config), maker.make(config)
+                found = next(look(right, wrong, deadline), None)
+                if found is not None:
+                    return found
+        return None
+
+    def is_same(self, maker: InstanceMaker, configs: Sequence[Config]) -> bool:
+        """True if a compiler makes the same of the sources of a maker as of the right ones."""
+        return all(self._binary(self._context.maker, one) == self._binary(maker, one) for one in configs)
+
+    def _binary(self, maker: InstanceMaker, config: Config) -> str:
+        binary = self._context.pool.compile(maker.make(config)).result()
+        return str(binary) if isinstance(binary, Failure) else binary.sha256
+
+    def _at_sizes(self, right: KernelInstance, wrong: KernelInstance, _: Deadline) -> Iterator[Witness]:
+        for name, problem in self._more_sizes(right):
+            if failure := self._differs(right, wrong, problem):
+                yield Witness(failure, self._size_mend(right, name, problem.definition.sizes))
+
+    def _on_data(self, right: KernelInstance, wrong: KernelInstance, _: Deadline) -> Iterator[Witness]:
+        for problem in right.verify_problems:
+            for name in DATA_SETS:
+                other = other_data(problem, name)
+                if other and (failure := self._differs(right, wrong, other)):
+                    yield Witness(
+                        failure, f"the default fails on data {name} as well, so that it is left out"
+                    )
+            for seed in _SEEDS:
+                drawn = replace(problem, definition=replace(problem.definition, seed=seed))
+                if failure := self._differs(right, wrong, drawn):
+                    yield Witness(failure, "other random inputs show it: give `fill` a wider range")
+
+    def _closely(self, right: KernelInstance, wrong: KernelInstance, _: Deadline) -> Iterator[Witness]:
+        for problem in (*right.verify_problems, right.problem):
+            for scale in _SCALES:
+                if self._passes(right, _scaled(problem, scale)):
+                    near = _scaled(problem, scale * _MARGIN)
+                    if failure := self._differs(right, wrong, near):
+                        where = size_text(problem.definition.sizes)
+                        mend = f"the tolerance hides it: with {near.tolerance}, {where} shows it"
+                        yield Witness(failure, mend)
+                    break
+
+    def _in_orders(self, right: KernelInstance, wrong: KernelInstance, _: Deadline) -> Iterator[Witness]:
+        if self._context.task.spec.dialect == TRITON:
+            return
+        sizes = self._more_sizes(right)[:_ON_HOST]
+        for seed in SCHEDULES:
+            others = [replace(one, source=perturbed(one.source, seed)) for one in (right, wrong)]
+            for name, problem in sizes:
+                if failure := self._differs(others[0], others[1], problem):
+                    yield Witness(failure, self._size_mend(right, name, problem.definition.sizes))
+
+    def _on_host(self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline) -> Iterator[Witness]:
+        host = find_host_sanitizer() if self._context.task.spec.dialect != TRITON else None
+        problems = [problem for _, problem in self._more_sizes(right)][:_ON_HOST]
+        if host is None or self._context.skips_sanitizer or not problems:
+            return
+        found = host.check(wrong.source, problems, deadline)
+        if isinstance(found, Failure) and not isinstance(
+            host.check(right.source, problems, deadline), Failure
+        ):
+            sizes = "; ".join(size_text(problem.definition.sizes) for problem in problems)
+            yield Witness(found, f"sanitizers see it at one of these sizes: {sizes}")
+
+    def _differs(
+        self, right: KernelInstance, wrong: KernelInstance, problem: ProblemInstance
+    ) -> Failure | None:
+        """The failure of the wrong one at a problem that the right one passes."""
+        if self._right.get((right.source, problem.identity_text)) is False:
+            return None
+        failure = self._failure(wrong, problem)
+        return failure if failure is not None and self._passes(right, problem) else None
+
+    def _passes(self, right: KernelInstance, problem: ProblemInstance) -> bool:
+        key = right.source, problem.identity_text
+        if key not in self._right:
+            self._right[key] = self._failure(right, problem) is None
+        return self._right[key]
+
+    def _failure(self, instance: KernelInstance, problem: ProblemInstance) -> Failure | None:
+        binary = self._context.pool.compile(instance).result()
+        if isinstance(binary, Failure):
+            return None  # which says nothing about its results
+        found = self._context.verify(binary, problem, self._timeout_s)
+        return found if isinstance(found, Failure) and not found.by_machine else None
+
+    def _more_sizes(self, right: KernelInstance) -> list[tuple[str, ProblemInstance]]:
+        """Problems that differ from a verified one in one size, whose name comes first."""
+        if right.config not in self._sizes:
+            self._sizes[right.config] = [*islice(self._made_sizes(right), _MAX_SIZES)]
+        return self._sizes[right.config]
+
+    def _made_sizes(self, right: KernelInstance) -> Iterator[tuple[str, ProblemInstance]]:
+        known = right.verify_problems or (right.problem,)
+        by_size = sorted(known, key=threads)
+        verified = [problem.definition.sizes for problem in known]
+        least = {name: min(one[name] for one in verified) for name in verified[0]}
+        for turn, value in enumerate(telling_sizes(tiles(right))):
+            near = by_size[turn % len(known)].definition.sizes
+            for name in least:
+                is_new = value > max(one[name] for one in verified)
+                # a large size may only fit beside small ones, but beside 1 it may do nothing
+                bases = [one.definition.sizes for one in reversed(by_size)] if is_new else [near]
+                rows = ({**base, name: value} for base in (*bases, least))
+                made = (self._problem(right.config, sizes) for sizes in rows if sizes not in verified)
+                if problem := next(filter(None, made), None):
+                    verified.append(problem.definition.sizes)
+                    yield name, problem
+
+    def _problem(self, config: Config, sizes: Sizes) -> ProblemInstance | None:
+        """A problem that the space allows and that is small enough."""
+        maker = self._context.maker
+        definition = replace(maker.space.problem, sizes=sizes)
+        try:
+            if maker.space.valid_values(config, definition.sizes) is None:
+                return None
+            found = maker.problem_instance(config, definition)
+        except ExpressionError:
+            return None
+        is_small = (
+            sum(array.size_bytes for array in found.arrays) <= _MAX_BYTES and threads(found) <= _MAX_THREADS
+        )
+        return found if is_small else None
+
+    def _size_mend(self, right: KernelInstance, name: str, sizes: Sizes) -> str:
+        verified = [problem.definition.sizes[name] for problem in right.verify_problems]
+        row = ", ".join(f"{one}: {size}" for one, size in sizes.items())
+        return f"no verify size {lacking(verified, sizes[name], tiles(right))} in `{name}`: add {{{row}}}"
+
+
+def _scaled(problem: ProblemInstance, scale: float) -> ProblemInstance:
+    """The problem with its tolerances multiplied."""
+    bounds = tuple((name, _times(bound, scale)) for name, bound in problem.bounds)
+    return replace(problem, tolerance=_times(problem.tolerance, scale), bounds=bounds)
+
+
+def _times(one: Tolerance, scale: float) -> Tolerance:
+    return Tolerance(one.rtol * scale, one.atol * scale, one.factor * scale)

@@ -1,0 +1,97 @@
+"""A mistake that can be planted into a kernel's source, and the choice of those to plant."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from autotune.compilers.kernel_source import SourceText
+from autotune.core import frozen
+from autotune.core.records import Config
+
+_LINE = re.compile(r'^#line (\d+) "([^"\n]*)"', re.MULTILINE)
+BARRIER = "barrier dropped"
+OFF_BY_ONE = "off by one"
+GUARD = "guard dropped"
+TAIL = "tail dropped"
+SWAPPED = "indices swapped"
+NARROW = "narrower index"
+IDENTITY = "wrong initial value"
+ACCUMULATION = "narrower sum"
+RESET = "reset dropped"
+NEIGHBOUR = "neighbour read"
+PADDING = "wrong padding"
+KINDS = (
+    *(BARRIER, OFF_BY_ONE, GUARD, TAIL, SWAPPED, NARROW, IDENTITY, ACCUMULATION, RESET, NEIGHBOUR, PADDING),
+)
+
+# What replaces a comparison of a place with a bound: one more, and one less, is inside.
+WRONG_BOUNDS = {"<": ("<=", "+ 1 <"), "<=": ("<", "<= 1 +"), ">": (">=", "> 1 +"), ">=": (">", "+ 1 >=")}
+
+
+class Edit(NamedTuple):
+    """A part of a text, and what replaces it."""
+
+    begin: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake of one kind: `edits` of the source put it in, and `configs` compile the code with it."""
+
+    kind: str
+    edits: tuple[Edit, ...]
+    configs: tuple[Config, ...] = ()
+
+    def planted(self, source: SourceText) -> SourceText:
+        """The source with the mistake."""
+        text = source.text
+        for edit in sorted(self.edits, reverse=True):
+            text = text[: edit.begin] + edit.text + text[edit.end :]
+        return frozen.replace(source, text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
+
+    def place(self, source: SourceText) -> str:
+        """The file and the line that it is in; the `#line` of an included file counts."""
+        before = source.text[: min(self.edits).begin + 1].rstrip()
+        name, line, end = source.path.name, 1, 0
+        for mark in _LINE.finditer(before):
+            name, line, end = mark[2], int(mark[1]), mark.end() + 1
+        return f"{name}:{line + before.count(chr(10), end)}"
+
+    def lines(self, source: SourceText) -> tuple[str, str]:
+        """The code of the source that it changes, and what it makes of it."""
+        first, last = min(self.edits).begin, max(edit.end for edit in self.edits)
+        begin = source.text.rfind("\n", 0, first) + 1
+        tail = len(source.text) - (source.text + "\n").index("\n", last)
+        changed = self.planted(source).text
+        whole = source.text[begin : len(source.text) - tail], changed[begin : len(changed) - tail]
+        return " ".join(whole[0].split()), " ".join(whole[1].split())
+
+
+def other_value(old: str) -> str:
+    """A wrong value in place of a right one, which is `{0}` in it."""
+    is_limit = old.startswith("-") or any(word in old for word in ("INF", "MAX", "MIN", "inf"))
+    return "0" if is_limit else "1 + ({0})"
+
+
+def merged(found: Iterable[tuple[Config, Iterable[Mistake]]]) -> list[Mistake]:
+    """The mistakes of several configurations, each once, with the configurations that have it."""
+    configs: dict[Mistake, list[Config]] = {}
+    for config, mistakes in found:
+        for mistake in mistakes:
+            configs.setdefault(mistake, []).append(config)
+    return [replace(mistake, configs=(*having,)) for mistake, having in configs.items()]
+
+
+def in_turns(mistakes: Sequence[Mistake], seed: int, most: int) -> list[Mistake]:
+    """At most so many of each kind, drawn with a seed, the kinds in turns."""
+    drawn = random.Random(seed).sample(mistakes, len(mistakes))
+    by_kind = [[one for one in drawn if one.kind == kind][:most] for kind in KINDS]
+    turns = range(max(map(len, by_kind), default=0))
+    return [of[turn] for turn in turns for of in by_kind if turn < len(of)]

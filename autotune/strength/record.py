@@ -1,0 +1,95 @@
+"""The record of planted mistakes, and its file in runs/, which a report shows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from autotune.core import json_values as values
+from autotune.core.runs_folder import RUNS
+from autotune.processes.files import write_output
+
+CAUGHT, MISSED = "caught", "missed"
+EQUIVALENT = "equivalent"  # nothing shows it
+_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A mistake that was planted.
+
+    Attributes:
+        kind: One of KINDS.
+        place: The file and the line.
+        was: The code without it.
+        now: The code with it.
+        verdict: CAUGHT, MISSED or EQUIVALENT.
+        detail: How it showed; empty if it did not.
+        mend: How the space can see it, if it was missed.
+    """
+
+    kind: str
+    place: str
+    was: str
+    now: str
+    verdict: str
+    detail: str = ""
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class Strength:
+    """The planted mistakes of a space, and the number of others that no time was left for."""
+
+    planted: tuple[Planted, ...]
+    left: int = 0
+
+    def of(self, verdict: str, kind: str | None = None) -> list[Planted]:
+        """The mistakes with a verdict, of a kind if one is named."""
+        return [one for one in self.planted if one.verdict == verdict and kind in (None, one.kind)]
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds that were planted."""
+        return list(dict.fromkeys(one.kind for one in self.planted))
+
+    @property
+    def score(self) -> float | None:
+        """The share of caught mistakes among those that something shows; None without any."""
+        caught, missed = len(self.of(CAUGHT)), len(self.of(MISSED))
+        return caught / (caught + missed) if caught + missed else None
+
+
+_READERS = {
+    **dict.fromkeys(("kind", "place", "was", "now", "detail", "mend"), values.text),
+    "verdict": values.choice((CAUGHT, MISSED, EQUIVALENT)),
+}
+
+
+def strength_json(found: Strength) -> dict[str, Any]:
+    """The record as JSON."""
+    planted = [asdict(one) for one in found.planted]
+    return {"schema": _SCHEMA, "score": found.score, "not_tried": found.left, "planted": planted}
+
+
+def strength_file(kernel: str, device: str, runs: Path = RUNS) -> Path:
+    """The file of a kernel's record on the device of a slug."""
+    return runs / f"{kernel}.{device}.strength.json"
+
+
+def keep(found: Strength, path: Path) -> None:
+    """Write a record."""
+    write_output(path, json.dumps(strength_json(found), indent=1) + "\n")
+
+
+def read(path: Path) -> Strength | None:
+    """The record of a file; None where there is none or it is damaged."""
+    try:
+        data = values.mapping(values.load(path.read_text(encoding="utf-8")), "")
+        rows = values.items(data.get("planted"), "planted") if data.get("schema") == _SCHEMA else []
+        planted = tuple(values.record(Planted, _READERS, (), row, "planted") for row in rows)
+        return Strength(planted, values.integer(data.get("not_tried"), "not_tried")) if planted else None
+    except (OSError, ValueError):
+        return None

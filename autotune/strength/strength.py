@@ -1,0 +1,122 @@
+"""Plants mistakes into a kernel, one at a time, and counts those that verification catches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autotune.core.records import Config
+from autotune.core.stages import Stage
+from autotune.core.trials import Budget, Failure, Objective, Status
+from autotune.errors import InputError, SetupError
+from autotune.evaluation.deadline import Deadline
+from autotune.searchers.base import evaluate
+from autotune.strength.long_run import LongRun
+from autotune.strength.mistakes import Mistake, in_turns
+from autotune.strength.planting import room
+from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength
+from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
+from autotune.tuning.observer import Observer
+from autotune.tuning.options import Options
+from autotune.tuning.shared_processes import Processes, open_processes
+from autotune.tuning.stored_checks import StoredChecks
+from autotune.tuning.study import study_of
+from autotune.tuning.task import TuningTask
+
+_OF_EACH_KIND = 6
+_CONFIGS = 3  # that each mistake is tried in
+_STORED = 2  # and that get the checks before storing, which take longer
+_TIMEOUT_S = 10.0  # of a run: a mistake may never end
+_ONE_S = 60.0  # of the checks of one mistake
+_POLICY = replace(FULL_POLICY, samples=1, screen=1, seconds=0.0)  # times do not count
+_UNCOMPILED = (Status.COMPILE_ERROR, Status.COMPILE_TIMEOUT)
+
+
+def measure(task: TuningTask, options: Options, observer: Observer, limit_s: float) -> Strength:
+    """Plant mistakes into a kernel until the time is over, the kinds in turns.
+
+    Args:
+        task: The space, whose kernel is right.
+        options: How to run; its seed draws the mistakes.
+        observer: Receives the stages.
+        limit_s: When to begin no further mistake.
+
+    Raises:
+        InputError: The source cannot be read, or has no room for mistakes.
+        SetupError: The kernel fails as it is.
+    """
+    end_s = time.perf_counter() + limit_s
+    observer.stage(Stage("looking for mistakes to plant"))
+    chosen = in_turns(room(task, options.seed), options.seed, _OF_EACH_KIND)
+    if not chosen:
+        raise InputError(f"{task.spec.source}: found no place for a mistake; name a kernel in C or Triton")
+    own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME, binary_cache=False)
+    own = replace(own, timeout_s=min(own.timeout_s, _TIMEOUT_S))
+    planted: list[Planted] = []
+    tried = 0
+    with open_processes(task, own, observer) as processes:
+        bench = _Bench(own, processes)
+        with bench.opened(task, "right") as right:
+            if failures := bench.failures(right, _configs_of(chosen)):
+                config, failure = next(iter(failures.items()))
+                raise SetupError(f"without a planted mistake, {config} fails: {failure}; mend it first")
+            long_run = LongRun(right, own.timeout_s)
+            for mistake in chosen:
+                observer.stage(Stage("planted mistakes", tried, len(chosen)))
+                if time.perf_counter() >= end_s:
+                    break
+                tried += 1
+                if found := bench.judged(task, mistake, long_run):
+                    planted.append(found)
+    told = tuple(one for one in planted if one.verdict)
+    return Strength(told, len(chosen) - tried + len(planted) - len(told))
+
+
+def _configs_of(mistakes: Iterable[Mistake]) -> list[Config]:
+    return list(dict.fromkeys(config for one in mistakes for config in one.configs[:_CONFIGS]))
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """Runs sources as a search does, in processes that all of them share."""
+
+    options: Options
+    processes: Processes
+
+    @contextmanager
+    def opened(self, task: TuningTask, name: str) -> Iterator[TuningContext]:
+        """The context of a source."""
+        options = replace(self.options, journal=Path(self.processes.scratch) / f"{name}.jsonl")
+        with open_context(study_of(task, options), options, Observer(), _POLICY, self.processes) as context:
+            yield context
+
+    def failures(self, context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
+        """The first configuration that fails a trial, or those that fail a check before storing."""
+        for config in configs:
+            (trial,) = evaluate(context.evaluator, [config])
+            if trial.failure is not None:
+                return {config: trial.failure}
+        return StoredChecks().check(context, configs[:_STORED], time.perf_counter() + _ONE_S)
+
+    def judged(self, task: TuningTask, mistake: Mistake, long_run: LongRun) -> Planted | None:
+        """The mistake with its verdict, which is empty if time is short; None if it does not compile."""
+        configs = mistake.configs[:_CONFIGS]
+        was, now = mistake.lines(task.source)
+        planted = Planted(mistake.kind, mistake.place(task.source), was, now, EQUIVALENT)
+        with self.opened(replace(task, source=mistake.planted(task.source)), "planted") as context:
+            if long_run.is_same(context.maker, configs):
+                return planted
+            for failure in self.failures(context, configs).values():
+                if failure.status in _UNCOMPILED:
+                    return None
+                if failure.by_machine or failure.status is Status.MEASUREMENT_ERROR:
+                    return replace(planted, verdict="")
+                return replace(planted, verdict=CAUGHT, detail=str(failure))
+            deadline = Deadline(time.perf_counter() + _ONE_S)
+            found = long_run.witness(context.maker, configs, deadline)
+        if found is None:
+            return replace(planted, verdict="" if deadline.is_over else EQUIVALENT)
+        return replace(planted, verdict=MISSED, detail=str(found.failure), mend=found.mend)

@@ -1,0 +1,218 @@
+"""Mistakes that are planted into kernels, and what `autotune check --strength` says of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autotune.compilers.kernel_source import read_source
+from autotune.report.gather import gather_sources
+from autotune.report.search_page import report_json
+from autotune.strength.c_mistakes import mistakes_in_c
+from autotune.strength.mends import lacking
+from autotune.strength.mistakes import KINDS, in_turns
+from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength, keep, read, strength_file
+from autotune.strength.triton_mistakes import mistakes_in_triton
+from tests.conftest import run_in_process
+from tests.devices_here import devices_here
+from tests.kernel_space import spec_of
+
+KERNEL = """
+#define BOUND (i < n)
+__device__ float unused(const float *x, int i) { return i < 3 ? x[i] : 0; }
+__global__ void sums(const float *x, float *y, int *ticket, int n, int m)
+{
+    __shared__ float cells[BLOCK][BLOCK];
+    float sum = 0;
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    for (int k = 0; k < m; k++)
+        sum += x[i * m + k];
+    cells[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (i < n && BLOCK > 1)
+        y[i] = cells[threadIdx.x][threadIdx.y] + (i > 0 ? x[i] : 0);
+    if (BOUND)
+        *ticket = 0;
+}
+"""
+
+
+def planted(mistakes, text):
+    """What each mistake makes of the line that it is in, by its kind."""
+    found = {}
+    for mistake in mistakes:
+        changed = text
+        for edit in sorted(mistake.edits, reverse=True):
+            changed = changed[: edit.begin] + edit.text + changed[edit.end :]
+        lines = zip(text.split("\n"), changed.split("\n"), strict=True)
+        found.setdefault(mistake.kind, []).extend(new.strip() for old, new in lines if old != new)
+    return found
+
+
+def test_each_kind_of_mistake_is_planted_where_the_tree_has_room_for_it():
+    found = planted(mistakes_in_c(KERNEL, {"BLOCK": "32"}, "cuda", frozenset({"sums"})), KERNEL)
+    assert found["barrier dropped"] == ["(void)0;"]
+    assert found["guard dropped"] == [
+        "if (1)",
+        "if (1 && BLOCK > 1)",
+        "y[i] = cells[threadIdx.x][threadIdx.y] + (1 ? x[i] : 0);",
+    ]
+    assert found["off by one"][:2] == [
+        "for (int k = 0; k <= m; k++)",
+        "for (int k = 0; k + 1 < m; k++)",
+    ]
+    assert "sum += x[k * m + i];" in found["indices swapped"]
+    assert found["narrower index"] == ["short i = blockIdx.x * BLOCK + threadIdx.x;"]
+    assert found["wrong initial value"] == ["float sum = 1 + (0);"]
+    assert found["neighbour read"][0] == "sum += x[(i * m + k) + 1];"
+    assert found["wrong padding"] == ["y[i] = cells[threadIdx.x][threadIdx.y] + (i > 0 ? x[i] : 1 + (0));"]
+    assert found["reset dropped"] == [";"]
+    assert "sum = wide_ - (wide_ - sum);" in found["narrower sum"][0]
+
+
+def test_code_that_only_a_macro_has_and_functions_that_no_launch_reaches_are_left_alone():
+    mistakes = mistakes_in_c(KERNEL, {"BLOCK": "32"}, "cuda", frozenset({"sums"}))
+    before = KERNEL.index("__global__")
+    assert all(edit.begin > before for mistake in mistakes for edit in mistake.edits)
+
+
+@pytest.mark.parametrize("kernel", ["triton_layer_norm", "triton_matmul", "triton_softmax"])
+def test_mistakes_of_triton_leave_a_source_that_python_reads(kernel):
+    spec = spec_of(kernel)
+    source = read_source(spec.source)
+    mistakes = mistakes_in_triton(source.text, frozenset(step.entry for step in spec.launch))
+    assert {"guard dropped", "wrong padding", "neighbour read"} <= {one.kind for one in mistakes} <= {*KINDS}
+    for mistake in mistakes:
+        compile(mistake.planted(source).text, kernel, "exec")
+        assert len(set(mistake.lines(source))) == 2
+
+
+def test_a_mask_is_replaced_by_one_that_always_holds():
+    text = "import triton\n@triton.jit\ndef f(x, n):\n    tl.load(x, mask=x < n, other=0.0)\n"
+    found = planted(mistakes_in_triton(text, frozenset({"f"})), text)
+    assert found["guard dropped"] == ["tl.load(x, mask=((x < n) == (x < n)), other=0.0)"]
+    assert found["wrong padding"] == ["tl.load(x, mask=x < n, other=1 + (0.0))"]
+
+
+def test_a_seed_draws_the_same_mistakes_and_each_kind_comes_early():
+    mistakes = mistakes_in_c(KERNEL, {"BLOCK": "32"}, "cuda", frozenset({"sums"}))
+    drawn = in_turns(mistakes, 7, 2)
+    assert drawn == in_turns(mistakes, 7, 2) != in_turns(mistakes, 8, 2)
+    kinds = [one.kind for one in drawn]
+    assert max(map(kinds.count, kinds)) <= 2
+    assert len({*kinds[: len({*kinds})]}) == len({*kinds})
+
+
+@pytest.mark.parametrize(
+    ("verified", "size", "words"),
+    [
+        ([256, 512], 130, "is as small"),
+        ([64, 1024], 2000, "is as large"),
+        ([64, 1024], 65, "leaves a tail of tiles of 32"),
+        ([63, 1025], 96, "is a multiple of 32"),
+    ],
+)
+def test_a_mend_says_what_the_verified_sizes_lack(verified, size, words):
+    assert lacking(verified, size, [32]) == words
+
+
+SPACE = """
+schema: 1
+kernel: scale
+source: scale.cu
+reference: scale.py
+sizes: {{default: {{n: 4096}}}}
+verify_sizes: {sizes}
+parameters: {{BLOCK: [32, 64]}}
+default: {{BLOCK: 64}}
+arguments:
+  - {{name: x, dtype: float32, shape: [n], role: in, fill: {{uniform: [0, 1]}}}}
+  - {{name: y, dtype: float32, shape: [n], role: out}}
+  - {{name: n, dtype: uint64, value: n}}
+call: {{inputs: [x], returns: y}}
+launch:
+  - {{entry: scale, grid: ["ceil_div(n, BLOCK)"], block: [BLOCK], arguments: [x, y, n]}}
+verify: {{rtol: 0, atol: 0}}
+"""
+SCALE = """
+#include "portable.h"
+KERNEL KERNEL_BLOCK(BLOCK, 1, 1)
+scale(GLOBAL const float *RESTRICT x, GLOBAL float *RESTRICT y, const unsigned long n)
+{
+    if (BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x) < n)
+        y[BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x)] = 2 * x[BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x)];
+}
+"""
+
+
+@pytest.fixture
+def strength(tmp_path):
+    """Checks a space with some sizes to verify, on the CPU."""
+    devices_here("opencl")
+
+    def check(sizes, *words, factor=2):
+        (tmp_path / "scale.cu").write_text(SCALE)
+        reference = f"def reference(inputs, sizes):\n    return {{'y': {factor} * inputs['x']}}\n"
+        (tmp_path / "scale.py").write_text(reference)
+        (tmp_path / "scale.yaml").write_text(SPACE.format(sizes=sizes))
+        words = ("--strength", "--no-sanitizer", "--device", "opencl", *words)
+        return run_in_process(tmp_path, "check", "scale.yaml", *words)
+
+    return check
+
+
+def test_a_dropped_guard_is_missed_until_a_size_has_a_tail(strength, tmp_path):
+    done = strength("[{n: 64}, {n: 1024}]", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = {row["now"]: row for row in json.loads(done.stdout)["planted"]}
+    assert rows["if (1)"]["verdict"] == MISSED
+    assert rows["if (1)"]["mend"].startswith("no verify size ") and "add {n: " in rows["if (1)"]["mend"]
+    assert rows["if (BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x) + 1 < n)"]["verdict"] == CAUGHT
+    assert read(next((tmp_path / "runs").glob("scale.*.strength.json"))).of(MISSED, "guard dropped")
+    mended = strength("[{n: 64}, {n: 1024}, {n: 33}]")
+    assert mended.returncode == 0, mended.stderr
+    head, *_ = mended.stdout.splitlines()
+    assert head.startswith("caught ") and head.endswith(" planted mistakes (100%)")
+    assert "missed: " not in mended.stdout
+
+
+def test_a_kernel_that_fails_without_a_mistake_is_told(strength):
+    done = strength("[{n: 64}]", factor=3)
+    assert done.returncode == 1
+    assert "without a planted mistake, BLOCK=64 fails: wrong_result" in done.stderr
+
+
+def test_a_source_without_room_for_mistakes_is_told(folder):
+    done = folder.run("check", "double.yaml", "--device", "fake", "--strength")
+    assert done.returncode == 2 and "found no place for a mistake" in done.stderr
+
+
+FOUND = Strength(
+    (
+        Planted("off by one", "a.cu:3", "i < n", "i <= n", CAUGHT, "wrong_result: y[0]"),
+        Planted("guard dropped", "a.cu:3", "i < n", "1", MISSED, "out_of_bounds: y", "add {n: 33}"),
+        Planted("tail dropped", "a.cu:4", "k < 1", "0", EQUIVALENT),
+    ),
+    2,
+)
+
+
+def test_a_record_is_read_as_it_was_kept_and_a_damaged_one_is_none(tmp_path):
+    path = strength_file("a", "cpu", tmp_path)
+    keep(FOUND, path)
+    assert read(path) == FOUND and FOUND.score == 0.5
+    for damage in ("", "[]", "{}", path.read_text().replace("missed", "lost"), path.read_text()[:-9]):
+        path.write_text(damage)
+        assert read(path) is None
+    assert read(tmp_path / "none.json") is None
+
+
+def test_a_report_has_the_strength_that_was_found_for_its_kernel_and_device(folder):
+    folder.search("--budget", "3")
+    (journal,) = (folder.path / "runs").glob("*.jsonl")
+    (search,) = report_json(gather_sources([journal]))["searches"]
+    assert search["strength"] is None
+    keep(FOUND, strength_file("double", Path(journal).name.split(".")[1], journal.parent))
+    (search,) = report_json(gather_sources([journal]))["searches"]
+    assert search["strength"]["kinds"][1] == ["guard dropped", 0, 1, 0]
+    assert search["strength"]["missed"] == [["guard dropped", "a.cu:3", "i < n", "1", "add {n: 33}"]]
