@@ -221,7 +221,7 @@ class SearchProgress(_Progress, Observer):
     def last_round(self, count: int) -> None:
         """Describe the last round, and show only its stages, each with its own share and time left."""
         what = count_text(count, "configuration")
-        self._say(f"last round: {what} on fresh inputs, timed in turns in a fresh process")
+        self._say(f"last round: {what} verified again and timed in turns")
         self._until = " in this step"
         self._count(None)
         self._best_ms = None  # best of the search; another may be best in turns

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
-from autotune.cli.search_summary import late_checks, result_json, uncompared
+from autotune.cli.search_summary import result_json, unchecked_lines, uncompared
 from autotune.cli.tables import UNKNOWN, cell, ratio_cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.records import NOISY, Config, Tier, VariantTable
@@ -30,7 +30,12 @@ def sweep_text(found: Sweep) -> Group:
         f"in {found.seconds:.0f} s"
     )
     variants = (_variants(one, _rows(found, one)) for one in found.tables)
-    last = (*uncompared(first), *_noise(found), *late_checks(found.results), f"kept in {first.cache_file}")
+    last = (
+        *uncompared(first),
+        *_noise(found),
+        *unchecked_lines(found.results),
+        f"kept in {first.cache_file}",
+    )
     return Group(head, _results(found), *variants, *last)
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune.cli.search_summary import result_text, shifted
+from autotune.cli.search_summary import result_json, result_text, shifted
 from autotune.compilers.kernel_source import read_source
+from autotune.core.checks import LATE, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Rule, Status, Trial
 from autotune.devices import Address
@@ -70,9 +71,7 @@ def plain(tmp_path_factory):
         cores_of_others=0.0,
         seconds=2.0,
         data_sha256="",
-        checks="2 schedules",
-        late=(),
-        broken=(),
+        checks={"many runs": PASSED},
         unchecked_ties=(),
     )
 
@@ -311,8 +310,14 @@ def test_a_governor_that_lets_the_clocks_change_is_told_with_the_result(plain, t
 
 
 def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(plain):
-    first = result_text(told(plain, late=("data zeros",), broken=("initcheck",))).splitlines()[0]
+    record = {"many runs": PASSED, "data zeros": LATE, "initcheck": Unchecked("it does not work here")}
+    found = told(plain, checks=record)
+    first, *lines = result_text(found).splitlines()
     assert first.endswith("int32: not verified in full, without data zeros, initcheck")
+    missed = "without data zeros (no time was left); initcheck (it does not work here)"
+    assert any(line.startswith(f"checks  {missed}: autotune check ") for line in lines)
+    assert result_json(found)["checks"] == f"many runs; {missed}"
+    assert result_json(found)["unchecked"] == ["data zeros", "initcheck"]
     assert "verified" not in result_text(told(plain))
 
 
