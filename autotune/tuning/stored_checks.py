@@ -293,7 +293,7 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
         return records
     default = context.task.spec.default
     judged = {**_build(context, [default])[0], **built}
-    for name in sets:
+    for number, name in enumerate(sets, 1):
         unfit: set[str] = set()
         check = f"data {name}"
         for problem, config in _by_size(built if name in special else judged, name):
@@ -304,7 +304,7 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
                 for record in records.values():
                     record[check] = worst((record.get(check), LATE))
                 break
-            context.observer.stage(Stage(f"last round: {check}"))
+            context.observer.stage(Stage("last round: other data", number, len(sets)))
             found = context.verify(judged[config].binary, problem)
             is_judge = config == default and name not in special
             if is_judge and (isinstance(found, Failure) or not is_fit(context.worker, problem)):
