@@ -336,11 +336,9 @@ def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
 
 
 def uncompared(result: SearchResult) -> list[str]:
-    """Warn of outputs that the reference does not return."""
-    if not result.compares:
-        return ["warning no output was compared: the reference returns none, so a wrong kernel can win"]
-    names = ", ".join(result.uncompared)
-    return [f"warning not compared, because the reference does not return it: {names}"] if names else []
+    """Warn if the reference returns no output."""
+    said = "warning no output was compared: the reference returns none, so a wrong kernel can win"
+    return [] if result.compares else [said]
 
 
 def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:

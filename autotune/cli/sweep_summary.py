@@ -30,12 +30,8 @@ def sweep_text(found: Sweep) -> Group:
         f"in {found.seconds:.0f} s"
     )
     variants = (_variants(one, _rows(found, one)) for one in found.tables)
-    last = (
-        *uncompared(first),
-        *_noise(found),
-        *unchecked_lines(found.results),
-        f"kept in {first.cache_file}",
-    )
+    missed = unchecked_lines(found.results)
+    last = (*uncompared(first), *_noise(found), *missed, f"kept in {first.cache_file}")
     return Group(head, _results(found), *variants, *last)
 
 

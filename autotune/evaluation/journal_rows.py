@@ -51,15 +51,11 @@ def _decode_measurement(row: object, place: str) -> Measurement:
 
 def encode_checks(record: Checks) -> dict[str, Any]:
     """Convert a record without failures to JSON values: checks that passed, and the reasons of the others."""
-    late, unable = (
-        {
-            name: one.reason
-            for name, one in record.items()
-            if isinstance(one, Unchecked) and one.is_late is late
-        }
-        for late in (True, False)
-    )
-    return {_PASSED: [name for name, one in record.items() if one is PASSED], _LATE: late, _UNABLE: unable}
+    groups: dict[str, dict[str, str]] = {_LATE: {}, _UNABLE: {}}
+    for name, one in record.items():
+        if isinstance(one, Unchecked):
+            groups[_LATE if one.is_late else _UNABLE][name] = one.reason
+    return {_PASSED: [name for name, one in record.items() if one is PASSED], **groups}
 
 
 def _decode_checks(row: object, place: str) -> Checks:

@@ -77,15 +77,7 @@ def _result(
     decision: Decision,
     cached: Entry | None,
 ) -> SearchResult:
-    """Sum up what the search found.
-
-    Args:
-        context: The open run.
-        searched: The search.
-        trials: The trials of this search and the best earlier ones of the journal.
-        decision: The decision of the last round.
-        cached: The result that the cache folder serves for this problem so far.
-    """
+    """Sum up the search; `trials` has the best earlier ones of the journal, `cached` is what was served."""
     task, objective, ledger = context.task, context.objective, context.ledger
     winner, *ties = decision.stored
     instance = context.maker.make(winner.config)
@@ -118,7 +110,6 @@ def _result(
         sources=searched.sources,
         stopping_estimate=_stopping_estimate(context, winner, trials, is_alone),
         uncompared=instance.uncompared(context.worker.compared),
-        compares=bool(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=searched.seconds,
         seconds=ledger.spent_s,

@@ -114,13 +114,6 @@ def _journaled(
 
     It has all needed finalists, and the best; with a time limit, the best one is enough. If no trial came
     after it, it may have others instead: another choice among the same trials would only differ by chance.
-
-    Args:
-        context: The open run.
-        searched: The search.
-        trials: The candidates.
-        best: The fastest trials.
-        needed: Trials that take part in any case.
     """
     known = {trial.key: trial for trial in by_score(trials)}
     least = {trial.key for trial in needed}
@@ -156,7 +149,7 @@ def _chosen(
     needed: Sequence[Trial],
     deadline_s: float,
 ) -> list[Trial]:
-    """The finalists of a new round, as many as there is time for; the other arguments as `_journaled`'s."""
+    """The finalists of a new round: the needed ones, and as many of the best as there is time for."""
     now_s = time.perf_counter()
     if not searched.needed:
         best = choose_finalists(context, trials, (now_s + deadline_s) / 2)

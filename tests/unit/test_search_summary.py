@@ -65,13 +65,12 @@ def plain(tmp_path_factory):
         sources=(),
         stopping_estimate=StoppingEstimate(100, 8858, 0.16, 0.01),
         uncompared=(),
-        compares=True,
         front=(),
         search_seconds=1.0,
         cores_of_others=0.0,
         seconds=2.0,
         data_sha256="",
-        checks={"many runs": PASSED},
+        checks={"output y": PASSED},
         unchecked_ties=(),
     )
 
@@ -152,13 +151,13 @@ LINES = [
     ),
     # nothing was compared: no praise without a condition
     (
-        {"compares": False},
+        {"checks": {}},
         {
             "default": "the best is 3 times as fast, if its result is right\n",
             "warning": "no output was compared",
         },
     ),
-    (ENERGY | {"compares": False}, {"default": "50% of its energy and 120% of its time, if its result is"}),
+    (ENERGY | {"checks": {}}, {"default": "50% of its energy and 120% of its time, if its result is"}),
     # energy
     (ENERGY, {"default": "3 ms, 2 J a run: the best takes 50% of its energy and 120% of its time\n"}),
     (ENERGY | {"objective": Objective.PARETO}, {"default": "60% of its energy times delay and 120% of its"}),
