@@ -6,18 +6,17 @@ from statistics import mean
 
 from autotune.core.stages import Stage
 
-# the stages of the end, in order: how long each takes, in trials and in addition in seconds
-_END = {
-    "last round: verifying": (5.0, 0.5),
-    "last round: timing, round": (10.0, 0.5),
-    "last round: many runs": (1.0, 0.1),
-    "last round: other schedules": (4.0, 0.2),
-    "last round: other data": (9.0, 0.2),
-    "last round: under sanitizers": (0.0, 1.5),
-    "estimating what the others promise": (2.0, 1.0),
-}
-_STAGES = tuple(_END)
-_PRIOR = 0.2  # of the end's predicted time: how much the prediction weighs against what was seen of it
+_FINALISTS, _STORED, _SETS = 9, 4, 5  # until they are known: finalists, configurations to check, data sets
+_STAGES = (  # of the end, in order
+    "last round: verifying",
+    "last round: timing, round",
+    "last round: many runs",
+    "last round: other schedules",
+    "last round: other data",
+    "last round: under sanitizers",
+    "estimating what the others promise",
+)
+_PRIOR = 0.3  # of the end's predicted time: how much the prediction weighs against what was seen of it
 
 
 class Forecast:
@@ -30,35 +29,51 @@ class Forecast:
         self._costs_s: list[float] = []
         self._end_began_s: float | None = None
         self._place, self._share = 0, 0.0  # in the end
+        self._finalists, self._totals = _FINALISTS, {_STAGES[3]: 2 * _STORED, _STAGES[4]: _SETS}
 
     def tried(self, cost_s: float, now_s: float) -> None:
         """Count a trial."""
         self._ended_s.append(now_s)
         self._costs_s.append(cost_s)
 
-    def last_round(self, now_s: float) -> None:
+    def last_round(self, finalists: int, now_s: float) -> None:
         """The end begins, or begins again."""
-        self._end_began_s, self._place, self._share = now_s, 0, 0.0
+        self._finalists, self._end_began_s = finalists, now_s
+        self._place, self._share = 0, 0.0
 
     def stage(self, stage: Stage) -> None:
         """Note how far the end has come."""
-        if self._end_began_s is not None and stage.name in _END:
-            place = _STAGES.index(stage.name)
-            if place >= self._place:
-                self._place, self._share = place, (stage.done - 1) / stage.total if stage.total else 0.0
+        if self._end_began_s is None or stage.name not in _STAGES[self._place :]:
+            return
+        self._place, self._share = _STAGES.index(stage.name), 0.0
+        if stage.total:
+            self._totals[stage.name] = stage.total
+            self._share = (stage.done - 1) / stage.total
 
     def left_s(self, now_s: float) -> float | None:
         """The predicted time; None before it can be known."""
         if not self._ended_s:
             return None
-        cost_s = mean(self._costs_s[len(self._costs_s) // 2 :])
-        parts_s = [trials * cost_s + seconds for trials, seconds in _END.values()]
+        parts_s = self._parts_s(mean(self._costs_s[len(self._costs_s) // 2 :]))
         if self._end_began_s is None:
             return None if self._total is None else self._trials_left_s(now_s) + sum(parts_s)
         done_s = sum(parts_s[: self._place]) + self._share * parts_s[self._place]
         prior_s = _PRIOR * sum(parts_s)
         scale = (now_s - self._end_began_s + prior_s) / (done_s + prior_s)
         return (sum(parts_s) - done_s) * scale
+
+    def _parts_s(self, cost_s: float) -> tuple[float, ...]:
+        """The time of each stage of the end, if a trial took `cost_s` on the device."""
+        stored, sets = self._totals[_STAGES[3]] / 2, self._totals[_STAGES[4]]
+        return (
+            0.5 + 0.5 * self._finalists * cost_s,
+            0.5 + 1.1 * self._finalists * cost_s,
+            0.1 + 0.3 * stored * cost_s,
+            0.2 + 1.0 * stored * cost_s,
+            0.2 + 0.45 * stored * sets * cost_s,
+            1.5,
+            1.0 + 2.0 * cost_s,
+        )
 
     def _trials_left_s(self, now_s: float) -> float:
         """The time for trials to come: each takes as long as those of the later half so far."""

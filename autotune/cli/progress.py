@@ -227,7 +227,7 @@ class SearchProgress(_Progress, Observer):
         self._say(f"last round: {what} verified again and timed in turns")
         self._count(None)
         if self._forecast is not None:
-            self._forecast.last_round(time.monotonic())
+            self._forecast.last_round(count, time.monotonic())
         self._best_ms = None  # best of the search; another may be best in turns
 
     def stage(self, stage: Stage) -> None:

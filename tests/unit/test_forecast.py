@@ -30,8 +30,8 @@ def test_trials_to_come_take_as_long_as_the_later_ones_and_the_end_is_added():
 
 def test_an_end_that_takes_twice_as_long_as_expected_is_expected_to_go_on_so():
     usual, slow = forecast(20), forecast(20)
-    usual.last_round(40.0)
-    slow.last_round(40.0)
+    usual.last_round(9, 40.0)
+    slow.last_round(9, 40.0)
     whole_s = usual.left_s(40.0)
     for one in (usual, slow):
         one.stage(Stage("last round: verifying", 1, 9))
@@ -42,10 +42,20 @@ def test_an_end_that_takes_twice_as_long_as_expected_is_expected_to_go_on_so():
     assert usual.left_s(40.0 + done_s) < slow.left_s(40.0 + 2 * done_s) < 2 * usual.left_s(40.0 + done_s)
 
 
+def test_the_more_is_checked_the_longer_it_takes():
+    lefts_s = []
+    for stored in (1, 6):
+        found = forecast(20)
+        found.last_round(9, 40.0)
+        found.stage(Stage("last round: other schedules", 1, 2 * stored))
+        lefts_s.append(found.left_s(60.0))
+    assert 2 * lefts_s[0] < lefts_s[1]
+
+
 def test_a_last_round_that_is_repeated_begins_again():
     found = forecast(20)
-    found.last_round(40.0)
+    found.last_round(9, 40.0)
     whole_s = found.left_s(40.0)
-    found.stage(Stage("last round: other data", 3, 7))
-    found.last_round(50.0)
+    found.stage(Stage("last round: other data", 3, 5))
+    found.last_round(9, 50.0)
     assert found.left_s(50.0) == whole_s
