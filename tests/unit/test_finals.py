@@ -289,6 +289,20 @@ def test_a_last_round_without_sanitizers_is_not_that_of_a_search_with_them(folde
     assert rounds == [1, 1, 2, 2, 2]
 
 
+def test_a_last_round_of_an_older_journal_is_reused_and_its_checks_are_made_again(folder):
+    options = ("--journal", "j.jsonl", "--budget", "3")
+    first = folder.search(*options)
+    rows = [json.loads(line) for line in (folder.path / "j.jsonl").read_text().splitlines()]
+    for row in rows:
+        if row.pop("checks", None):
+            row |= {"checked": list(row["finals"]), "fresh": True, "on_cpu": {}, "broken": []}
+    older = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
+    (folder.path / "j.jsonl").write_text(older)
+    again = folder.search(*options)
+    assert (again["time_ms"], again["unchecked"]) == (first["time_ms"], []) and "many runs" in again["checks"]
+    assert (folder.path / "j.jsonl").read_text().count('"checks"') == 1
+
+
 class PassAll(StoredChecks):
     """Checks that all configurations pass, at once."""
 
