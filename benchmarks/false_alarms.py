@@ -36,13 +36,13 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from autotune.core.checks import failure, reasons, unchecked_text
 from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import BACKENDS
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import Unchecked
 from autotune.evaluation.instance import KernelInstance
 from autotune.problem.problem_instance import in_order
 from autotune.space import load_space
@@ -213,7 +213,7 @@ def everywhere(context: TuningContext, configs: Sequence[Config]) -> Iterator[tu
     for config in configs:
         failure = found.get(config)
         alarm = f"{failure.status.value}: {failure.detail}" if failure else ""
-        yield config, alarm, str(checks.passed.get(config, ""))
+        yield config, alarm, unchecked_text(reasons(checks.records.get(config, {})))
 
 
 def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:
@@ -238,13 +238,9 @@ def on_host(context: TuningContext, configs: Sequence[Config]) -> Iterator[tuple
     instances = {config: context.maker.make(config) for config in configs}
     found = stored_checks.on_host(context, instances, Deadline())
     for config in configs:
-        match found.get(config):
-            case Failure() as failure:
-                yield config, f"{failure.status.value}: {failure.detail}", ""
-            case Unchecked() as gap:
-                yield config, "", gap.reason
-            case None:
-                yield config, "", ""
+        record = found.get(config, {})
+        alarm = failure(record)
+        yield config, str(alarm or ""), "" if alarm else unchecked_text(reasons(record))
 
 
 def table(results: Results) -> str:

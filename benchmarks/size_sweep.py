@@ -50,7 +50,7 @@ from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import unlimited
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import Processes, open_processes
-from autotune.tuning.stored_checks import SkippedChecks, StoredChecks
+from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.study import study_of
 from autotune.tuning.sweep import bind_sweep
 from autotune.tuning.task import Target, TuningTask
@@ -175,7 +175,7 @@ def search_own(
         best_few = [trial.config for trial in finalists(context.ledger.trials.values())]
         context.evaluator.admit(best.config, charged=False)
         # nothing is kept, so races are not looked for
-        checks = StoredChecks(dict.fromkeys(context.ledger.trials, SkippedChecks()))
+        checks = StoredChecks({config: {} for config in context.ledger.trials})
         root = folder / "own"
         needed = tuple(dict.fromkeys([*best_few, best.config]))
         seconds = context.ledger.spent_s

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from autotune.cli.progress import SearchProgress, Verbosity
+from autotune.core.checks import checks_text, reasons
 from autotune.core.trials import Budget
 from autotune.tuning import stored_checks
 from autotune.tuning.options import Options
@@ -79,9 +80,10 @@ def time_search(space: str, device: str | None, budget: int) -> None:
     total_s = time.perf_counter() - began
     without_s = total_s - sum(seconds.values())
     each = "; ".join(f"{name} {seconds[name]:.1f} s ({seconds[name] / without_s:.1%})" for name in CHECKS)
+    checks = checks_text(reasons(result.checks))
     print(
         f"{space}: {len(result.trials)} configurations, {1 + len(result.ties)} stored; without checks "
-        f"{without_s:.1f} s; {each}\nrejected: {len(result.failed_last_round)}; {result.checks}"
+        f"{without_s:.1f} s; {each}\nrejected: {len(result.failed_last_round)}; {checks}"
     )
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.core.checks import checks_text
 from autotune.core.records import Config
 from autotune.core.text import count_text, problem_text
 from autotune.core.trials import Failure
@@ -162,7 +163,8 @@ def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
         if is_refreshed and fresh is not None:
             lines.append(f"           stored {fresh.config}, {fresh.time_ms:.4g} ms")
         if fresh is not None:
-            lines.append(f"           nothing wrong in {fresh.config}: {fresh.provenance.checks}")
+            passed = checks_text(fresh.provenance.checked)
+            lines.append(f"           nothing wrong in {fresh.config}: {passed}")
     return "\n".join(lines)
 
 
@@ -178,7 +180,7 @@ def entries_json(checked: Sequence[CheckedEntry]) -> list[dict[str, Any]]:
             "time_ms": one.time_ms,
             "best": dict(one.fresh.config) if one.fresh else None,
             "best_ms": one.fresh.time_ms if one.fresh else None,
-            "checks": one.fresh.provenance.checks if one.fresh else "",
+            "checks": checks_text(one.fresh.provenance.checked) if one.fresh else "",
         }
         for one in checked
     ]

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from autotune.cli.forecast import Forecast
 from autotune.cli.output import say
 from autotune.core.escapes import terminal_text
 from autotune.core.stages import Stage
@@ -46,7 +47,6 @@ class _Progress:
     """Shows the present stage, the finished part of the whole, and times."""
 
     _first_line_s = 5.0  # without a terminal: until the first line about a long stage
-    _until = ""  # what the time left ends with, if it is not everything
 
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
         self._verbosity = verbosity
@@ -124,7 +124,7 @@ class _Progress:
             rate = done / max(time.monotonic() - self._stage_began, 1e-3)
         else:
             return []
-        return [f"{_clock((total - done) / rate)} left{self._until}"] if total and 0 < done < total else []
+        return [f"{_clock((total - done) / rate)} left"] if total and 0 < done < total else []
 
     def _changed(self) -> None:
         """Called when there is something new to show, for displays that are not redrawn automatically."""
@@ -176,6 +176,7 @@ class SearchProgress(_Progress, Observer):
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
         super().__init__(verbosity)
         self._best_ms: float | None = None
+        self._forecast: Forecast | None = None  # once trials are counted
         self._failures: Counter[str] = Counter()
         self._journals: set[Path] = set()  # that were named
 
@@ -197,8 +198,8 @@ class SearchProgress(_Progress, Observer):
             self.warn(journal.warning)
         self._best_ms = None
         self._failures.clear()
-        self._until = " to the last round"
         self._count(total)
+        self._forecast = Forecast(total, self._began)
 
     def warn(self, text: str) -> None:
         """Print a reason to doubt the result."""
@@ -207,6 +208,8 @@ class SearchProgress(_Progress, Observer):
     def tried(self, trial: Trial) -> None:
         """Count one trial."""
         self._done += 1
+        if self._forecast is not None:
+            self._forecast.tried(trial.cost_s, time.monotonic())
         if self._total is not None:  # the cached configuration is evaluated in addition
             self._total = max(self._total, self._done)
         if trial.status is not Status.OK:
@@ -219,12 +222,29 @@ class SearchProgress(_Progress, Observer):
             self._say(f"{self._done} {time_text}: {trial.config}")
 
     def last_round(self, count: int) -> None:
-        """Describe the last round, and show only its stages, each with its own share and time left."""
+        """Describe the last round, and show only its stages."""
         what = count_text(count, "configuration")
-        self._say(f"last round: {what} on fresh inputs, timed in turns in a fresh process")
-        self._until = " in this step"
+        self._say(f"last round: {what} verified again and timed in turns")
         self._count(None)
+        if self._forecast is not None:
+            self._forecast.last_round(count, time.monotonic())
         self._best_ms = None  # best of the search; another may be best in turns
+
+    def stage(self, stage: Stage) -> None:
+        """Show the present stage."""
+        if self._forecast is not None:
+            self._forecast.stage(stage)
+        super().stage(stage)
+
+    def left_s(self) -> float | None:
+        """The predicted time left of the whole search; None before it can be known."""
+        return None if self._forecast is None else self._forecast.left_s(time.monotonic())
+
+    def _left(self) -> list[str]:
+        if self._forecast is None:
+            return super()._left()
+        left_s = self.left_s()
+        return [] if left_s is None else [f"{_clock(left_s)} left"]
 
     def _notes(self) -> list[str]:
         best = [] if self._best_ms is None else [f"best {self._best_ms:.4g} ms"]

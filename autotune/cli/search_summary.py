@@ -11,6 +11,7 @@ from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
+from autotune.core.checks import checks_text, is_late, reasons, together, unchecked_text
 from autotune.core.records import NOISY, Value
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
@@ -20,7 +21,6 @@ from autotune.tuning.groups import Group, verdict
 from autotune.tuning.machine_load import busy_text, is_busy, slow_governors
 from autotune.tuning.result import SearchResult
 from autotune.tuning.source_results import summary
-from autotune.tuning.stored_checks import late_text
 
 _COSTS = {
     Objective.TIME: "time",
@@ -65,7 +65,7 @@ def result_text(result: SearchResult) -> str:
         *_learnt(result),
         _explored(result),
         *([f"from    {summary(result.sources)}"] if result.sources else []),
-        *late_checks([result]),
+        *unchecked_lines([result]),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
     ]
     return "\n".join(lines)
@@ -91,7 +91,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "speedup": result.speedup,
         "ties": [dict(config) for config in result.ties],
         "unchecked_ties": [dict(config) for config in result.unchecked_ties],
-        "unchecked": [*result.late, *result.broken],
+        "unchecked": [name for name, reason in reasons(result.checks).items() if reason],
         "groups": [
             {"name": group.name, "tried": group.tried, "time_ms": group.best and group.best.median_ms}
             for group in result.groups
@@ -101,7 +101,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "valid_configurations": len(result.task.space),
         "compared": result.compares,
         "uncompared": list(result.uncompared),
-        "checks": result.checks,
+        "checks": checks_text(reasons(result.checks)),
         "counts": {status.value: count for status, count in result.counts.items()},
         "seconds": result.seconds,
         "priors": {source.source: len(source.results) for source in result.sources},
@@ -114,7 +114,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """What was not checked, for the first line; empty if everything was."""
-    names = ", ".join((*result.late, *result.broken))
+    names = ", ".join(name for name, reason in reasons(result.checks).items() if reason)
     return f": not verified in full, without {names}" if names else ""
 
 
@@ -336,24 +336,23 @@ def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
 
 
 def uncompared(result: SearchResult) -> list[str]:
-    """Warn of outputs that the reference does not return."""
-    if not result.compares:
-        return ["warning no output was compared: the reference returns none, so a wrong kernel can win"]
-    names = ", ".join(result.uncompared)
-    return [f"warning not compared, because the reference does not return it: {names}"] if names else []
+    """Warn if the reference returns no output."""
+    said = "warning no output was compared: the reference returns none, so a wrong kernel can win"
+    return [] if result.compares else [said]
 
 
-def late_checks(results: Sequence[SearchResult]) -> list[str]:
-    """The checks that `--time` left no time for, and the command that makes up for them."""
-    result, late = results[0], dict.fromkeys(name for one in results for name in one.late)
-    if not late:
+def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:
+    """The checks that were not made, and the command that makes up for late ones."""
+    result, record = results[0], together(one.checks for one in results)
+    if not (missed := unchecked_text(reasons(record))):
         return []
-    if result.objective is not Objective.TIME or not Path(result.task.spec.path).is_file():
-        return [f"checks  {late_text(late)}"]  # `autotune check` ranks by time, and reads files
+    is_ranked = result.objective is Objective.TIME and Path(result.task.spec.path).is_file()
+    if not (is_late(record) and is_ranked):
+        return [f"checks  {missed}"]  # `autotune check` ranks by time, and reads files
     root = result.cache_root
     cache = () if root == Path("cache") else ("--cache", str(root))
     command = ("autotune", "check", str(result.task.spec.path), "-d", str(result.task.address), *cache)
-    return [f"checks  {late_text(late)}: {shlex.join((*command, '--refresh'))}"]
+    return [f"checks  {missed}: {shlex.join((*command, '--refresh'))}"]
 
 
 def _failures(result: SearchResult) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from autotune.cli.search_summary import late_checks, result_json, uncompared
+from autotune.cli.search_summary import result_json, unchecked_lines, uncompared
 from autotune.cli.tables import UNKNOWN, Table, cell, ratio_cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.records import NOISY, Config, Tier, VariantTable
@@ -27,7 +27,8 @@ def sweep_text(found: Sweep) -> tuple[str | Table, ...]:
         f"in {found.seconds:.0f} s"
     )
     variants = (_variants(one, _rows(found, one)) for one in found.tables)
-    last = (*uncompared(first), *_noise(found), *late_checks(found.results), f"kept in {first.cache_file}")
+    missed = unchecked_lines(found.results)
+    last = (*uncompared(first), *_noise(found), *missed, f"kept in {first.cache_file}")
     return (head, _results(found), *variants, *last)
 
 

@@ -253,8 +253,9 @@ class Provenance:
     compiler: str = ""  # with its version; empty where not recorded
     objective: str = ""  # the objective, if it is the user's expression or function
     workload_sha256: str = ""  # hash of the space's inputs and launches; empty if not recorded
-    checks: str = ""  # checks of the winner and its ties in addition to verification; empty: not recorded
-
+    checks: str = ""  # in words, of older results: checks of the winner and its ties; empty: not recorded
+    # each check of the winner and its ties with the reason why it was not made, empty if it has passed
+    checked: Mapping[str, str] = field(default_factory=dict)
     cache_state: str = ""  # "cold" or "warm" before every timed run; empty: as usual for the device
     launch_mode: str = ""  # "graph" or "eager", how launches were timed; empty: as usual for the device
 

@@ -6,7 +6,7 @@ The kernels of one Triton configuration are compiled in several processes at onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -77,6 +77,8 @@ class CompilerPool:
         self._idle: SimpleQueue[Child | None] = SimpleQueue()  # None: to be started
         self._lock = Lock()  # guards the set of children, which does not change during `close`
         self._closing = False
+        self._busy: set[Child] = set()
+        self._dropped = 0  # how often compilations were dropped
         preload((__name__, *setting.modules), COLD, server=setting.server)
         self._children = {self._start() for _ in range(workers)}
         for child in self._children:
@@ -93,6 +95,13 @@ class CompilerPool:
     def compile(self, instance: KernelInstance) -> Future[Compilation]:
         """Queue the source of a configuration."""
         return self.submit(instance.source, instance.options, instance.names)
+
+    def drop(self, compilations: Iterable[Future[Compilation]]) -> None:
+        """Cancel compilations, which must be all that have begun, and kill the processes that run some."""
+        self._dropped += 1
+        for compilation in compilations:
+            compilation.cancel()
+        kill_all(list(self._busy))
 
     def close(self) -> None:
         """Cancel what is queued and kill the processes."""
@@ -131,10 +140,11 @@ class CompilerPool:
 
     def _run(self, *what: Any) -> Any:
         """Run a function in a child; repeat once in a fresh one if the machine may be at fault."""
-        child = self._idle.get()
+        child, dropped = self._idle.get(), self._dropped
         try:
             answer, child = self._attempt(child, *what)
-            if isinstance(answer, Failure) and answer.by_machine and not self._closing:
+            is_wanted = not self._closing and dropped == self._dropped
+            if isinstance(answer, Failure) and answer.by_machine and is_wanted:
                 # not in the next idle one: the cause may have killed them all
                 answer, child = self._attempt(child, *what)
         finally:
@@ -150,6 +160,7 @@ class CompilerPool:
             child = child or self._replacement(None)
         except OSError as error:
             return Failure(Status.CRASHED, f"no compiler can be started: {error}", Blame.MACHINE), None
+        self._busy.add(child)
         try:
             answer = child.call(*what, timeout_s=self._timeout_s)
         except ChildFailed as error:
@@ -160,6 +171,8 @@ class CompilerPool:
             with suppress(OSError):
                 return failure, self._replacement(child)
             return failure, None
+        finally:
+            self._busy.discard(child)
         return answer, child
 
     def _failure(self, error: ChildFailed) -> Failure:

@@ -37,11 +37,9 @@ class Killable:
 
 @dataclass(frozen=True)
 class Deadline:
-    """When checks should end, on the clock of `time.perf_counter`, and what they could not do."""
+    """When checks should end, on the clock of `time.perf_counter`."""
 
     at_s: float = math.inf
-    late: dict[str, None] = field(default_factory=dict)  # parts that got no time
-    broken: dict[str, None] = field(default_factory=dict)  # tools that do not work here
     processes: Killable = field(default_factory=Killable)  # that the checks wait for
 
     def left_s(self, most_s: float) -> float:
@@ -52,18 +50,3 @@ class Deadline:
     def is_over(self) -> bool:
         """True if no time is left."""
         return time.perf_counter() >= self.at_s
-
-    def allows(self, *what: str) -> bool:
-        """True if there is time for parts of a check; else the parts are noted as late."""
-        is_over = self.is_over  # asked once: time goes on
-        if is_over:
-            self.note_late(*what)
-        return not is_over
-
-    def note_late(self, *what: str) -> None:
-        """Note parts that got no time."""
-        self.late.update(dict.fromkeys(what))
-
-    def note_broken(self, tool: str) -> None:
-        """Note a tool that does not work here."""
-        self.broken[tool] = None

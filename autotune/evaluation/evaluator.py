@@ -182,6 +182,8 @@ class Evaluator:
 
     def _stop(self) -> None:
         """Let running configurations end, drop all others, and raise BudgetSpent."""
+        if any(not compilation.done() for compilation in self._begun):
+            self._pool.drop(self._begun)
         self._ledger.time_was_over |= bool(self._waiting or self._begun or self._compiled or self._retries)
         for queue in (self._waiting, self._begun, self._compiled, self._retries):
             queue.clear()

@@ -26,6 +26,7 @@ import numpy as np
 
 from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
+from autotune.core.checks import LATE, Outcome, Unchecked
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
@@ -98,14 +99,6 @@ _BARRIER = re.compile(r"^BARRIER: (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Unchecked:
-    """The reason why a configuration cannot be checked on the CPU."""
-
-    reason: str
-    is_late: bool = False  # no time was left
-
-
-@dataclass(frozen=True)
 class HostSanitizer:
     """A compiler with AddressSanitizer."""
 
@@ -116,10 +109,8 @@ class HostSanitizer:
         """The compiler's name and version."""
         return program_version(self.compiler, "-dumpfullversion")
 
-    def check(
-        self, source: str, problems: Sequence[ProblemInstance], deadline: Deadline
-    ) -> Failure | Unchecked | None:
-        """Run a rendered source on the smallest problems; return the first finding, None without one.
+    def check(self, source: str, problems: Sequence[ProblemInstance], deadline: Deadline) -> Outcome:
+        """Run a rendered source on the smallest problems; return the first finding, PASSED without one.
 
         Args:
             source: The source.
@@ -140,14 +131,12 @@ class HostSanitizer:
             try:
                 found = self._check(folder, chosen, deadline)
             except subprocess.TimeoutExpired:
-                return Unchecked(f"ran out of {TIMEOUT_S:g} s", is_late=deadline.is_over)
+                return LATE if deadline.is_over else Unchecked(f"ran out of {TIMEOUT_S:g} s")
         if found is None and left:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return found
 
-    def _check(
-        self, folder: Path, problems: Sequence[ProblemInstance], deadline: Deadline
-    ) -> Failure | Unchecked | None:
+    def _check(self, folder: Path, problems: Sequence[ProblemInstance], deadline: Deadline) -> Outcome:
         """The first finding in any build; raises TimeoutExpired."""
         for build in _BUILDS:
             program = folder / build / "kernel"
@@ -239,9 +228,7 @@ def _shared_variables(program: Path) -> str:
     return " ".join(found[1] for line in lines if (found := _SHARED.match(line)))
 
 
-def _run(
-    program: Path, number: int, deadline: Deadline, variables: dict[str, str]
-) -> Failure | Unchecked | None:
+def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, str]) -> Outcome:
     """Run a program on the problem of a number; raises TimeoutExpired."""
     settings = os.environ | _SETTINGS | variables
     done = _done([program, str(number)], deadline, cwd=program.parent, env=settings)

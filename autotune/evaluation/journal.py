@@ -19,16 +19,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autotune.core import json_values as values
+from autotune.core.checks import FRESH_INPUTS, LATE, PASSED, Checks, worst
 from autotune.core.text import count_text, shortened
 from autotune.core.trials import DeviceScale, Measurement, Status, Trial
 from autotune.errors import AutotuneError, InputError, JournalError, WriteError
 from autotune.evaluation.journal_edits import Edit, KeyOf, edit_of
 from autotune.evaluation.journal_rows import (
     decode_trial,
+    encode_checks,
     encode_measurement,
     encode_trial,
+    read_checks,
     read_finals,
-    read_keys,
 )
 from autotune.processes.files import (
     hold,
@@ -48,19 +50,20 @@ _STAGES = "stages"  # the row with the time of each stage of a search
 
 
 class LastRound(NamedTuple):
-    """The measurements of a last round by key, and the keys that have passed all of its checks.
+    """The measurements of a last round, and the record of each configuration's checks, by key.
 
     `sanitizers` names the tools that are among the checks, with their versions; None if they were left out.
-    `is_fresh` is True if all its configurations were right on fresh inputs. `on_cpu` says of some why they
-    could not be checked on the CPU, and `broken` names tools that did not work.
     """
 
-    measurements: dict[str, Measurement]
-    checked: frozenset[str]
-    sanitizers: str | None
-    is_fresh: bool
-    on_cpu: Mapping[str, str]
-    broken: tuple[str, ...]
+    measurements: Mapping[str, Measurement] = {}
+    checks: Mapping[str, Checks] = {}
+    sanitizers: str | None = None
+
+    @property
+    def fresh(self) -> Checks:
+        """The outcome on fresh inputs, the same for all configurations; empty if there were none to draw."""
+        outcomes = [one[FRESH_INPUTS] for one in self.checks.values() if FRESH_INPUTS in one]
+        return {FRESH_INPUTS: worst(outcomes)} if outcomes else {}
 
 
 _Finals = dict[tuple[str, ...], LastRound]
@@ -274,9 +277,8 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 
 def _finals_row(found: LastRound) -> dict[str, Any]:
     rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
-    facts = {"sanitizers": found.sanitizers, "fresh": found.is_fresh}
-    missing = {"on_cpu": dict(found.on_cpu), "broken": list(found.broken)}
-    return {"finals": rows, "checked": sorted(found.checked), **facts, **missing}
+    checks = {key: encode_checks(record) for key, record in found.checks.items()}
+    return {"finals": rows, "checks": checks, "sanitizers": found.sanitizers}
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -284,11 +286,11 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 class JournalContent(NamedTuple):
-    """A journal: its first line, trials, the latest last round by key, and the seconds of its stages."""
+    """A journal: its first line, trials, the latest last round, and the seconds of its stages."""
 
     header: dict[str, Any]
     trials: list[Trial]
-    last_round: dict[str, Measurement]
+    last_round: LastRound
     stages: dict[str, float]
 
 
@@ -360,9 +362,9 @@ class _Rows:
         self._count = 0
 
     @property
-    def last_round(self) -> dict[str, Measurement]:
-        """The measurements of the latest last round, by key."""
-        return next((found.measurements for found in reversed(self.finals.values())), {})
+    def last_round(self) -> LastRound:
+        """The latest last round; an empty one before the first."""
+        return next(reversed(self.finals.values()), LastRound())
 
     def read(self, text: str, path: Path) -> None:
         """Add the new whole rows of a text that begins with the rows already added."""
@@ -403,16 +405,16 @@ class _Rows:
             raise JournalError(f"{path}:{self._count + 1}: not a row of a journal ({error})") from None
 
     def _add_finals(self, row: Mapping[str, Any]) -> None:
-        sanitizers = row.get("sanitizers")
-        found = LastRound(
-            read_finals(row.get("finals"), "finals"),
-            frozenset(read_keys(row.get("checked", []), "checked")),
-            sanitizers if isinstance(sanitizers, str) else None,
-            row.get("fresh") is True,
-            values.mapping_of(values.text, values.text)(row.get("on_cpu", {}), "on_cpu"),
-            tuple(read_keys(row.get("broken", []), "broken")),
+        measurements, sanitizers = read_finals(row.get("finals"), "finals"), row.get("sanitizers")
+        if "checks" in row:
+            checks = read_checks(row["checks"], "checks")
+        else:  # of an older journal, fresh inputs alone are taken over: the other checks are repeated
+            fresh = PASSED if row.get("fresh") is True else LATE
+            checks = {key: {FRESH_INPUTS: fresh} for key in measurements}
+        _put_last(
+            self.finals,
+            LastRound(measurements, checks, sanitizers if isinstance(sanitizers, str) else None),
         )
-        _put_last(self.finals, found)
         self.is_concluded = True
 
 

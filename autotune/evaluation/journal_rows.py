@@ -1,4 +1,4 @@
-"""Converts trials and measurements to JSON values and back; refuses damaged rows."""
+"""Converts trials, measurements and records of checks to JSON values and back; refuses damaged rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from autotune.core import json_values as values
+from autotune.core.checks import PASSED, Checks, Unchecked
 from autotune.core.trials import Measurement, Rule, Status, Trial
 
 _LAST_ROUND = "last round: "  # in older journals, the start of a detail of a failure in the last round
@@ -48,6 +49,26 @@ def _decode_measurement(row: object, place: str) -> Measurement:
     return values.record(Measurement, _MEASUREMENT, optional, fields, place)
 
 
+def encode_checks(record: Checks) -> dict[str, Any]:
+    """Convert a record without failures to JSON values: checks that passed, and the reasons of the others."""
+    groups: dict[str, dict[str, str]] = {_LATE: {}, _UNABLE: {}}
+    for name, one in record.items():
+        if isinstance(one, Unchecked):
+            groups[_LATE if one.is_late else _UNABLE][name] = one.reason
+    return {_PASSED: [name for name, one in record.items() if one is PASSED], **groups}
+
+
+def _decode_checks(row: object, place: str) -> Checks:
+    fields = values.mapping(row, place)
+    passed = values.list_of(values.text)(fields.get(_PASSED, []), place)
+    late, unable = (_reasons(fields.get(group, {}), place) for group in (_LATE, _UNABLE))
+    return {
+        **dict.fromkeys(passed, PASSED),
+        **{name: Unchecked(reason, is_late=True) for name, reason in late.items()},
+        **{name: Unchecked(reason) for name, reason in unable.items()},
+    }
+
+
 def _samples(value: object, place: str) -> tuple[float, ...]:
     """Times in ms, as floats even where the journal has integers."""
     return tuple(map(float, values.list_of(values.amount)(value, place)))
@@ -68,6 +89,8 @@ def _rule(value: object, place: str) -> Rule:
     return Rule(values.choice(_RULES)(value, place))
 
 
+_PASSED, _LATE, _UNABLE = "passed", "late", "could not run"  # how a check ended
+_reasons = values.mapping_of(values.text, values.text)
 _RULES = tuple(rule.value for rule in Rule)
 _STATUSES = tuple(status.value for status in Status)
 _LATER = ("control", "chosen_from", "noise")  # of a measurement, left out at their defaults
@@ -100,4 +123,4 @@ _TRIAL: dict[str, values.Read] = {
     **_OPTIONAL,
 }
 read_finals = values.mapping_of(_decode_measurement, values.text)
-read_keys = values.list_of(values.text)
+read_checks = values.mapping_of(_decode_checks, values.text)

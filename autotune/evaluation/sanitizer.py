@@ -19,6 +19,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+from autotune.core.checks import LATE, PASSED, Checks, Outcome, Unchecked
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, Address
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
@@ -37,6 +38,7 @@ from autotune.processes.child import Child, was_killed
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 60.0  # to open the device, and of one run: under the sanitizer it is up to a hundred times slower
 RUNS_OF_PROCESS = 6  # the most runs per process: more are divided among parallel processes
+BROKEN = Unchecked("it does not work here")
 _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
 _USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 _FIRST_ERROR = re.compile(
@@ -67,34 +69,34 @@ class Sanitizer:
         runs: Sequence[Run],
         deadline: Deadline,
         tools: Sequence[str] = TOOLS,
-    ) -> dict[int, Failure]:
-        """Run configurations under each tool, and return the findings by their place in `runs`.
+    ) -> list[Checks]:
+        """Run configurations under each tool, and return the outcomes of each run by tool.
 
-        A tool that does not work here, or does not end in time, finds nothing. A finding makes the launch
-        fail, so errors of the run are ignored: the sanitizer's exit code and report decide.
+        A finding makes the launch fail, so errors of the run are ignored: the sanitizer's exit code and
+        report decide.
 
         Args:
             runs: The runs.
-            deadline: When they should end; tools that did not, or do not work here, are noted in it.
+            deadline: When they should end.
             tools: The tools; as many processes run at the same time as there are cores, or tools.
         """
         parts = list(product(tools, range(0, len(runs), RUNS_OF_PROCESS)))
 
-        def check(part: tuple[str, int]) -> dict[int, Failure]:
+        def check(part: tuple[str, int]) -> list[Outcome]:
             tool, start = part
-            found = self._check(tool, runs[start : start + RUNS_OF_PROCESS], deadline)
-            return {start + place: failure for place, failure in found.items()}
+            return self._check(tool, runs[start : start + RUNS_OF_PROCESS], deadline)
 
         at_once = max(len(TOOLS), len(os.sched_getaffinity(0)))  # each has a context on the GPU
         with ThreadPoolExecutor(at_once) as threads:
             found = list(threads.map(check, parts))
-        failures: dict[int, Failure] = {}
-        for failures_of_part in reversed(found):
-            failures |= failures_of_part
-        return failures
+        records: list[dict[str, Outcome]] = [{} for _ in runs]
+        for (tool, start), outcomes in zip(parts, found, strict=True):
+            for place, outcome in enumerate(outcomes, start):
+                records[place][tool] = outcome
+        return list(records)
 
-    def _check(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> dict[int, Failure]:
-        """Findings of one tool: in one process for all runs, then, if it finds something, in one for each.
+    def _check(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> list[Outcome]:
+        """Outcomes of one tool: in one process for all runs, then, if it finds something, in one for each.
 
         If a run breaks the process without a finding, later runs get another process.
         """
@@ -103,24 +105,21 @@ class Sanitizer:
             if was_killed(code):
                 code, output, begun, ended = self._run(tool, runs, deadline)
         except ChildTimeout:
-            deadline.note_late(tool)
-            return {}
+            return [LATE] * len(runs)
         if code != _FOUND:
-            if not begun or ended < begun:  # what broke the process is not checked
-                deadline.note_broken(tool)
-            rest = self._check(tool, runs[begun:], deadline) if 0 < begun < len(runs) else {}
-            return {begun + place: failure for place, failure in rest.items()}
+            if not begun:
+                return [BROKEN] * len(runs)
+            found = [PASSED] * ended + [BROKEN] * (begun - ended)  # what broke the process is not checked
+            return found + (self._check(tool, runs[begun:], deadline) if begun < len(runs) else [])
         if len(runs) > 1:  # one of them is wrong: to find out which may take longer
             unlimited = replace(deadline, at_s=math.inf)
-            each = (self._check(tool, [run], unlimited) for run in runs)
-            return {place: found[0] for place, found in enumerate(each) if found}
+            return [self._check(tool, [run], unlimited)[0] for run in runs]
         first = _FIRST_ERROR.search(output)
         if first is None:  # the tool itself failed: some do not know launches by kernels
-            deadline.note_broken(tool)
-            return {}
+            return [BROKEN]
         what = first[1].strip(" :")
         status = Status.OUT_OF_BOUNDS if tool == "memcheck" else Status.WRONG_RESULT
-        return {0: Failure(status, f"compute-sanitizer found: {what}")}
+        return [Failure(status, f"compute-sanitizer found: {what}")]
 
     def _run(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> tuple[int, str, int, int]:
         """Return the sanitizer's exit code and output, and how many runs began and ended.

@@ -18,6 +18,7 @@ from autotune.analysis.compare import (
 from autotune.analysis.external_results import as_records, of_same_kernel, read_external
 from autotune.analysis.find_journal import find_journal
 from autotune.compilers.kernel_source import packaged
+from autotune.core.checks import Checks
 from autotune.core.json_values import is_name
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes
@@ -61,6 +62,7 @@ class Search:
     source: str
     trials: tuple[Trial, ...]
     finals: Mapping[str, Measurement]
+    checks: Mapping[str, Checks] = field(default_factory=dict)  # of the last round, by key
     is_imported: bool = False
     is_cached: bool = False
     journal: Path | None = None
@@ -144,7 +146,7 @@ class _Reader:
         text = read_text(path)
         if not is_journal(text):
             return self._completed(_of_recording(read_recording(path), path))
-        header, trials, finals, stages = self.parse(text, path)
+        header, trials, last_round, stages = self.parse(text, path)
         if not trials:
             raise InputError(f"{path}: holds no trial")
         dtype = header.get("dtype")
@@ -156,8 +158,9 @@ class _Reader:
                 dtype=dtype if isinstance(dtype, str) else None,
                 data=str(header.get("data", "")),
                 source=str(path),
-                trials=_latest(trials, finals),
-                finals=finals,
+                trials=_latest(trials, last_round.measurements),
+                finals=last_round.measurements,
+                checks=last_round.checks,
                 is_imported="verification" not in header,
                 source_sha256=str(header.get("source", "")),
                 journal=path,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from autotune.core.checks import OTHER_SIZES, is_compared, reasons, unchecked_text
 from autotune.core.text import per_second, ratio_text
 from autotune.core.trials import Objective, Status
 from autotune.report.shortened import cut
 from autotune.report.view import SearchView
-from autotune.serving.matching import is_compared
 from autotune.tuning.ties import indistinguishable
 
 
@@ -104,11 +104,15 @@ def _verified(view: SearchView) -> dict[str, str]:
         return _item("Verified", "no", "imported results are not compared with a reference")
     wrong = sum(trial.status is Status.WRONG_RESULT for trial in view.trials)
     note = f"{wrong:,} gave a wrong result" if wrong else "outputs compared with the reference"
-    uncompared = ", ".join(search.entry.uncompared) if search.entry else ""
-    if not search.entry or not search.record or not uncompared:
-        return _item("Verified", "yes", note)
-    is_part = is_compared(search.entry, search.record)
-    return _item("Verified", "in part" if is_part else "no", f"not compared: {uncompared}")
+    best, served = view.best_trial, view.served
+    record = search.checks.get(best.key, {}) if best else {}
+    found = served.provenance.checked if served and not record else reasons(record)
+    if OTHER_SIZES not in found:  # an older result, or a search without an end
+        said = served.provenance.checks if served else ""
+        return _item("Verified", "in part", f"{note}; checks: {said or 'none recorded'}")
+    missed = unchecked_text(found)
+    value = "no" if not is_compared(found) else "in part" if missed else "yes"
+    return _item("Verified", value, missed or note)
 
 
 def _item(title: str, value: str, note: str) -> dict[str, str]:

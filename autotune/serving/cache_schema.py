@@ -276,6 +276,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         **dict.fromkeys(("source_sha256", "space_sha256", "engine"), values.text),
         **dict.fromkeys(("seed", "trials", "valid_configurations"), values.integer),
         **dict.fromkeys(("protocol", "compiler", "workload_sha256", "checks", "objective"), values.text),
+        "checked": values.mapping_of(values.text, values.text),
         "cache_state": values.choice(("cold", "warm")),
         "launch_mode": values.choice(("graph", "eager")),
     },

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from datetime import UTC, datetime
 from operator import itemgetter
 
+from autotune.core.checks import reasons
 from autotune.core.launch_plan import CUDA_COMPILERS
 from autotune.core.records import ArgumentSpec, Config, Entry, KernelRecord, Measured, Provenance
 from autotune.core.trials import Measurement, Objective, Trial
@@ -120,5 +121,5 @@ def _provenance(result: SearchResult, seed: int, policy: MeasurementPolicy) -> P
         workload_sha256=workload_sha256(task.spec),
         cache_state=task.spec.measure.cache,
         launch_mode=task.spec.measure.launch,
-        checks=result.checks,
+        checked=reasons(result.checks),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -10,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from autotune.core import timeline
+from autotune.core.checks import together
 from autotune.core.records import Config, Entry
 from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial, pareto_front
@@ -24,7 +24,7 @@ from autotune.tuning.finalists import MAX_FINALISTS, by_score, finalists, measur
 from autotune.tuning.groups import compare
 from autotune.tuning.last_round import Decision, Searched, last_round
 from autotune.tuning.result import SearchResult
-from autotune.tuning.stored_checks import StoredChecks, checks_text
+from autotune.tuning.stored_checks import StoredChecks
 
 
 def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | None = None) -> SearchResult:
@@ -40,12 +40,12 @@ def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | 
         CacheError: The cache cannot be written.
     """
     checks = StoredChecks() if checks is None else checks
-    deadline_s = time.perf_counter() + searched.limits.round_s
+    left = searched.limits.begin()
     while True:
         cached = _evaluate_cached(context, searched.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
         known = {trial.config: trial for trial in earlier} | context.ledger.trials
-        trials, decision = last_round(context, searched, known, checks, deadline_s)
+        trials, decision = last_round(context, searched, known, checks, left)
         result = _result(context, searched, trials, decision, cached)
         others = _other_times(context, searched, trials, decision)
         record = kernel_record(result, others, searched.seed, context.policy)
@@ -77,15 +77,7 @@ def _result(
     decision: Decision,
     cached: Entry | None,
 ) -> SearchResult:
-    """Sum up what the search found.
-
-    Args:
-        context: The open run.
-        searched: The search.
-        trials: The trials of this search and the best earlier ones of the journal.
-        decision: The decision of the last round.
-        cached: The result that the cache folder serves for this problem so far.
-    """
+    """Sum up the search; `trials` has the best earlier ones of the journal, `cached` is what was served."""
     task, objective, ledger = context.task, context.objective, context.ledger
     winner, *ties = decision.stored
     instance = context.maker.make(winner.config)
@@ -99,7 +91,7 @@ def _result(
         final=decision.measurements[winner.key],
         default=decision.measurements[trials[task.spec.default].key],
         ties=tuple(trial.config for trial in ties),
-        unchecked_ties=tuple(trial.config for trial in decision.unchecked),
+        unchecked_ties=tuple(trial.config for trial in decision.ties_left),
         groups=compare(task.space, trials.values(), decision.measurements, objective),
         trials=tuple(trials[config] for config in ledger.trials),
         resumed=ledger.resumed,
@@ -118,15 +110,12 @@ def _result(
         sources=searched.sources,
         stopping_estimate=_stopping_estimate(context, winner, trials, is_alone),
         uncompared=instance.uncompared(context.worker.compared),
-        compares=bool(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=searched.seconds,
         seconds=ledger.spent_s,
         cores_of_others=searched.began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
-        checks=checks_text(context, decision.skipped),
-        late=tuple(dict.fromkeys(name for one in decision.skipped for name in one.late)),
-        broken=tuple(dict.fromkeys(name for one in decision.skipped for name in one.broken)),
+        checks=together(decision.checks),
     )
 
 

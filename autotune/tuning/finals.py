@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from autotune.core import timeline
+from autotune.core.checks import FRESH_INPUTS, LATE, PASSED, Checks, Outcome
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
@@ -23,7 +24,6 @@ from autotune.tuning.context import TuningContext
 from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems, with_seed
 from autotune.tuning.turns import Finalist, Series, Turns, compiled, is_precise, remove_shifts
 
-FRESH_INPUTS = "fresh inputs"
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 2.0
@@ -35,7 +35,7 @@ class Finals:
 
     measurements: Mapping[str, Measurement]
     rejected: Mapping[Config, Failure]
-    late: tuple[str, ...]  # no time was left for these
+    fresh: Checks  # the outcome on fresh inputs; empty if none could be drawn
 
 
 def remeasure(
@@ -63,10 +63,10 @@ def remeasure(
     context.worker.renew(*fresh)
     finalists = _Finalists(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
-    late: tuple[str, ...] = ()
+    record: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if any(seeds) else {}
     for number in range(len(seeds)):
         if number < len(seeds) - 1 and time.perf_counter() > deadline_s:
-            late = (FRESH_INPUTS,)
+            record[FRESH_INPUTS] = LATE
         else:
             finalists.verify(seeds, number)
     measurements = finalists.time(deadline_s)
@@ -75,7 +75,7 @@ def remeasure(
     measurements = finalists.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
     found = {keys[config]: measurement for config, measurement in measurements.items()}
-    return Finals(found, finalists.rejected, late)
+    return Finals(found, finalists.rejected, record)
 
 
 def _decides_by_energy(context: TuningContext) -> bool:

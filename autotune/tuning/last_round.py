@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from autotune.core.checks import FRESH_INPUTS, LATE, Checks, reasons, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
@@ -23,13 +24,14 @@ from autotune.tuning.finalists import (
     finalists,
     nearly_as_fast,
 )
-from autotune.tuning.finals import FRESH_INPUTS, Finals, remeasure
+from autotune.tuning.finals import Finals, remeasure
+from autotune.tuning.fresh_inputs import SEEDS
 from autotune.tuning.groups import leaders
-from autotune.tuning.limits import NO_LIMITS, LastRoundLimits
-from autotune.tuning.stored_checks import SkippedChecks, StoredChecks, late_text, sanitizers
+from autotune.tuning.limits import LastRoundLimits, TimeLeft
+from autotune.tuning.stored_checks import StoredChecks, sanitizers
 from autotune.tuning.ties import winner_and_ties
 
-MAX_BESIDE = 1  # finalists in addition to the needed ones
+MAX_BEST = 1  # finalists in addition to the needed ones of a sweep
 MAX_TIES = 5  # that are checked and stored
 
 
@@ -53,8 +55,8 @@ class Decision:
 
     measurements: Mapping[str, Measurement]  # of all finalists, by content key
     stored: tuple[Trial, ...]  # the winner, then those that cannot be told from it
-    skipped: tuple[SkippedChecks, ...]  # of each
-    unchecked: tuple[Trial, ...]  # further ties, which are not stored
+    checks: tuple[Checks, ...]  # the record of each
+    ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
 
 
 def last_round(
@@ -62,18 +64,16 @@ def last_round(
     searched: Searched,
     trials: Mapping[Config, Trial],
     checks: StoredChecks,
-    deadline_s: float,
+    left: TimeLeft,
 ) -> tuple[dict[Config, Trial], Decision]:
-    """Measure the finalists and the default in turns; if some fail, start again with the next best.
-
-    A journaled last round is reused if the same finalists passed it, or if no trial came after it.
+    """Reuse a journaled last round, or measure one; if configurations fail, start again without them.
 
     Args:
         context: The open run.
         searched: The search.
         trials: The candidates.
         checks: The checks before storing.
-        deadline_s: When it should end, on the clock of `time.perf_counter`.
+        left: The time for the last round and its checks.
 
     Returns:
         The trials, with failures of the last round marked, and the decision.
@@ -81,46 +81,88 @@ def last_round(
     Raises:
         SetupError: The default fails.
     """
-    trials = dict(trials)
-    default = trials[context.task.spec.default]
-    is_strict = searched.limits.is_strict
+    trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
     while True:
-        now_s = time.perf_counter()
-        first = finalists(trials.values(), MAX_BESIDE if searched.needed else MAX_FINALISTS)
-        others = nearly_as_fast(first[0], [trials[config] for config in searched.needed])
-        ahead = [*leaders(context.task.space, trials.values()), default, *others]
-        rounds = _concluded(context, len(first) if not searched.needed else 0)
-        measured = _journaled(context, rounds, by_score(trials.values()), ahead)
-        if not measured:
-            best = first
-            if not searched.needed:
-                best = choose_finalists(context, trials.values(), (now_s + deadline_s) / 2)
-            needed = list({trial.config: trial for trial in (best[0], *ahead)}.values())
-            chosen = affordable(best, needed, deadline_s - now_s if is_strict else math.inf)
-            allowed, least = ((*best, *needed), needed) if is_strict else (chosen, chosen)
-            measured = _journaled(context, reversed(context.journal.finals.values()), allowed, least)
-        if measured:
-            chosen = [trial for trial in trials.values() if trial.key in measured]
-            found = judge(context, chosen, Finals(measured, {}, ()), checks, deadline_s, searched.limits)
+        best = finalists(trials.values(), MAX_BEST if searched.needed else MAX_FINALISTS)
+        swept = nearly_as_fast(best[0], [trials[config] for config in searched.needed])
+        needed = [*leaders(context.task.space, trials.values()), trials[default], *swept]
+        finals = _journaled(context, searched, trials.values(), best, needed)
+        if finals is not None:
+            chosen = [trial for trial in trials.values() if trial.key in finals.measurements]
+            found = judge(context, chosen, finals, checks, left)
         else:
-            found = decide(context, chosen, checks, deadline_s, searched.limits)
+            chosen = _chosen(context, searched, trials.values(), best, needed, left.round_end_s)
+            found = decide(context, chosen, checks, left, searched.limits.seeds)
         if isinstance(found, Decision):
             _journal(context, found)
             return trials, found
-        if default.config in found:
-            raise SetupError(f"the default fails in the last round: {found[default.config].detail}")
-        for trial in chosen:
-            if trial.config in found:
-                trials[trial.config] = mark_failed(context, trial, found[trial.config])
+        if default in found:
+            raise SetupError(f"the default fails in the last round: {found[default].detail}")
+        for config, failure in found.items():
+            trials[config] = mark_failed(context, trials[config], failure)
+
+
+def _journaled(
+    context: TuningContext,
+    searched: Searched,
+    trials: Iterable[Trial],
+    best: Sequence[Trial],
+    needed: Sequence[Trial],
+) -> Finals | None:
+    """The latest journaled round that can be reused.
+
+    It has all needed finalists, and the best; with a time limit, the best one is enough. If no trial came
+    after it, it may have others instead: another choice among the same trials would only differ by chance.
+    """
+    known = {trial.key: trial for trial in by_score(trials)}
+    least = {trial.key for trial in needed}
+    usual = least | {trial.key for trial in (best[:1] if searched.limits.is_strict else best)}
+    most = least | {trial.key for trial in best}
+    for number, found in enumerate(reversed(context.journal.finals.values())):
+        keys = found.measurements.keys()
+        is_last = context.journal.is_concluded and not number
+        if is_last and (searched.needed or len(keys) >= len(best)):
+            is_same = least <= keys <= known.keys()
+        else:
+            is_same = usual <= keys <= most
+        if is_same and LATE not in found.fresh.values() and (valued := _valued(context, known, found)):
+            return Finals(valued, {}, found.fresh)
+    return None
+
+
+def _valued(context: TuningContext, known: Mapping[str, Trial], found: LastRound) -> dict[str, Measurement]:
+    """Journaled measurements with the objective's values; none if one was noisy or lacks what these need."""
+    try:
+        valued = {key: context.scoring.valued(known[key], one) for key, one in found.measurements.items()}
+    except ExpressionError:
+        return {}
+    is_good = all(one.score(context.objective) and (one.noise or 0.0) <= NOISY for one in valued.values())
+    return valued if is_good else {}
+
+
+def _chosen(
+    context: TuningContext,
+    searched: Searched,
+    trials: Iterable[Trial],
+    best: Sequence[Trial],
+    needed: Sequence[Trial],
+    deadline_s: float,
+) -> list[Trial]:
+    """The finalists of a new round: the needed ones, and as many of the best as there is time for."""
+    now_s = time.perf_counter()
+    if not searched.needed:
+        best = choose_finalists(context, trials, (now_s + deadline_s) / 2)
+    distinct = list({trial.config: trial for trial in (best[0], *needed)}.values())
+    return affordable(best, distinct, deadline_s - now_s if searched.limits.is_strict else math.inf)
 
 
 def decide(
     context: TuningContext,
     chosen: Sequence[Trial],
     checks: StoredChecks,
-    deadline_s: float = math.inf,
-    limits: LastRoundLimits = NO_LIMITS,
+    left: TimeLeft,
+    seeds: Sequence[int] = SEEDS,
 ) -> Decision | dict[Config, Failure]:
     """Verify the finalists on fresh inputs, time them in turns, and check those that will be stored.
 
@@ -128,94 +170,45 @@ def decide(
         context: The open run.
         chosen: The finalists.
         checks: The checks before storing.
-        deadline_s: As for `remeasure`.
-        limits: Limits of the checks and the inputs.
+        left: The time for all this.
+        seeds: As for `remeasure`.
 
     Returns:
         The decision; or why some failed.
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
-    end_s = max(deadline_s, time.perf_counter()) + limits.checks_s
-    with checks.begun(context, [trial.config for trial in likely], end_s):
-        outcome = remeasure(context, chosen, deadline_s, limits.seeds)
-        if outcome.rejected:
-            return dict(outcome.rejected)
-        return judge(context, chosen, outcome, checks, deadline_s, limits)
+    with checks.begun(context, [trial.config for trial in likely], left.checks_end_s):
+        finals = remeasure(context, chosen, left.round_end_s, seeds)
+        return dict(finals.rejected) or judge(context, chosen, finals, checks, left)
 
 
 def judge(
-    context: TuningContext,
-    chosen: Sequence[Trial],
-    outcome: Finals,
-    checks: StoredChecks,
-    deadline_s: float,
-    limits: LastRoundLimits,
+    context: TuningContext, chosen: Sequence[Trial], finals: Finals, checks: StoredChecks, left: TimeLeft
 ) -> Decision | dict[Config, Failure]:
     """Check the winner of measured finalists and its ties, as `decide` does."""
-    tied = winner_and_ties(chosen, outcome.measurements, context.objective)
-    stored, unchecked = tied[: 1 + MAX_TIES], tied[1 + MAX_TIES :]
-    end_s = max(deadline_s, time.perf_counter()) + limits.checks_s
-    if failures := checks.check(context, [trial.config for trial in stored], end_s):
-        return failures
-    if outcome.late:
-        context.observer.warn(late_text(outcome.late))
-    skipped = (checks.passed[trial.config] for trial in stored)
-    late = (replace(one, late=(*outcome.late, *one.late)) for one in skipped)
-    return Decision(outcome.measurements, stored, tuple(late), unchecked)
+    tied = winner_and_ties(chosen, finals.measurements, context.objective)
+    stored = tied[: 1 + MAX_TIES]
+    with left.checking() as deadline_s:
+        failures = checks.check(context, [trial.config for trial in stored], deadline_s)
+    if missed := unchecked_text(reasons(finals.fresh)):
+        context.observer.warn(missed)
+    records = tuple({**checks.records[trial.config], **finals.fresh} for trial in stored if not failures)
+    return failures or Decision(finals.measurements, stored, records, tied[1 + MAX_TIES :])
 
 
 def _journal(context: TuningContext, found: Decision) -> None:
-    """Write a last round to the journal, unless it has the same with as many checks."""
-    passed = {trial.key: one for trial, one in zip(found.stored, found.skipped, strict=True)}
-    checked = frozenset(key for key, one in passed.items() if not one.late)
-    on_cpu = {key: one.on_cpu for key, one in passed.items() if one.on_cpu}
-    broken = tuple(dict.fromkeys(tool for one in found.skipped for tool in one.broken))
-    is_fresh = all(FRESH_INPUTS not in one.late for one in found.skipped)
-    row = LastRound(dict(found.measurements), checked, sanitizers(context), is_fresh, on_cpu, broken)
+    """Write a last round to the journal, unless it has the same."""
+    fresh = {name: one for name, one in found.checks[0].items() if name == FRESH_INPUTS}
+    checked = {trial.key: record for trial, record in zip(found.stored, found.checks, strict=True)}
+    row = LastRound(
+        found.measurements, dict.fromkeys(found.measurements, fresh) | checked, sanitizers(context)
+    )
     known = context.journal.finals.get(tuple(sorted(row.measurements)))
-    has_tools = known is not None and row.sanitizers in (None, known.sanitizers)
-    if not (known and has_tools and known.measurements == row.measurements and known.checked >= checked):
+    if known is not None and row.sanitizers is None:  # they were left out, so they make no difference
+        row = row._replace(sanitizers=known.sanitizers)
+    if row != known:
         context.journal.append_finals(row)
-
-
-def _concluded(context: TuningContext, least: int) -> Iterator[LastRound]:
-    """The latest last round of the journal, if no trial came later and it has at least so many finalists.
-
-    Another choice among the same trials would only differ by chance.
-    """
-    if context.journal.is_concluded:
-        latest = next(reversed(context.journal.finals.values()))
-        if len(latest.measurements) >= least:
-            yield latest
-
-
-def _journaled(
-    context: TuningContext, rounds: Iterable[LastRound], allowed: Iterable[Trial], needed: Iterable[Trial]
-) -> dict[str, Measurement]:
-    """The measurements of the first of these last rounds that can be reused; empty without one.
-
-    Its finalists have to be allowed, and all needed ones have to be among them.
-    """
-    by_key, least = {trial.key: trial for trial in allowed}, {trial.key for trial in needed}
-    for found in rounds:
-        if not found.is_fresh or not least <= found.measurements.keys() <= by_key.keys():
-            continue
-        if measurements := _reusable(context, by_key, found.measurements):
-            return measurements
-    return {}
-
-
-def _reusable(
-    context: TuningContext, known: Mapping[str, Trial], found: Mapping[str, Measurement]
-) -> dict[str, Measurement]:
-    """Journaled measurements with the objective's values; none if one was noisy or lacks what these need."""
-    try:
-        valued = {key: context.scoring.valued(known[key], measured) for key, measured in found.items()}
-    except ExpressionError:
-        return {}
-    is_good = all(one.score(context.objective) and (one.noise or 0.0) <= NOISY for one in valued.values())
-    return valued if is_good else {}
 
 
 def mark_failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:

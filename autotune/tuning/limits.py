@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from autotune.tuning.fresh_inputs import SEEDS
@@ -24,8 +27,31 @@ class LastRoundLimits:
     checks_s: float = math.inf  # for the checks before storing, in addition to what the round leaves
     seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
 
+    def begin(self) -> TimeLeft:
+        """The time for an end that begins now."""
+        return TimeLeft(time.perf_counter() + self.round_s, self.checks_s)
 
-NO_LIMITS = LastRoundLimits(math.inf)
+
+@dataclass
+class TimeLeft:
+    """The time for the end of a search; last rounds that repeat each other share it."""
+
+    round_end_s: float = math.inf  # of the last round, on the clock of `time.perf_counter`
+    checks_s: float = math.inf  # for the checks before storing, after that
+
+    @property
+    def checks_end_s(self) -> float:
+        """When checks should end that begin now."""
+        return max(self.round_end_s, time.perf_counter()) + max(0.0, self.checks_s)
+
+    @contextmanager
+    def checking(self) -> Iterator[float]:
+        """Spend time on checks; gives the time when they should end."""
+        end_s, left_s = self.checks_end_s, self.checks_s
+        try:
+            yield end_s
+        finally:
+            self.checks_s = min(left_s, end_s - time.perf_counter())
 
 
 def search_options(options: Options) -> Options:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
+from autotune.core.checks import reasons, together
 from autotune.core.records import NOISY, Config, Entry, KernelRecord
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.core.version import __version__
@@ -18,10 +19,11 @@ from autotune.serving.cache import read_record, record_path, store
 from autotune.tuning.cache_entry import record_of
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
 from autotune.tuning.last_round import Decision, decide
+from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result_folder import source_path
-from autotune.tuning.stored_checks import StoredChecks, checks_text
+from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 
@@ -116,7 +118,7 @@ def _decided(
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
     checks = StoredChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        found = decide(context, left, checks)
+        found = decide(context, left, checks, TimeLeft())
         if isinstance(found, Decision):
             return found
         failures |= found
@@ -185,6 +187,7 @@ def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
             source_sha256=task.source.sha256,
             space_sha256=task.spec.sha256,
             workload_sha256=workload_sha256(task.spec),
-            checks=checks_text(context, decision.skipped),
+            checks="",
+            checked=reasons(together(decision.checks)),
         ),
     )

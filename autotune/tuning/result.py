@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.core.checks import Checks, is_compared, reasons
 from autotune.core.records import Config, Front
 from autotune.core.trials import Measurement, Objective, Status, Trial
 from autotune.searchers.base import SourceResults, StoppingEstimate
@@ -41,15 +42,17 @@ class SearchResult:
     sources: tuple[SourceResults, ...]  # results of other devices and problems that the search started from
     stopping_estimate: StoppingEstimate
     uncompared: tuple[str, ...]  # outputs that the reference does not return
-    compares: bool  # the reference returns at least one output
     front: Front  # Pareto front of time and energy, where energy is measured
     search_seconds: float  # without the last round
     seconds: float
     cores_of_others: float  # CPU cores that other programs kept busy meanwhile, on average
     data_sha256: str  # of inputs that come from files or from `inputs`; empty where there are none
-    checks: str  # checks that the winner and its ties passed in addition to verification
-    late: tuple[str, ...]  # checks that no time was left for
-    broken: tuple[str, ...]  # tools that do not work here
+    checks: Checks  # of the winner and its ties, the worst outcome of each
+
+    @property
+    def compares(self) -> bool:
+        """True if an output was compared with the reference."""
+        return is_compared(reasons(self.checks))
 
     @property
     def cache_root(self) -> Path:

@@ -17,7 +17,7 @@ from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
-from autotune.tuning.tuner import require_valid_default, start, warn_of
+from autotune.tuning.tuner import require_usable, start, warn_of
 
 TUNED = "tuned best"  # the last step of a ladder
 
@@ -40,7 +40,7 @@ def ladder(
             f"{task.spec.path}: no landmarks, which are named configurations; add one, for example "
             f"`landmarks: {{simple: {{{one.name}: {one.values[0]}}}}}`"
         )
-    require_valid_default(task)
+    require_usable(task)
     steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}
     if tuned is not None:
         steps[TUNED] = tuned

@@ -19,6 +19,20 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
+from autotune.core.checks import (
+    LATE,
+    OTHER_SIZES,
+    PASSED,
+    Checks,
+    Outcome,
+    Unchecked,
+    failure,
+    is_late,
+    output,
+    reasons,
+    unchecked_text,
+    worst,
+)
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
@@ -29,7 +43,6 @@ from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
     HostSanitizer,
-    Unchecked,
     find_host_sanitizer,
 )
 from autotune.evaluation.instance import KernelInstance
@@ -46,21 +59,6 @@ MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
 FINDINGS = (*WRONG, Status.CRASHED)
-_OnHost = Failure | Unchecked | None
-
-
-@dataclass(frozen=True)
-class SkippedChecks:
-    """Checks that a configuration did not get, although it passed all others."""
-
-    on_cpu: str = ""  # why it could not be checked on the CPU
-    late: tuple[str, ...] = ()  # checks that no time was left for
-    broken: tuple[str, ...] = ()  # tools that do not work here
-
-    def __str__(self) -> str:
-        on_cpu = f"not checked on the CPU: {self.on_cpu}" if self.on_cpu else ""
-        broken = f"does not work here: {', '.join(self.broken)}" if self.broken else ""
-        return "; ".join(filter(None, (on_cpu, late_text(self.late), broken)))
 
 
 class Built(NamedTuple):
@@ -70,15 +68,16 @@ class Built(NamedTuple):
     binary: Binary
 
 
-_Check = Callable[[TuningContext, Mapping[Config, Built], Deadline], Mapping[Config, Failure | Unchecked]]
+_Records = Mapping[Config, Checks]
+_Check = Callable[[TuningContext, Mapping[Config, Built], Deadline], _Records]
 
 
 @dataclass
 class StoredChecks:
-    """Checks each configuration once, and remembers which checks those that passed did not get."""
+    """Checks each configuration once, and keeps its record."""
 
-    passed: dict[Config, SkippedChecks] = field(default_factory=dict)
-    _on_host: dict[Config, Future[_OnHost]] = field(default_factory=dict)  # that were begun early
+    records: dict[Config, Checks] = field(default_factory=dict)
+    _on_host: dict[Config, Future[Outcome]] = field(default_factory=dict)  # that were begun early
     _early: Killable = field(default_factory=Killable)  # their processes
 
     @contextmanager
@@ -87,7 +86,7 @@ class StoredChecks:
 
         Args:
             context: The open run.
-            configs: Configurations; those that have passed are skipped.
+            configs: Configurations; those that have a record are left out.
             deadline_s: When to end, on the clock of `time.perf_counter`.
         """
         host = None if context.task.device.kind == "cpu" else _host_sanitizer(context)
@@ -99,7 +98,7 @@ class StoredChecks:
                 self._on_host |= {
                     config: threads.submit(_checked_on, host, context.maker.make(config), deadline)
                     for config in configs
-                    if config not in self.passed
+                    if config not in self.records
                 }
             yield
         finally:
@@ -108,22 +107,16 @@ class StoredChecks:
             self._on_host.clear()
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
-        """Take over what the journal says has passed all checks, with the sanitizers that are here now."""
-        tools = sanitizers(context)
-        rounds = [
-            found for found in context.journal.finals.values() if tools is None or found.sanitizers == tools
-        ]
-        checked = {
-            key: SkippedChecks(found.on_cpu.get(key, ""), broken=found.broken)
-            for found in rounds
-            for key in found.checked
-        }
-        for trial in trials:
-            if trial.key in checked:
-                self.passed.setdefault(trial.config, checked[trial.key])
+        """Take over the journal's records that lack nothing, with the sanitizers that are here now."""
+        tools, planned = sanitizers(context), plan(context).keys()
+        for found in context.journal.finals.values():
+            for trial in trials if tools is None or found.sanitizers == tools else ():
+                record = found.checks.get(trial.key, {})
+                if planned <= record.keys() and not is_late(record):
+                    self.records.setdefault(trial.config, record)
 
     def check(
-        self, context: TuningContext, configs: Iterable[Config], deadline_s: float = math.inf
+        self, context: TuningContext, configs: Sequence[Config], deadline_s: float = math.inf
     ) -> dict[Config, Failure]:
         """Run configurations on other data, many times, with other schedules, and meanwhile under sanitizers.
 
@@ -132,27 +125,24 @@ class StoredChecks:
 
         Args:
             context: The open run.
-            configs: Configurations to check; those that have passed are skipped.
+            configs: Configurations to check; those that have a record are left out.
             deadline_s: When to end, on the clock of `time.perf_counter`.
 
         Returns:
             Why some failed.
         """
-        new = [config for config in configs if config not in self.passed]
-        built, failures = _build(context, new)
-        passed = dict.fromkeys(built, SkippedChecks())
-        missed: dict[str, None] = {}
-        of_sanitizers = Deadline(deadline_s, missed)
+        known = {config: self.records[config] for config in configs if config in self.records}
+        built, failures = _build(context, [config for config in configs if config not in known])
+        failures |= {config: failed for config, record in known.items() if (failed := failure(record))}
+        planned = plan(context)
+        records = {config: dict(planned) for config in built}
+        of_sanitizers = Deadline(deadline_s)
 
-        def take(found: Mapping[Config, Failure | Unchecked]) -> None:
-            for config, one in found.items():
-                if config not in passed:  # it has failed another check meanwhile
-                    continue
-                if isinstance(one, Failure):
-                    failures[config] = one
-                    del passed[config]
-                else:
-                    passed[config] = SkippedChecks(one.reason)
+        def take(found: _Records) -> None:
+            for config, record in found.items():
+                records[config] |= record
+                if config not in failures and (failed := failure(record)) is not None:
+                    failures[config] = failed
 
         checks: list[_Check] = [often, with_other_schedules, on_other_data]
         with ThreadPoolExecutor(1) as thread:
@@ -160,24 +150,48 @@ class StoredChecks:
             try:
                 for number, check in enumerate(checks):
                     now_s = time.perf_counter()
-                    deadline = Deadline(now_s + (deadline_s - now_s) / (len(checks) - number), missed)
-                    take(check(context, {one: built[one] for one in passed}, deadline))
+                    deadline = Deadline(now_s + (deadline_s - now_s) / (len(checks) - number))
+                    left = {config: one for config, one in built.items() if config not in failures}
+                    take(check(context, left, deadline))
                 context.observer.stage(Stage("last round: under sanitizers"))
                 take(by_sanitizers.result())
             finally:  # after an interrupt, a sanitizer would go on for a minute
                 of_sanitizers.processes.kill()
                 self._early.kill()
-        late, broken = tuple(missed), tuple(of_sanitizers.broken)
-        passed = {config: replace(one, late=late, broken=broken) for config, one in passed.items()}
-        for one, count in Counter(filter(None, map(str, passed.values()))).items():
-            context.observer.warn(f"{one} ({count_text(count, 'configuration')})")
-        self.passed.update(passed)
+        missed = [unchecked_text(reasons(records[config])) for config in built if config not in failures]
+        for text, count in Counter(filter(None, missed)).items():
+            context.observer.warn(f"{text}: {count_text(count, 'configuration')}")
+        self.records |= records
         return failures
 
     def forget_late(self) -> None:
         """Forget configurations with late checks: they are checked again."""
-        for config in [config for config, skipped in self.passed.items() if skipped.late]:
-            del self.passed[config]
+        self.records = {config: record for config, record in self.records.items() if not is_late(record)}
+
+
+def plan(context: TuningContext) -> Checks:
+    """The checks of each configuration on this device apart from other data.
+
+    A check is late until it is made; one that cannot run here has the reason. Outputs were compared and other
+    sizes verified during the search.
+    """
+    instance, compared = context.maker.make(context.task.spec.default), context.worker.compared
+    sizes = PASSED if instance.verify_problems else Unchecked("the space has no verify_sizes")
+    planned: dict[str, Outcome] = {output(name): PASSED for name in sorted(compared)}
+    for name in instance.uncompared(compared):
+        planned[output(name)] = Unchecked("the reference does not return it")
+    planned[OTHER_SIZES] = sizes
+    planned[MANY_RUNS] = sizes or LATE
+    if _shows_schedules(context):
+        planned[OTHER_SCHEDULES] = LATE
+    left_out = Unchecked("--no-sanitizer") if context.skips_sanitizer else None
+    if _is_c(context):
+        host = LATE if find_host_sanitizer() else Unchecked("g++ is not installed")
+        planned |= dict.fromkeys(HOST_TOOLS, left_out or host)
+    if context.task.dialect == "cuda" or context.sanitizer is not None:
+        device = LATE if context.sanitizer else Unchecked("compute-sanitizer is not installed")
+        planned |= dict.fromkeys(TOOLS, left_out or sizes or device)
+    return planned
 
 
 def _build(
@@ -197,26 +211,22 @@ def _build(
     return built, failures
 
 
-def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> dict[Config, Failure]:
-    """The first failure of each configuration in many runs at one of the verified sizes."""
+def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
+    """The outcome of many runs of each configuration at one of the verified sizes."""
     context.observer.stage(Stage(f"last round: {MANY_RUNS}"))
-    failures: dict[Config, Failure] = {}
+    records: dict[Config, Checks] = {}
     for config, (instance, binary) in built.items():
-        if not instance.verify_problems or not deadline.allows(MANY_RUNS):
-            continue
-        problem = instance.verify_problems[len(instance.verify_problems) // 2]
-        found = context.check(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
-        if _is_finding(found):
-            failures[config] = found
-        elif isinstance(found, Failure):  # it did not end, or the machine failed: it has not passed
-            deadline.note_late(MANY_RUNS)
-    return failures
+        if instance.verify_problems and not deadline.is_over:
+            problem = instance.verify_problems[len(instance.verify_problems) // 2]
+            found = context.check(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
+            records[config] = {MANY_RUNS: _outcome(found)}
+    return records
 
 
 def with_other_schedules(
     context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
-) -> dict[Config, Failure]:
-    """The first failure of each configuration with another schedule.
+) -> _Records:
+    """The outcome of each configuration with other schedules.
 
     A build that does not compile, start or end says nothing about the configuration: the changes may be the
     cause.
@@ -226,25 +236,35 @@ def with_other_schedules(
     builds = [(config, seed) for seed in SCHEDULES for config in built]
     perturbed_ones = [_perturbed(built[config].instance, seed) for config, seed in builds]
     compilations = [context.pool.compile(instance) for instance in perturbed_ones]
-    failures: dict[Config, Failure] = {}
+    found: dict[Config, Outcome] = {}
     for done, ((config, seed), compilation) in enumerate(zip(builds, compilations, strict=True), 1):
-        context.observer.stage(Stage(f"last round: {OTHER_SCHEDULES}", done, len(builds)))
-        if not deadline.allows(OTHER_SCHEDULES):
+        if deadline.is_over:
+            found |= {left: worst((found.get(left), LATE)) for left, _ in builds[done - 1 :]}
             break
-        binary = compilation.result()
-        if config in failures or isinstance(binary, Failure):
-            continue
-        for problem in in_order(_problems(built[config].instance), context.task.device.kind):
-            if not deadline.allows(OTHER_SCHEDULES):
-                break
-            found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
-            if _is_finding(found):
-                failures[config] = replace(found, detail=f"with schedule {seed}: {found.detail}")
-            if isinstance(found, Failure):
-                break
+        context.observer.stage(Stage(f"last round: {OTHER_SCHEDULES}", done, len(builds)))
+        if not isinstance(found.get(config), Failure):
+            one = _with_schedule(context, built[config].instance, compilation.result(), seed, deadline)
+            found[config] = worst((found.get(config), one))
     for compilation in compilations:
         compilation.cancel()  # builds that still wait would delay the following checks
-    return failures
+    return {config: {OTHER_SCHEDULES: outcome} for config, outcome in found.items()}
+
+
+def _with_schedule(
+    context: TuningContext, instance: KernelInstance, binary: Binary | Failure, seed: int, deadline: Deadline
+) -> Outcome:
+    """The outcome of a configuration with one other schedule."""
+    if isinstance(binary, Failure):
+        return Unchecked("with another schedule, it does not compile")
+    for problem in in_order(_problems(instance), context.task.device.kind):
+        if deadline.is_over:
+            return LATE
+        found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
+        if _is_finding(found):
+            return replace(found, detail=f"with schedule {seed}: {found.detail}")
+        if isinstance(found, Failure):
+            return Unchecked(f"with another schedule: {found.detail}")
+    return PASSED
 
 
 def _perturbed(instance: KernelInstance, seed: int) -> KernelInstance:
@@ -261,38 +281,40 @@ def _shows_schedules(context: TuningContext) -> bool:
     return _is_c(context) and bool(context.worker.compared)
 
 
-def on_other_data(
-    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
-) -> dict[Config, Failure]:
-    """The first failure of each configuration on another data set.
+def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
+    """The outcome of each configuration on each other data set.
 
-    A data set is left out if the default fails on it, or if rounding alone could exceed the tolerances.
+    A data set does not apply if the default fails on it, or if rounding alone could exceed the tolerances.
     Special values are always used, because the space asks for them.
     """
     special, sets = context.task.spec.special, _data_sets(context)
+    records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
     if not sets or not built:
-        return {}
+        return records
     default = context.task.spec.default
     judged = {**_build(context, [default])[0], **built}
-    failures: dict[Config, Failure] = {}
-    for name in sets:
-        context.observer.stage(Stage(f"last round: {_data(name)}"))
+    for number, name in enumerate(sets, 1):
         unfit: set[str] = set()
+        check = f"data {name}"
         for problem, config in _by_size(built if name in special else judged, name):
             sizes = size_text(problem.definition.sizes)
-            if sizes in unfit or config in failures:
+            if sizes in unfit or (config in built and failure(records[config])):
                 continue
-            if not deadline.allows(_data(name)):
+            if deadline.is_over:
+                for record in records.values():
+                    record[check] = worst((record.get(check), LATE))
                 break
+            context.observer.stage(Stage("last round: other data", number, len(sets)))
             found = context.verify(judged[config].binary, problem)
             is_judge = config == default and name not in special
             if is_judge and (isinstance(found, Failure) or not is_fit(context.worker, problem)):
                 unfit.add(sizes)
-            elif _is_finding(found):
-                failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
-            elif isinstance(found, Failure):
-                deadline.note_late(_data(name))
-    return failures
+            elif config in built:
+                outcome = _outcome(found)
+                if isinstance(outcome, Failure):
+                    outcome = replace(outcome, detail=f"with data {name}: {outcome.detail}")
+                records[config][check] = worst((records[config].get(check), outcome))
+    return records
 
 
 def _data_sets(context: TuningContext) -> list[str]:
@@ -319,10 +341,6 @@ def is_fit(worker: DeviceWorker, problem: ProblemInstance) -> bool:
     return worker.run(DeviceState.allows_rounding, problem, timeout_s=SETUP_TIMEOUT_S) is True
 
 
-def _data(name: str) -> str:
-    return f"data {name}"
-
-
 def _host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     is_asked = _is_c(context) and not context.skips_sanitizer
     return find_host_sanitizer() if is_asked else None
@@ -340,53 +358,53 @@ def under_sanitizers(
     context: TuningContext,
     built: Mapping[Config, Built],
     deadline: Deadline,
-    begun: Mapping[Config, Future[_OnHost]] = MappingProxyType({}),
-) -> dict[Config, Failure | Unchecked]:
-    """Findings of the sanitizers, which run on the CPU and on the device at the same time."""
+    begun: Mapping[Config, Future[Outcome]] = MappingProxyType({}),
+) -> _Records:
+    """The outcomes under the sanitizers, which run on the CPU and on the device at the same time."""
     instances = {config: one.instance for config, one in built.items()}
     with ThreadPoolExecutor(1) as thread:
         found_on_host = thread.submit(on_host, context, instances, deadline, begun)
         found = sanitized(context, built, deadline)
-        return found_on_host.result() | found
+        on_cpu = found_on_host.result()
+    return {config: {**on_cpu.get(config, {}), **found.get(config, {})} for config in built}
 
 
 def on_host(
     context: TuningContext,
     instances: Mapping[Config, KernelInstance],
     deadline: Deadline,
-    begun: Mapping[Config, Future[_OnHost]] = MappingProxyType({}),
-) -> dict[Config, Failure | Unchecked]:
-    """Findings of the host compiler's sanitizers in a kernel that runs on the CPU; some were begun before."""
+    begun: Mapping[Config, Future[Outcome]] = MappingProxyType({}),
+) -> _Records:
+    """The outcomes of the host compiler's sanitizers on the CPU; some were begun before."""
     host = _host_sanitizer(context)
-    if host is None or not instances or not deadline.allows(*HOST_TOOLS):
+    if host is None or not instances or deadline.is_over:
         return {}
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         runs = {
             config: begun.get(config) or threads.submit(_checked_on, host, one, deadline)
             for config, one in instances.items()
         }
-        by_config = {config: run.result() for config, run in runs.items()}
-    late = {config for config, one in by_config.items() if isinstance(one, Unchecked) and one.is_late}
-    if late:
-        deadline.note_late(*HOST_TOOLS)
-    return {config: one for config, one in by_config.items() if one is not None and config not in late}
+        return {config: dict.fromkeys(HOST_TOOLS, run.result()) for config, run in runs.items()}
 
 
-def _checked_on(host: HostSanitizer, instance: KernelInstance, deadline: Deadline) -> _OnHost:
+def _checked_on(host: HostSanitizer, instance: KernelInstance, deadline: Deadline) -> Outcome:
     return host.check(instance.source, _small_problems(instance), deadline)
 
 
-def sanitized(
-    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
-) -> dict[Config, Failure]:
-    """Findings of the sanitizer; none without one, or at sizes too large for it."""
+def sanitized(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
+    """The outcomes under the device's sanitizer; none without one, or at sizes too large for it."""
     checked = {config: one for config, one in built.items() if one.instance.verify_problems}
     if context.sanitizer is None or not checked:
         return {}
     runs = [(one.binary, _small_problems(one.instance)) for one in checked.values()]
-    found = context.sanitizer.check(runs, deadline)
-    places = list(checked)
-    return {places[place]: failure for place, failure in found.items()}
+    return dict(zip(checked, context.sanitizer.check(runs, deadline), strict=True))
+
+
+def _outcome(found: bool | Failure | None) -> Outcome:
+    """A run that did not end, or that the machine broke, has not passed: a later search repeats it."""
+    if isinstance(found, Failure) and not _is_finding(found):
+        return Unchecked(found.detail, is_late=True)
+    return found if isinstance(found, Failure) else PASSED
 
 
 def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
@@ -399,38 +417,3 @@ def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
 
 def _small_problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
     return covering(_problems(instance), instance.config)
-
-
-def late_text(late: Iterable[str]) -> str:
-    """A text of the checks that no time was left for; empty if there are none."""
-    names = ", ".join(late)
-    return f"no time was left for {names}" if names else ""
-
-
-def checks_text(context: TuningContext, skipped: Iterable[SkippedChecks]) -> str:
-    """A text of the checks that `StoredChecks` makes on this device, for the provenance of results.
-
-    Args:
-        context: The open run.
-        skipped: Checks that the stored configurations did not get.
-    """
-    left = list(skipped)
-    late = dict.fromkeys(name for one in left for name in one.late)
-    broken = {name for one in left for name in one.broken}
-    data = ", ".join(name for name in _data_sets(context) if _data(name) not in late)
-    has_schedules = _shows_schedules(context) and OTHER_SCHEDULES not in late
-    has_sizes = bool(context.maker.make(context.task.spec.default).verify_problems)
-    done = (
-        f"data {data}" if data else "no other data",
-        f"up to {MAX_RUNS} runs" if has_sizes and MANY_RUNS not in late else "no repeated runs",
-        f"{len(SCHEDULES)} schedules" if has_schedules else "no schedules",
-    )
-    if context.skips_sanitizer:
-        tools: Sequence[str] = ["--no-sanitizer"]
-    else:
-        on_cpu = HOST_TOOLS if _host_sanitizer(context) and not all(one.on_cpu for one in left) else ()
-        on_gpu = TOOLS if context.sanitizer and has_sizes else ()
-        tools = [tool for tool in (*on_cpu, *on_gpu) if tool not in late and tool not in broken]
-        tools = tools or ["no sanitizer"]
-    not_on_cpu = dict.fromkeys(str(SkippedChecks(one.on_cpu)) for one in left)
-    return ", ".join(filter(None, ["; ".join(done), *tools, *not_on_cpu, late_text(late)]))

@@ -40,7 +40,7 @@ from autotune.tuning.source_results import gather, source_name
 from autotune.tuning.study import Study, study_of
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
-from autotune.tuning.tuner import choose_engine, explore, require_valid_default
+from autotune.tuning.tuner import choose_engine, explore, require_usable
 from autotune.tuning.variants import cover, left_out_slowdowns
 
 if TYPE_CHECKING:  # takes long to import
@@ -249,7 +249,7 @@ def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: 
         engine, strategy = choose_engine(options, len(problems[0].task.space))
         check_searcher(engine, strategy, stop_when_unlikely=options.stop_when_unlikely)
     for problem in problems:
-        require_valid_default(problem.task)
+        require_usable(problem.task)
     return result_folder(problems[0].study, options, observer)
 
 

@@ -132,7 +132,8 @@ class Candidates:
                 with self._context(problem) as context:
                     self._failures |= self._checks.check(context, here, deadline_s)
                 left = [config for config in left if config not in here]
-        self.configs = [config for config in self.configs if config in self._checks.passed]
+        passed = self._checks.records.keys() - self._failures.keys()
+        self.configs = [config for config in self.configs if config in passed]
 
     def spread(self) -> None:
         """Verify and time each candidate from size to size, while it stays nearly as fast as the best.

@@ -80,7 +80,7 @@ def search(
     engine, strategy = choose_engine(options, len(task.space))
     stops = options.stop_when_unlikely
     check_searcher(engine, strategy, stop_when_unlikely=stops)
-    require_valid_default(task)
+    require_usable(task)
     study = study_of(task, options)
     root = result_folder(study, options, observer)
     if study.scoring.needs_energy or options.energy:
@@ -170,8 +170,9 @@ def sources_of(task: TuningTask, options: Options) -> tuple[SourceResults, ...]:
     return gather(task, options)
 
 
-def require_valid_default(task: TuningTask) -> None:
-    """Raise InputError if the space's default is invalid for the problem on the device."""
+def require_usable(task: TuningTask) -> None:
+    """Raise InputError for a default that is invalid here, or a parameter that the source does not see."""
+    require_seen(task.space, task.source.text)
     reasons = task.space.why_invalid(task.spec.default)
     if reasons:
         near = ", ".join(f"{name}: {value}" for name, value in task.space.nearest(task.spec.default).items())
@@ -191,7 +192,6 @@ def start(
     With `warns`, report likely mistakes in the source.
     """
     task = context.task
-    require_seen(task.space, task.source.text)
     findings = lint_source(task.space, task.source.text) if warns else ()
     context.observer.started(task, total, context.journal, note)
     warn_of(context.observer, (one for one in findings if not one.is_about_checks))

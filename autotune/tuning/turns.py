@@ -23,6 +23,7 @@ UNRIVALLED_PRECISION = 0.1  # the same if no other can be the fastest
 MIN_ROUNDS = 3
 SHIFT = 0.03  # a larger relative change of a whole round's times is taken out
 LEAVING_ROUNDS = 6  # after so many, a few bad samples cannot put a fast configuration behind in every round
+FAR_SLOWER = 2.0  # a series that took so many times as long as the fastest in each of MIN_ROUNDS leaves then
 BEHIND = 0.6  # a series leaves when rounds times its lag behind the fastest in each exceed this
 MIN_SERIES = 4  # series that stay: changes common to all are changes of the machine
 
@@ -109,7 +110,7 @@ class Turns:
             for series in self._order:
                 if series.config not in self._rejected:
                     self._time(series)
-            if self._rounds >= LEAVING_ROUNDS and self._context.objective is Objective.TIME:
+            if self._rounds >= MIN_ROUNDS and self._context.objective is Objective.TIME:
                 self._leave()
 
     def _leave(self) -> None:
@@ -119,7 +120,8 @@ class Turns:
         for series in racing[MIN_SERIES:]:
             pairs = zip(series.values_ms, racing[0].values_ms, strict=True)
             ratios = tuple(theirs / ours for theirs, ours in pairs)
-            if (min(ratios) - 1) * self._rounds > BEHIND and not series.stays:
+            is_behind = self._rounds >= LEAVING_ROUNDS and (min(ratios) - 1) * self._rounds > BEHIND
+            if (is_behind or min(ratios) > FAR_SLOWER) and not series.stays:
                 series.leader, series.ratios = racing[0], ratios
                 self._order.remove(series)
 

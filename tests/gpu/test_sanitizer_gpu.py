@@ -2,12 +2,13 @@
 
 import pytest
 
+from autotune.core.checks import PASSED, failure
 from autotune.core.records import Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
-from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
+from autotune.evaluation.sanitizer import TOOLS, Sanitizer, find_sanitizer
 from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
 from tests.devices_here import devices_here
@@ -70,7 +71,8 @@ def test_a_sound_kernel_comes_out_clean(program, reference):
     finally:
         child.kill()
     assert code == 0 and "ERROR SUMMARY: 0 errors" in output
-    assert Sanitizer(program, GPU, reference, {}).check([(binary, (PROBLEM,))], Deadline()) == {}
+    found = Sanitizer(program, GPU, reference, {}).check([(binary, (PROBLEM,))], Deadline())
+    assert found == [dict.fromkeys(TOOLS, PASSED)]
 
 
 @pytest.mark.parametrize(
@@ -85,8 +87,7 @@ def test_a_sound_kernel_comes_out_clean(program, reference):
     ids=["beyond shared memory", "one beyond", "far beyond", "misaligned", "race"],
 )
 def test_a_bad_access_is_found(program, reference, body, status, words):
-    (failure,) = (
-        Sanitizer(program, GPU, reference, {}).check([(compiled(body), (PROBLEM,))], Deadline()).values()
-    )
-    assert failure.status is status
-    assert failure.detail.startswith(f"compute-sanitizer found: {words}")
+    (found,) = Sanitizer(program, GPU, reference, {}).check([(compiled(body), (PROBLEM,))], Deadline())
+    failed = failure(found)
+    assert failed.status is status
+    assert failed.detail.startswith(f"compute-sanitizer found: {words}")

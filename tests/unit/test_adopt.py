@@ -99,7 +99,7 @@ def test_what_an_unsteady_machine_found_says_so_and_the_next_search_measures_it_
     for done in runs:
         assert done.returncode == 0, done.stderr
         assert (
-            "configurations on fresh inputs, timed in turns" in done.stderr
+            "configurations verified again and timed in turns" in done.stderr
         )  # so they are measured, also again
         (line,) = [line for line in done.stdout.splitlines() if "the machine was unsteady" in line]
         assert line.endswith("run the search again on a quiet machine")

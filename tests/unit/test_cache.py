@@ -414,7 +414,7 @@ def test_every_field_of_the_records_is_in_the_file():
     later |= {"work_bytes": 256.0, "work_flops": 64.0, "noise": 0.5, "uncompared": ("y",)}
     later |= {"rivals": (entry(64),), "data": "banded", "data_sha256": "ab"}
     words = {"objective": "time_ms", "workload_sha256": "cd", "checks": "data zeros"}
-    words |= {"cache_state": "warm", "launch_mode": "graph"}
+    words |= {"cache_state": "warm", "launch_mode": "graph", "checked": {"many runs": "no time was left"}}
     later |= {"provenance": replace(PROVENANCE, **words)}
     between = (({"n": 90}, (1.0,)), ({"n": 100}, (None,)))
     table = VariantTable("int32", ({"n": 64},), (DEFAULT,), (1.5,), "banded", between)

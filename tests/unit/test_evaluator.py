@@ -8,7 +8,7 @@ import pytest
 from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import Budget, Objective, Status
+from autotune.core.trials import Binary, Budget, Objective, Status
 from autotune.errors import BudgetSpent
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.ledger import Ledger
@@ -140,6 +140,22 @@ def test_nothing_runs_when_the_time_is_over(task, configs):
         with pytest.raises(BudgetSpent):
             context.evaluator.collect()
         assert not context.ledger.trials and context.ledger.time_was_over
+
+
+def test_what_is_being_compiled_when_the_time_is_over_ends(folder, monkeypatch):
+    """The compiler of every configuration but the default's would take an hour."""
+    monkeypatch.chdir(folder.path)
+    kernel = (folder.path / "double.py").read_text()
+    folder.write(f"import time\nopen('begun', 'w').close()\ntime.sleep(3600 * (A != 2))\n{kernel}")
+    first, slow, later = (Config({"A": number, "B": 0}) for number in (2, 1, 3))
+    with opened(bind_target(Target(folder.space, "fake")), Options(workers=1), SearchProgress()) as context:
+        context.evaluator.submit([slow, later])
+        wait_until((folder.path / "begun").exists)
+        monkeypatch.setattr(type(context.ledger), "is_over", True)
+        with pytest.raises(BudgetSpent):
+            context.evaluator.collect()
+        found = context.pool.compile(context.maker.make(first)).result()
+        assert isinstance(found, Binary) and not context.ledger.trials
 
 
 class AtOnce:

@@ -2,8 +2,9 @@
 
 import json
 import math
+import time
 from concurrent.futures import Future
-from dataclasses import make_dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -11,26 +12,30 @@ import numpy as np
 import pytest
 
 from autotune.cli.progress import SearchProgress
+from autotune.core.checks import LATE, OTHER_SIZES, PASSED, Unchecked, reasons
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Objective, Problem, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_samples import energy
+from autotune.evaluation.host_sanitizer import HOST_TOOLS
+from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.problem.data_sets import DATA_SETS
-from autotune.problem.problem_instance import Array, ProblemInstance
+from autotune.problem.problem_instance import ProblemInstance
 from autotune.serving.cache import read_record
-from autotune.tuning import limits
+from autotune.tuning import limits, stored_checks
 from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady, nearly_as_fast
 from autotune.tuning.finals import ROUNDS, Finals, remeasure
 from autotune.tuning.last_round import judge
+from autotune.tuning.limits import TimeLeft
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
+    MANY_RUNS,
     OTHER_SCHEDULES,
     Built,
-    SkippedChecks,
     StoredChecks,
-    checks_text,
+    plan,
     with_other_schedules,
 )
 from autotune.tuning.task import Target, bind_target
@@ -139,9 +144,9 @@ def raced(times_ms, objective=Objective.TIME):
 
 
 def test_a_series_leaves_once_it_can_neither_win_nor_tie():
-    series = raced([2.0, 1.0, 1.001, 1.002, 1.003, 1.031, 1.11, 1.5])
+    series = raced([2.0, 1.0, 1.001, 1.002, 1.003, 1.031, 1.11, 1.5, 2.1])
     counts = [len(one.values_ms) for one in series]
-    assert counts == [24, 24, 24, 24, 24, 20, LEAVING_ROUNDS, LEAVING_ROUNDS]
+    assert counts == [24, 24, 24, 24, 24, 20, LEAVING_ROUNDS, LEAVING_ROUNDS, MIN_ROUNDS]
     assert {len(one.values_ms) for one in raced([1.0, 2.0, 3.0, 4.0, 5.0][:MIN_SERIES])} == {24}
     assert {len(one.values_ms) for one in raced([1.0, 2.0, 3.0, 4.0, 5.0], Objective.ENERGY)} == {24}
 
@@ -238,8 +243,10 @@ def test_the_last_round_keeps_to_the_time_limit(folder):
     rows = [json.loads(line) for line in (folder.path / "j.jsonl").read_text().splitlines()]
     (finals,) = [row["finals"] for row in rows if "finals" in row]
     assert {len(found["samples_ms"]) for found in finals.values()} == {MIN_ROUNDS}
-    everything = json.dumps(list(finals))  # as if there had been time for all checks
-    text = (folder.path / "j.jsonl").read_text().replace('"checked":[]', f'"checked":{everything}')
+    for row in rows:  # as if there had been time for all checks
+        for record in row.get("checks", {}).values():
+            record |= {"passed": [*record["passed"], *record["late"]], "late": {}}
+    text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
     (folder.path / "j.jsonl").write_text(text)
     again = folder.search("--time", "2", "--journal", "j.jsonl")
     assert (again["config"], again["time_ms"]) == (result["config"], result["time_ms"])
@@ -258,18 +265,19 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     done = folder.run(*command, "--time", "0.5")
     assert done.returncode == 0
     data = ", ".join(f"data {name}" for name in DATA_SETS[:5])
-    assert "warning: no time was left for fresh inputs\n" in done.stderr
-    assert f"warning: no time was left for many runs, {data} (" in done.stderr
-    missed = f"no time was left for fresh inputs, many runs, {data}"
+    assert "warning: without fresh inputs (no time was left)\n" in done.stderr
+    assert f"warning: without many runs, {data} (no time was left): " in done.stderr
+    missed = f"without many runs, {data}, fresh inputs (no time was left)"
     assert f"checks  {missed}: autotune check double.yaml -d fake:0 --refresh" in done.stdout
+    assert f"not verified in full, without many runs, {data}, fresh inputs\n" in done.stdout
     assert "; the time was over\n" in done.stdout
     (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
-    assert entry.provenance.checks == f"no other data; no repeated runs; no schedules, no sanitizer, {missed}"
+    late = [name for name, reason in entry.provenance.checked.items() if reason]
+    assert late == sorted(["many runs", "fresh inputs", *data.split(", ")])
     (folder.path / "slow").unlink()
     assert folder.run(*command, "--budget", "1", "--cache", "other").returncode == 0
     (entry,) = read_record(str(*(folder.path / "other").glob("*/double.json"))).entries
-    done = f"data {', '.join(DATA_SETS[:5])}; up to 200 runs; no schedules, no sanitizer"
-    assert entry.provenance.checks == done
+    assert entry.provenance.checked == dict.fromkeys(["output y", "other sizes", *late], "")
 
 
 def test_a_last_round_without_sanitizers_is_not_that_of_a_search_with_them(folder):
@@ -281,11 +289,25 @@ def test_a_last_round_without_sanitizers_is_not_that_of_a_search_with_them(folde
     assert rounds == [1, 1, 2, 2, 2]
 
 
+def test_a_last_round_of_an_older_journal_is_reused_and_its_checks_are_made_again(folder):
+    options = ("--journal", "j.jsonl", "--budget", "3")
+    first = folder.search(*options)
+    rows = [json.loads(line) for line in (folder.path / "j.jsonl").read_text().splitlines()]
+    for row in rows:
+        if row.pop("checks", None):
+            row |= {"checked": list(row["finals"]), "fresh": True, "on_cpu": {}, "broken": []}
+    older = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
+    (folder.path / "j.jsonl").write_text(older)
+    again = folder.search(*options)
+    assert (again["time_ms"], again["unchecked"]) == (first["time_ms"], []) and "many runs" in again["checks"]
+    assert (folder.path / "j.jsonl").read_text().count('"checks"') == 1
+
+
 class PassAll(StoredChecks):
     """Checks that all configurations pass, at once."""
 
     def check(self, context, configs, until_s=math.inf):
-        self.passed |= dict.fromkeys(configs, SkippedChecks())
+        self.records |= {config: {} for config in configs}
         return {}
 
 
@@ -293,30 +315,10 @@ def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored(
     chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in range(9)]
     times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context, checks = SimpleNamespace(objective=Objective.TIME), PassAll()
-    found = judge(context, chosen[::-1], Finals(times, {}, ()), checks, 0.0, limits.NO_LIMITS)
+    found = judge(context, chosen[::-1], Finals(times, {}, {}), checks, TimeLeft())
     assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
-    assert [trial.key for trial in found.unchecked] == ["6", "7", "8"]
-    assert checks.passed.keys() == {trial.config for trial in found.stored}
-
-
-def test_a_check_is_either_done_or_left_out():
-    drawn = Array("x", "int32", (1,), "in", ("integers", -1, 1))
-    checked = ProblemInstance(Problem({"n": 1}, "int32"), (drawn,), (), ())
-    context = SimpleNamespace(
-        task=SimpleNamespace(dialect="python", spec=SimpleNamespace(default=Config({}), special=())),
-        maker=SimpleNamespace(make=lambda config: SimpleNamespace(verify_problems=(checked,))),
-        skips_sanitizer=False,
-        sanitizer=None,
-    )
-    skipped = [
-        SkippedChecks(),
-        SkippedChecks(late=("data zeros",)),
-        SkippedChecks(late=("data zeros", "data ones")),
-    ]
-    assert checks_text(context, skipped) == (
-        "data alternating, smallest, largest; up to 200 runs; no schedules, no sanitizer, "
-        "no time was left for data zeros, data ones"
-    )
+    assert [trial.key for trial in found.ties_left] == ["6", "7", "8"]
+    assert checks.records.keys() == {trial.config for trial in found.stored}
 
 
 def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_compiled():
@@ -332,14 +334,90 @@ def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_co
         worker=SimpleNamespace(compared=frozenset({"x"})),
         observer=SimpleNamespace(stage=lambda stage: None),
     )
-    instance = make_dataclass("Instance", ["source"])('extern "C" __global__ void one(int *x) { *x = 1; }')
+    instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', ())
     built = {Config({}): Built(instance, None)}
-    deadline = Deadline(0.0)
-    assert with_other_schedules(context, built, deadline) == {}
-    assert builds and all(build.cancelled() for build in builds) and list(deadline.late) == [OTHER_SCHEDULES]
+    assert with_other_schedules(context, built, Deadline(0.0)) == {Config({}): {OTHER_SCHEDULES: LATE}}
+    assert builds and all(build.cancelled() for build in builds)
     builds.clear()
     context.worker.compared = frozenset()  # then another schedule shows in no result
     assert with_other_schedules(context, built, Deadline()) == {} and not builds
+
+
+def perturbed_context(compiled, verdict):
+    return SimpleNamespace(
+        task=SimpleNamespace(
+            dialect="cuda", spec=SimpleNamespace(dialect="cuda"), device=SimpleNamespace(kind="gpu")
+        ),
+        pool=SimpleNamespace(compile=lambda instance: compiled),
+        worker=SimpleNamespace(compared=frozenset({"x"})),
+        observer=SimpleNamespace(stage=lambda stage: None),
+        verify=lambda *_: verdict,
+        timeout_s=1.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("compilation", "verdict", "outcome"),
+    [
+        ("binary", True, PASSED),
+        (Failure(Status.COMPILE_ERROR, "no"), True, "could not run"),
+        ("binary", Failure(Status.TIMEOUT, "it hangs"), "could not run"),
+        ("binary", Failure(Status.WRONG_RESULT, "x[0] is 1"), "failed"),
+    ],
+)
+def test_a_build_with_another_schedule_that_does_not_run_has_not_passed(compilation, verdict, outcome):
+    done = Future()
+    done.set_result(compilation)
+    source = 'extern "C" __global__ void one(int *x) { *x = 1; }'
+    problem = ProblemInstance(Problem({"n": 1}, "int32"), (), (), ())
+    instance = SimpleInstance(source, (problem,))
+    built = {Config({}): Built(instance, None)}
+    found = with_other_schedules(perturbed_context(done, verdict), built, Deadline())
+    (said,) = found[Config({})].values()
+    kinds = {Unchecked: "could not run", Failure: "failed", type(None): PASSED}
+    assert kinds[type(said)] == outcome
+
+
+@dataclass(frozen=True)
+class SimpleInstance:
+    source: str
+    verify_problems: tuple
+
+
+@pytest.mark.parametrize(
+    ("words", "missed"),
+    [
+        ({}, {}),
+        ({"skips_sanitizer": True}, dict.fromkeys((*HOST_TOOLS, *TOOLS), "--no-sanitizer")),
+        ({"sanitizer": None}, dict.fromkeys(TOOLS, "compute-sanitizer is not installed")),
+    ],
+    ids=["all", "left out", "not installed"],
+)
+def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words, missed):
+    monkeypatch.setattr(stored_checks, "find_host_sanitizer", object)
+    instance = SimpleNamespace(verify_problems=(None,), uncompared=lambda compared: ("z",))
+    context = SimpleNamespace(
+        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="cuda", default=Config({}))),
+        maker=SimpleNamespace(make=lambda config: instance),
+        worker=SimpleNamespace(compared=frozenset({"y"})),
+        **({"skips_sanitizer": False, "sanitizer": object()} | words),
+    )
+    planned = plan(context)
+    late = [name for name, one in planned.items() if one is LATE]
+    unable = {name: reason for name, reason in reasons(planned).items() if reason and name not in late}
+    assert unable == {"output z": "the reference does not return it", **missed}
+    assert late == [n for n in (MANY_RUNS, OTHER_SCHEDULES, *HOST_TOOLS, *TOOLS) if n not in missed]
+    assert planned["output y"] is PASSED and planned[OTHER_SIZES] is PASSED
+
+
+def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
+    left = TimeLeft(round_end_s=0.0, checks_s=0.1)
+    with left.checking() as end_s:
+        time.sleep(0.02)
+    assert left.checks_s <= 0.08
+    with left.checking() as later_s:
+        time.sleep(0.2)
+    assert later_s <= end_s + 0.01 and left.checks_end_s <= time.perf_counter()
 
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():

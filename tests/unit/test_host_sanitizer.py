@@ -10,14 +10,14 @@ import pytest
 
 from autotune.compilers.kernel_source import render, source_of_text
 from autotune.core import timeline
+from autotune.core.checks import LATE, PASSED, Unchecked
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.evaluation import host_sanitizer
 from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import HOST_TOOLS, Unchecked, find_host_sanitizer
+from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.problem.problem_instance import Array, ArrayView, LocalArray, ProblemInstance, Scalar
 from autotune.tuning import stored_checks
-from autotune.tuning.observer import Observer
 from autotune.tuning.stored_checks import StoredChecks, on_host, under_sanitizers
 
 N = 96
@@ -204,20 +204,14 @@ def test_an_entry_that_only_large_sizes_launch_is_not_checked():
 def test_a_check_that_the_time_limit_ends_had_no_time_left():
     if find_host_sanitizer() is None:
         pytest.skip("needs g++")
-    stages = []
     context = SimpleNamespace(
-        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="portable")),
-        skips_sanitizer=False,
-        observer=SimpleNamespace(stage=stages.append),
+        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="portable")), skips_sanitizer=False
     )
     source = render(source_of_text(KERNEL, "last.cu"), {})
     instance = SimpleNamespace(source=source, config=Config({}), verify_problems=(PROBLEM,))
-    over = Deadline(0.0)
-    assert on_host(context, {Config({}): instance}, over) == {}
-    assert tuple(over.late) == HOST_TOOLS and not stages  # what is left out is not said to be under way
+    assert on_host(context, {Config({}): instance}, Deadline(0.0)) == {}
     deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
-    assert on_host(context, {Config({}): instance}, deadline) == {}
-    assert tuple(deadline.late) == HOST_TOOLS
+    assert on_host(context, {Config({}): instance}, deadline) == {Config({}): dict.fromkeys(HOST_TOOLS, LATE)}
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("gpu", {"sanitizer_0"}), ("cpu", set())])
@@ -238,7 +232,8 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
     timeline.begin("test")
     checks = StoredChecks()
     with checks.begun(context, [config], math.inf):
-        assert on_host(context, {config: instance}, Deadline(), checks._on_host) == {}
+        found = on_host(context, {config: instance}, Deadline(), checks._on_host)
+    assert found == {config: dict.fromkeys(HOST_TOOLS, PASSED)}
     compiled = [one for one in timeline.taken() if one.name == "g++ for races"]
     timeline.end()
     assert len(compiled) == 1 and {one.track for one in compiled} & {"sanitizer_0"} == threads
@@ -352,13 +347,10 @@ def test_templates_and_shared_memory_of_a_launch_are_watched(old, new, shared_by
     assert status is None or re.match(f"run on the CPU: {words}", found.detail), found
 
 
-def test_both_sanitizers_count_and_a_finding_on_the_device_before_a_doubt_on_the_cpu(monkeypatch):
-    wrong, racing, doubtful = (Config({"A": number}) for number in range(3))
-    outside, race = Failure(Status.OUT_OF_BOUNDS, "on the device"), Failure(Status.WRONG_RESULT, "on the CPU")
-    doubt = Unchecked("too many threads")
-    on_cpu = {wrong: doubt, racing: race, doubtful: doubt}
-    monkeypatch.setattr(stored_checks, "on_host", lambda *_: on_cpu)
-    monkeypatch.setattr(stored_checks, "sanitized", lambda *_: {wrong: outside})
-    context = SimpleNamespace(observer=Observer())
-    found = under_sanitizers(context, {}, Deadline())
-    assert found == {wrong: outside, racing: race, doubtful: doubt}
+def test_the_sanitizers_of_the_cpu_and_of_the_device_have_outcomes_of_their_own(monkeypatch):
+    config, outside = Config({}), Failure(Status.OUT_OF_BOUNDS, "on the device")
+    doubt = dict.fromkeys(HOST_TOOLS, Unchecked("too many threads"))
+    monkeypatch.setattr(stored_checks, "on_host", lambda *_: {config: doubt})
+    monkeypatch.setattr(stored_checks, "sanitized", lambda *_: {config: {"memcheck": outside}})
+    built = {config: SimpleNamespace(instance=None)}
+    assert under_sanitizers(None, built, Deadline()) == {config: {**doubt, "memcheck": outside}}

@@ -8,10 +8,11 @@ import time
 
 import pytest
 
+from autotune.core.checks import FRESH_INPUTS, LATE, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import JournalError
-from autotune.evaluation.journal import Journal, LastRound, read_trials
+from autotune.evaluation.journal import Journal, LastRound, read_journal, read_trials
 from tests.conftest import KERNEL, LIMIT_S, Folder
 
 ROW = (
@@ -141,14 +142,13 @@ def test_a_journal_without_notes_goes_on_and_is_refused_in_fewer_words(folder):
 
 
 def test_a_last_round_is_read_as_it_was_written(tmp_path):
-    found = LastRound(
-        {"key": Measurement((1.0,), Rule.FINALS)},
-        frozenset({"key"}),
-        "g++ 12.2.0",
-        is_fresh=True,
-        on_cpu={"key": "g++ refuses the source"},
-        broken=("initcheck",),
-    )
+    record = {
+        "many runs": PASSED,
+        "data ones": LATE,
+        "memcheck": Unchecked("it did not end", is_late=True),
+        "initcheck": Unchecked("it does not work here"),
+    }
+    found = LastRound({"key": Measurement((1.0,), Rule.FINALS)}, {"key": record}, "g++ 12.2.0")
     for expected in (False, True):
         journal = Journal(tmp_path / "j.jsonl", {})
         assert (list(journal.finals.values()) == [found]) is expected
@@ -160,3 +160,12 @@ def test_a_last_round_is_read_as_it_was_written(tmp_path):
             journal.append_finals(found)
         assert journal.is_concluded
         journal.close()
+
+
+@pytest.mark.parametrize(("fresh", "outcome"), [("true", PASSED), ("false", LATE)])
+def test_of_the_checks_in_an_older_journal_only_fresh_inputs_count(tmp_path, fresh, outcome):
+    rest = f'"checked":["key"],"sanitizers":"g++ 12.2.0","fresh":{fresh},"on_cpu":{{"key":"too large"}}'
+    finals = '{"finals":{"key":{"samples_ms":[1.0],"rule":"finals","warmups_ms":[]}},' + rest + "}"
+    (tmp_path / "j.jsonl").write_text(f'{{"journal":1}}\n{finals}\n')
+    last_round = read_journal(tmp_path / "j.jsonl").last_round
+    assert last_round.checks == {"key": {FRESH_INPUTS: outcome}} and last_round.sanitizers == "g++ 12.2.0"

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.core.checks import PASSED
 from autotune.core.records import Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
 from autotune.errors import ChildTimeout
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
-from autotune.evaluation.sanitizer import RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
+from autotune.evaluation.sanitizer import BROKEN, RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
 from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
 from autotune.tuning.observer import Observer
@@ -67,7 +68,8 @@ def stand_in(tmp_path, reference):
     ],
 )
 def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, tool, words, status):
-    (failure,) = stand_in(f"========= {words}", 86).check([(binary, (PROBLEM,))], Deadline(), [tool]).values()
+    (found,) = stand_in(f"========= {words}", 86).check([(binary, (PROBLEM,))], Deadline(), [tool])
+    failure = found[tool]
     assert failure.status is status
     assert failure.detail == f"compute-sanitizer found: {words.removeprefix('Error: ')}"
 
@@ -89,21 +91,22 @@ def kernel_that(does):
     return backend("fake").open_compiler(0).compile(text, ())
 
 
-BROKEN = 'print("BROKEN", flush=True)'
+SHOWN = 'print("BROKEN", flush=True)'
 
 
 @pytest.mark.parametrize(("place", "count"), [(1, 3), (RUNS_OF_PROCESS + 1, RUNS_OF_PROCESS + 2)])
 def test_a_finding_is_of_the_configuration_that_shows_it(finds_broken, binary, place, count):
-    runs = [(kernel_that(BROKEN) if number == place else binary, (PROBLEM,)) for number in range(count)]
-    failures = finds_broken.check(runs, Deadline(), ["memcheck"])
-    assert {number: failure.status for number, failure in failures.items()} == {place: Status.OUT_OF_BOUNDS}
+    runs = [(kernel_that(SHOWN) if number == place else binary, (PROBLEM,)) for number in range(count)]
+    found = [one["memcheck"] for one in finds_broken.check(runs, Deadline(), ["memcheck"])]
+    assert found.pop(place).status is Status.OUT_OF_BOUNDS and found == [PASSED] * (count - 1)
 
 
 @pytest.mark.parametrize("end", ENDS)
 def test_configurations_after_one_that_breaks_the_process_are_checked_in_another(finds_broken, binary, end):
-    ends, broken = kernel_that(end), kernel_that(BROKEN)
+    ends, broken = kernel_that(end), kernel_that(SHOWN)
     runs = [(one, (PROBLEM, PROBLEM)) for one in (binary, ends, ends, broken, ends, binary)]
-    assert finds_broken.check(runs, Deadline(), ["racecheck"]).keys() == {3}
+    found = [one["racecheck"] for one in finds_broken.check(runs, Deadline(), ["racecheck"])]
+    assert isinstance(found.pop(3), Failure) and found == [PASSED, BROKEN, BROKEN, BROKEN, PASSED]
 
 
 def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, binary, monkeypatch):
@@ -117,7 +120,8 @@ def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, 
     )
     program.chmod(0o755)
     runs = [(binary, (PROBLEM,))] * (RUNS_OF_PROCESS + 1)
-    assert Sanitizer(str(program), FAKE, reference, {}).check(runs, Deadline()) == {}
+    records = Sanitizer(str(program), FAKE, reference, {}).check(runs, Deadline())
+    assert records == [dict.fromkeys(TOOLS, PASSED)] * len(runs)
     found = [int(count) for count in counts.read_text().split()]
     assert len(found) == 2 * len(TOOLS) and max(found) <= len(TOOLS)
 
@@ -126,55 +130,32 @@ def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, 
 def test_what_it_finds_counts_when_the_error_breaks_the_child(stand_in, end):
     broken = kernel_that(end)
     words = "========= Invalid __global__ read of size 4 bytes"
-    (failure,) = stand_in(words, 86).check([(broken, (PROBLEM, PROBLEM))], Deadline(), ["memcheck"]).values()
-    assert failure.status is Status.OUT_OF_BOUNDS
-    assert failure.detail == "compute-sanitizer found: Invalid __global__ read of size 4 bytes"
-    assert (
-        stand_in("========= ERROR SUMMARY: 0 errors", 0).check(
-            [(broken, (PROBLEM,))], Deadline(), ["memcheck"]
-        )
-        == {}
-    )
+    runs = [(broken, (PROBLEM, PROBLEM))]
+    (found,) = stand_in(words, 86).check(runs, Deadline(), ["memcheck"])
+    assert found["memcheck"].status is Status.OUT_OF_BOUNDS
+    assert found["memcheck"].detail == "compute-sanitizer found: Invalid __global__ read of size 4 bytes"
+    quiet = stand_in("========= ERROR SUMMARY: 0 errors", 0)
+    assert quiet.check(runs, Deadline(), ["memcheck"]) == [{"memcheck": BROKEN}]
 
 
 def test_no_reference_runs(stand_in, binary, reference):
     reference.write_text("def reference(inputs, sizes):\n    raise RuntimeError\n")
-    deadline = Deadline()
-    found = stand_in("", 0).check([(binary, (PROBLEM,))], deadline, ["memcheck"])
-    assert found == {} and not deadline.broken
+    found = stand_in("", 0).check([(binary, (PROBLEM,))], Deadline(), ["memcheck"])
+    assert found == [{"memcheck": PASSED}]
 
 
-def test_a_clean_run_is_no_failure(stand_in, binary):
-    assert (
-        stand_in("========= ERROR SUMMARY: 0 errors", 0).check(
-            [(binary, (PROBLEM,))], Deadline(), ["memcheck"]
-        )
-        == {}
-    )
-
-
-def test_a_sanitizer_that_does_not_work_finds_nothing(stand_in, binary, tmp_path, reference):
-    for code in (1, 86):
-        unsupported = stand_in("========= Error: the device is not supported", code)
-        assert unsupported.check([(binary, (PROBLEM,))], Deadline(), ["memcheck"]) == {}
+def test_a_tool_that_does_not_work_has_not_passed(stand_in, binary, tmp_path, reference):
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    assert (
-        Sanitizer(str(broken), FAKE, reference, {}).check([(binary, (PROBLEM,))], Deadline(), ["memcheck"])
-        == {}
+    found = Sanitizer(str(broken), FAKE, reference, {}).check(
+        [(binary, (PROBLEM,))], Deadline(), ["memcheck"]
     )
-
-
-def test_a_tool_that_does_not_work_is_named(stand_in, binary, tmp_path, reference):
-    broken, deadlines = tmp_path / "broken", [Deadline() for _ in range(3)]
-    broken.write_text("#!/bin/sh\nexit 3\n")
-    broken.chmod(0o755)
-    Sanitizer(str(broken), FAKE, reference, {}).check([(binary, (PROBLEM,))], deadlines[0], ["memcheck"])
-    outputs = (("Error: the device is not supported", 86), ("ERROR SUMMARY: 0 errors", 0))
-    for (words, code), deadline in zip(outputs, deadlines[1:], strict=True):
-        stand_in(f"========= {words}", code).check([(binary, (PROBLEM,))], deadline, ["memcheck"])
-    assert [list(one.broken) for one in deadlines] == [["memcheck"], ["memcheck"], []]
+    assert found == [{"memcheck": BROKEN}]
+    unsupported = stand_in("========= Error: the device is not supported", 86)
+    assert unsupported.check([(binary, (PROBLEM,))], Deadline(), ["memcheck"]) == [{"memcheck": BROKEN}]
+    works = stand_in("========= ERROR SUMMARY: 0 errors", 0)
+    assert works.check([(binary, (PROBLEM,))], Deadline(), ["memcheck"]) == [{"memcheck": PASSED}]
 
 
 def test_only_nvidia_gpus_have_one():

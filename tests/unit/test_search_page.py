@@ -19,7 +19,7 @@ from autotune.report.search_page import report_html, report_json
 from autotune.report.source_figures import source_figures
 from autotune.serving import cache
 from autotune.serving.ceilings import BYTES, FILE, OPERATIONS, Ceiling, ceilings_text
-from tests.cache_example import DEFAULT, DEVICE, entry, record
+from tests.cache_example import DEFAULT, DEVICE, PROVENANCE, entry, record
 from tests.cache_files import write
 from tests.conftest import ROOT, run_in_process
 from tests.recorded_files import EXCERPT, T4
@@ -226,10 +226,22 @@ def test_ten_thousand_trials_stay_small(tmp_path, no_cache):
 
 
 @pytest.mark.parametrize(
-    ("uncompared", "said"), [((), "yes"), (("other",), "in part"), (("out",), "no")], ids=str
+    ("checked", "said"),
+    [
+        ({"output out": "", "other sizes": "", "many runs": ""}, "yes"),
+        ({"output out": "", "other sizes": "", "many runs": "no time was left"}, "in part"),
+        (
+            {"output out": "", "output other": "not returned", "other sizes": ""},
+            "in part",
+        ),
+        ({"output out": "the reference does not return it", "other sizes": ""}, "no"),
+        ({}, "in part"),
+    ],
+    ids=str,
 )
-def test_a_report_says_whether_any_output_was_compared(tmp_path, uncompared, said):
-    write(tmp_path, DEVICE, record(replace(entry(64), uncompared=uncompared)))
+def test_a_report_says_yes_only_if_all_was_checked(tmp_path, checked, said):
+    provenance = replace(PROVENANCE, checked=checked)
+    write(tmp_path, DEVICE, record(replace(entry(64), provenance=provenance)))
     (search,) = data_of(report_html(gather(["reduce"], tmp_path)))["searches"]
     assert headline(search)["Verified"]["value"] == said
 

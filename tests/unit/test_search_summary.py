@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune.cli.search_summary import result_text, shifted
+from autotune.cli.search_summary import result_json, result_text, shifted
 from autotune.compilers.kernel_source import read_source
+from autotune.core.checks import LATE, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Rule, Status, Trial
 from autotune.devices import Address
@@ -64,15 +65,12 @@ def plain(tmp_path_factory):
         sources=(),
         stopping_estimate=StoppingEstimate(100, 8858, 0.16, 0.01),
         uncompared=(),
-        compares=True,
         front=(),
         search_seconds=1.0,
         cores_of_others=0.0,
         seconds=2.0,
         data_sha256="",
-        checks="2 schedules",
-        late=(),
-        broken=(),
+        checks={"output y": PASSED},
         unchecked_ties=(),
     )
 
@@ -153,13 +151,13 @@ LINES = [
     ),
     # nothing was compared: no praise without a condition
     (
-        {"compares": False},
+        {"checks": {}},
         {
             "default": "the best is 3 times as fast, if its result is right\n",
             "warning": "no output was compared",
         },
     ),
-    (ENERGY | {"compares": False}, {"default": "50% of its energy and 120% of its time, if its result is"}),
+    (ENERGY | {"checks": {}}, {"default": "50% of its energy and 120% of its time, if its result is"}),
     # energy
     (ENERGY, {"default": "3 ms, 2 J a run: the best takes 50% of its energy and 120% of its time\n"}),
     (ENERGY | {"objective": Objective.PARETO}, {"default": "60% of its energy times delay and 120% of its"}),
@@ -311,8 +309,14 @@ def test_a_governor_that_lets_the_clocks_change_is_told_with_the_result(plain, t
 
 
 def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(plain):
-    first = result_text(told(plain, late=("data zeros",), broken=("initcheck",))).splitlines()[0]
+    record = {"many runs": PASSED, "data zeros": LATE, "initcheck": Unchecked("it does not work here")}
+    found = told(plain, checks=record)
+    first, *lines = result_text(found).splitlines()
     assert first.endswith("int32: not verified in full, without data zeros, initcheck")
+    missed = "without data zeros (no time was left); initcheck (it does not work here)"
+    assert any(line.startswith(f"checks  {missed}: autotune check ") for line in lines)
+    assert result_json(found)["checks"] == f"many runs; {missed}"
+    assert result_json(found)["unchecked"] == ["data zeros", "initcheck"]
     assert "verified" not in result_text(told(plain))
 
 

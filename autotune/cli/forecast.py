@@ -1,0 +1,83 @@
+"""Predicts how long a search still takes: its trials, its last round and the checks before storing."""
+
+from __future__ import annotations
+
+from statistics import mean
+
+from autotune.core.stages import Stage
+
+_FINALISTS, _STORED, _SETS = 9, 4, 5  # until they are known: finalists, configurations to check, data sets
+_STAGES = (  # of the end, in order
+    "last round: verifying",
+    "last round: timing, round",
+    "last round: many runs",
+    "last round: other schedules",
+    "last round: other data",
+    "last round: under sanitizers",
+    "estimating what the others promise",
+)
+_PRIOR = 0.3  # of the end's predicted time: how much the prediction weighs against what was seen of it
+
+
+class Forecast:
+    """The time that is left of a search; all times are in seconds on one clock."""
+
+    def __init__(self, total: int | None, began_s: float) -> None:
+        """Begin to count trials; `total` is None if their number is not known."""
+        self._total, self._began_s = total, began_s
+        self._ended_s: list[float] = []  # when each trial ended
+        self._costs_s: list[float] = []
+        self._end_began_s: float | None = None
+        self._place, self._share = 0, 0.0  # in the end
+        self._finalists, self._totals = _FINALISTS, {_STAGES[3]: 2 * _STORED, _STAGES[4]: _SETS}
+
+    def tried(self, cost_s: float, now_s: float) -> None:
+        """Count a trial."""
+        self._ended_s.append(now_s)
+        self._costs_s.append(cost_s)
+
+    def last_round(self, finalists: int, now_s: float) -> None:
+        """The end begins, or begins again."""
+        self._finalists, self._end_began_s = finalists, now_s
+        self._place, self._share = 0, 0.0
+
+    def stage(self, stage: Stage) -> None:
+        """Note how far the end has come."""
+        if self._end_began_s is None or stage.name not in _STAGES[self._place :]:
+            return
+        self._place, self._share = _STAGES.index(stage.name), 0.0
+        if stage.total:
+            self._totals[stage.name] = stage.total
+            self._share = (stage.done - 1) / stage.total
+
+    def left_s(self, now_s: float) -> float | None:
+        """The predicted time; None before it can be known."""
+        if not self._ended_s:
+            return None
+        parts_s = self._parts_s(mean(self._costs_s[len(self._costs_s) // 2 :]))
+        if self._end_began_s is None:
+            return None if self._total is None else self._trials_left_s(now_s) + sum(parts_s)
+        done_s = sum(parts_s[: self._place]) + self._share * parts_s[self._place]
+        prior_s = _PRIOR * sum(parts_s)
+        scale = (now_s - self._end_began_s + prior_s) / (done_s + prior_s)
+        return (sum(parts_s) - done_s) * scale
+
+    def _parts_s(self, cost_s: float) -> tuple[float, ...]:
+        """The time of each stage of the end, if a trial took `cost_s` on the device."""
+        stored, sets = self._totals[_STAGES[3]] / 2, self._totals[_STAGES[4]]
+        return (
+            0.5 + 0.5 * self._finalists * cost_s,
+            0.5 + 1.1 * self._finalists * cost_s,
+            0.1 + 0.3 * stored * cost_s,
+            0.2 + 1.0 * stored * cost_s,
+            0.2 + 0.45 * stored * sets * cost_s,
+            1.5,
+            1.0 + 2.0 * cost_s,
+        )
+
+    def _trials_left_s(self, now_s: float) -> float:
+        """The time for trials to come: each takes as long as those of the later half so far."""
+        half = len(self._ended_s) // 2
+        since_s = self._ended_s[half - 1] if half else self._began_s
+        left = max(0, (self._total or 0) - len(self._ended_s))
+        return left * (now_s - since_s) / (len(self._ended_s) - half)

@@ -1,0 +1,85 @@
+"""The record of a configuration's checks: each has passed, failed, or was not made, and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from autotune.core.trials import Failure
+
+FRESH_INPUTS, OTHER_SIZES = "fresh inputs", "other sizes"
+_OUTPUT = "output "
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """The reason why a check was not made; if that was late, a later search makes up for it."""
+
+    reason: str
+    is_late: bool = False
+
+
+PASSED = None
+LATE = Unchecked("no time was left", is_late=True)
+Outcome = Failure | Unchecked | None
+Checks = Mapping[str, Outcome]  # by the name of the check
+
+
+def output(name: str) -> str:
+    """The name of the check that compares an output with the reference."""
+    return f"{_OUTPUT}{name}"
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """A failure before a check that was not made, and that before one that has passed."""
+    return max(outcomes, key=_weight, default=PASSED)
+
+
+def _weight(outcome: Outcome) -> int:
+    if isinstance(outcome, Unchecked):
+        return 1 + outcome.is_late
+    return 3 if outcome else 0
+
+
+def together(records: Iterable[Checks]) -> Checks:
+    """One record for several configurations: the worst outcome of each check."""
+    rows = [row for record in records for row in record.items()]
+    return {name: worst(one for other, one in rows if other == name) for name, _ in rows}
+
+
+def failure(record: Checks) -> Failure | None:
+    """The first failure."""
+    return next((one for one in record.values() if isinstance(one, Failure)), None)
+
+
+def is_late(record: Checks) -> bool:
+    """True if a later search makes up for a check."""
+    return any(isinstance(one, Unchecked) and one.is_late for one in record.values())
+
+
+def reasons(record: Checks) -> dict[str, str]:
+    """Each check with the reason why it has not passed, which is empty if it has."""
+    return {
+        name: one.reason if isinstance(one, Unchecked) else str(one or "") for name, one in record.items()
+    }
+
+
+def is_compared(found: Mapping[str, str]) -> bool:
+    """True if, by these reasons, an output was compared with the reference."""
+    return any(name.startswith(_OUTPUT) and not reason for name, reason in found.items())
+
+
+def unchecked_text(found: Mapping[str, str]) -> str:
+    """The checks that have not passed, by their reasons; empty if all have."""
+    names: dict[str, list[str]] = {}
+    for name, reason in found.items():
+        if reason:
+            names.setdefault(reason, []).append(name)
+    groups = (f"{', '.join(group)} ({reason})" for reason, group in names.items())
+    return f"without {'; '.join(groups)}" if names else ""
+
+
+def checks_text(found: Mapping[str, str]) -> str:
+    """The checks that have passed, and those that have not."""
+    passed = ", ".join(name for name, reason in found.items() if not reason)
+    return "; ".join(filter(None, (passed, unchecked_text(found))))
