@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from autotune.sources.bare_code import without_comments
 from autotune.sources.dialects import INTRODUCER
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.macros import definition
-from autotune.sources.preprocessor import DIRECTIVE, condition_guard, without_comments, words_tested
+from autotune.sources.preprocessor import DIRECTIVE, condition_guard, words_tested
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _CONSTANT = re.compile(r"(?<![\w.#])(?<!->)(?<!::)(?<!## )[A-Z][A-Z0-9_]*\b(?!\s*(?:\(|##|::))")

@@ -19,9 +19,9 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import ArgumentSpec
 from autotune.core.syntax import parse_module
 from autotune.core.text import count_text, hint
+from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import kernels_of_branches, read_branches
 from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.preprocessor import without_comments
 from autotune.space.space import Space
 
 _KERNEL = {"portable": "KERNEL", "cuda": "__global__ void", "opencl": "__kernel void"}
