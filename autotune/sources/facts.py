@@ -92,7 +92,6 @@ class Facts:
     pointers: dict[str, str] = field(default_factory=dict)
     read_indices: set[str] = field(default_factory=set)
     _read: dict[int, tuple[ast.expr, frozenset[str], frozenset[str]]] = field(default_factory=dict)
-    _written: dict[int, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
     _values: dict[str, tuple[ast.expr, int]] = field(default_factory=dict)
 
     def of(self, array: str) -> list[Access]:
@@ -119,10 +118,7 @@ class Facts:
 
     def written_out(self, node: ast.expr) -> ast.expr:
         """An expression with the values of variables in their place, as far as it stays short."""
-        key = id(node)  # its nodes live as long as the facts
-        if key not in self._written:
-            self._written[key] = (node, self._with_values(node)[0])
-        return self._written[key][1]
+        return self._with_values(node)[0]
 
     def _with_values(self, node: ast.expr) -> tuple[ast.expr, int]:
         """The same with the number of nodes that it has then."""
