@@ -14,8 +14,6 @@ from autotune.scaffold.guessed_parameters import (
     TILE,
     WORK,
     GuessedParameter,
-    as_threads,
-    asked_if_misspelt,
     axis_of,
     choice_of_constants,
     divided_sizes,
@@ -177,21 +175,17 @@ def _parameters_and_block(
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
         block = _invented_block(axes, known | {*source.read.code.used})
         parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
-    parameters = [
-        within_a_block(as_threads(item, axes)) if item.name in block else item for item in parameters
-    ]
+    parameters = [within_a_block(item) if item.name in block else item for item in parameters]
     return parameters or [_placeholder(source)], block
 
 
 def _parameters(kernel: FoundKernel, tuned: Sequence[Macro], axes: Sequence[str]) -> list[GuessedParameter]:
     """Macros and what a template takes; their defaults are values for which the kernel is compiled at all."""
-    defined = [macro.name for macro in tuned if macro.default is not None]
     found = [parameter_of(macro, axes) for macro in tuned]
     extents = set(WORD.findall(" ".join(kernel.block)))
     for place, macro in enumerate(tuned):
         if macro.default is None and macro.name in extents:
             found[place] = threads_parameter(macro.name, axes, "values guessed")
-    found = [item if item.name in defined else asked_if_misspelt(item, defined) for item in found]
     for place, item in enumerate(found):
         wanted = kernel.wanted.get(item.name)
         chosen = [value for value in item.values if wanted in _written(item.name, value)]

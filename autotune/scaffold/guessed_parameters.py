@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +21,6 @@ BLOCK = re.compile(
 WORK = re.compile(r".*per_(thread|item|work_?item|lane).*|wpt_?[xyz]?|.*coarsen.*", re.IGNORECASE)
 _MAX_THREADS = 1024  # of a block
 TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
-MIN_SIMILARITY = 0.85  # of a name to the one that may be meant
-_ONE_OF_A_FAMILY = re.compile(r"_[A-Za-z0-9]$|\d$")  # BLOCK_X beside BLOCK_Y
 _FLAG = re.compile(r"(use|has|enable|with|is|do)_.*", re.IGNORECASE)
 
 
@@ -136,14 +133,6 @@ def threads_parameter(name: str, axes: Sequence[str], remark: str = "") -> Guess
     return GuessedParameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
 
 
-def asked_if_misspelt(parameter: GuessedParameter, defined: Sequence[str]) -> GuessedParameter:
-    """A macro that nothing defines; if it is like one that is defined, but for a letter or two, ask."""
-    near = difflib.get_close_matches(parameter.name, defined, 1, MIN_SIMILARITY)
-    if not near or _ONE_OF_A_FAMILY.search(parameter.name):
-        return parameter
-    return replace(parameter, remark=f"nothing defines it: is it {near[0]}, misspelt?")
-
-
 def divided_sizes(
     facts: Facts, sizes: Sequence[str], parameters: Sequence[GuessedParameter]
 ) -> tuple[tuple[str, str], ...]:
@@ -166,16 +155,6 @@ def divided_sizes(
         for item in parameters
         if item.name in divisors.get(size, ()) and 1 in item.values
     )
-
-
-def as_threads(parameter: GuessedParameter, axes: Sequence[str]) -> GuessedParameter:
-    """A tile that is all of a block: the values of its name are edges, too few threads for a GPU."""
-    if len(axes) > 1 or not TILE.fullmatch(parameter.name) or parameter.remark != "values guessed":
-        return parameter
-    usual = threads_parameter(parameter.name, axes)
-    if parameter.default not in usual.values:
-        return replace(parameter, values=tuple(sorted({*map(int, usual.values), int(parameter.default)})))
-    return replace(parameter, values=usual.values)
 
 
 def within_a_block(parameter: GuessedParameter) -> GuessedParameter:
