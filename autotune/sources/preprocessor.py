@@ -30,6 +30,39 @@ _OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
 }
 
 
+@dataclass(frozen=True)
+class Condition:
+    """The branch of a condition that is being read; None for what is not known.
+
+    Attributes:
+        directive: The one that begins the branch.
+        rest: What follows it.
+        outer: The branch that it is in.
+        is_within: Whether the conditions around it hold.
+        holds: Whether its own condition does.
+        earlier: Whether that of an earlier branch does.
+    """
+
+    directive: str
+    rest: str
+    outer: Condition | None
+    is_within: bool | None
+    holds: bool | None
+    earlier: bool | None = False
+
+    @property
+    def state(self) -> bool | None:
+        """Whether the branch is compiled."""
+        states = (self.is_within, self.holds, None if self.earlier is None else not self.earlier)
+        return False if False in states else None if None in states else True
+
+    @property
+    def is_chosen(self) -> bool | None:
+        """Whether this branch or an earlier one is the one that is compiled."""
+        states = (self.holds, self.earlier)
+        return True if True in states else None if None in states else False
+
+
 class SourceLine(NamedTuple):
     """A line that may be compiled: `directive` is empty for code, whose text is `rest`."""
 
@@ -38,7 +71,13 @@ class SourceLine(NamedTuple):
     is_certain: bool
     macros: MacroTable  # before the line; changes as the reading goes on
     place: int  # where `rest` begins in the text
-    guard: str  # the name of the `#ifndef`, or of what amounts to it, that is the innermost condition
+    condition: Condition | None  # the innermost around it
+
+    @property
+    def guard(self) -> str:
+        """The name of the `#ifndef`, or of what amounts to it, that is the innermost condition."""
+        around = self.condition
+        return "" if around is None else condition_guard(around.directive, around.rest)
 
 
 def compiled_lines(text: str, given: Collection[str] | MacroTable = ()) -> Iterator[SourceLine]:
@@ -51,67 +90,30 @@ def compiled_lines(text: str, given: Collection[str] | MacroTable = ()) -> Itera
     macros = (
         given if isinstance(given, MacroTable) else MacroTable(dict.fromkeys(given, GIVEN), is_whole=False)
     )
-    conditions: list[_Condition] = []
+    around: Condition | None = None
     end = -1
     for line in without_comments(text).split("\n"):
         begin, end = end + 1, end + 1 + len(line)
-        state = conditions[-1].state if conditions else True
-        guard = conditions[-1].guard if conditions else ""
+        state = around.state if around else True
         found = DIRECTIVE.match(line)
-        if found is None:
-            if state is not False:
-                yield SourceLine("", line, state is True, macros, begin, guard)
-            continue
-        name, rest = found.groups()
-        place = begin + found.start(2)
+        name, rest = found.groups() if found else ("", line)
+        read = SourceLine(name, rest, state is True, macros, begin + (found.start(2) if found else 0), around)
         if name in ("if", "ifdef", "ifndef"):
             if state is not False:
-                yield SourceLine(name, rest, state is True, macros, place, guard)
+                yield read
             holds = False if state is False else _holds(name, rest, macros)
-            conditions.append(_Condition(state, holds, guard=condition_guard(name, rest)))
-        elif name in ("elif", "elifdef", "elifndef", "else") and conditions:
-            before = conditions[-1]
-            if not before.is_chosen and before.outer is not False:
-                yield SourceLine(name, rest, state is True, macros, place, guard)
-            conditions[-1] = before.next(True if name == "else" else _holds(name[2:], rest, macros))
+            around = Condition(name, rest, around, state, holds)
+        elif name in ("elif", "elifdef", "elifndef", "else") and around:
+            if not around.is_chosen and around.is_within is not False:
+                yield read
+            holds = True if name == "else" else _holds(name[2:], rest, macros)
+            around = Condition(name, rest, around.outer, around.is_within, holds, around.is_chosen)
         elif name == "endif":
-            del conditions[-1:]
+            around = around and around.outer
         elif state is not False:
-            yield SourceLine(name, rest, state is True, macros, place, guard)
-            macros.follow(name, rest, is_certain=state is True)
-
-
-@dataclass(frozen=True)
-class _Condition:
-    """The branch of a condition that is being read; None for what is not known.
-
-    Attributes:
-        outer: Whether the conditions around it hold.
-        holds: Whether its own condition does.
-        earlier: Whether that of an earlier branch does.
-        guard: The name that must not be defined for it.
-    """
-
-    outer: bool | None
-    holds: bool | None
-    earlier: bool | None = False
-    guard: str = ""
-
-    @property
-    def state(self) -> bool | None:
-        """Whether the branch is compiled."""
-        states = (self.outer, self.holds, None if self.earlier is None else not self.earlier)
-        return False if False in states else None if None in states else True
-
-    @property
-    def is_chosen(self) -> bool | None:
-        """Whether this branch or an earlier one is the one that is compiled."""
-        states = (self.holds, self.earlier)
-        return True if True in states else None if None in states else False
-
-    def next(self, holds: bool | None) -> _Condition:
-        """The branch after this one."""
-        return _Condition(self.outer, holds, self.is_chosen)
+            yield read
+            if name:
+                macros.follow(name, rest, is_certain=state is True)
 
 
 def condition_guard(directive: str, rest: str) -> str:
