@@ -80,17 +80,20 @@ class SourceLine(NamedTuple):
         return "" if around is None else condition_guard(around.directive, around.rest)
 
 
-def compiled_lines(text: str, given: Collection[str] | MacroTable = ()) -> Iterator[SourceLine]:
+def compiled_lines(
+    text: str, given: Collection[str] | MacroTable = (), within: Condition | None = None
+) -> Iterator[SourceLine]:
     """The lines of a source that are compiled, certainly or perhaps, without comments.
 
     Args:
         text: The source, with its includes resolved.
         given: Names that are macros with a value from outside, or a table, which follows the lines.
+        within: The condition around the text, where another one includes it.
     """
     macros = (
         given if isinstance(given, MacroTable) else MacroTable(dict.fromkeys(given, GIVEN), is_whole=False)
     )
-    around: Condition | None = None
+    around = within
     end = -1
     for line in without_comments(text).split("\n"):
         begin, end = end + 1, end + 1 + len(line)
@@ -103,13 +106,13 @@ def compiled_lines(text: str, given: Collection[str] | MacroTable = ()) -> Itera
                 yield read
             holds = False if state is False else _holds(name, rest, macros)
             around = Condition(name, rest, around, state, holds)
-        elif name in ("elif", "elifdef", "elifndef", "else") and around:
+        elif name in ("elif", "elifdef", "elifndef", "else") and around and around is not within:
             if not around.is_chosen and around.is_within is not False:
                 yield read
             holds = True if name == "else" else _holds(name[2:], rest, macros)
             around = Condition(name, rest, around.outer, around.is_within, holds, around.is_chosen)
         elif name == "endif":
-            around = around and around.outer
+            around = around.outer if around and around is not within else around
         elif state is not False:
             yield read
             if name:
