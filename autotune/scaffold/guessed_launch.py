@@ -169,8 +169,8 @@ def _parameters_and_block(
     kernel: FoundKernel, source: Source, tuned: Sequence[Macro], axes: Sequence[str]
 ) -> tuple[list[GuessedParameter], tuple[str, ...]]:
     """At least one parameter, and the block, whose extents become parameters where the source has none."""
-    parameters = _parameters(kernel, tuned, axes)
     block = _block(kernel, source, tuned, axes)
+    parameters = _parameters(kernel, tuned, axes, block)
     if not block:
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
         block = _invented_block(axes, known | {*source.read.code.used})
@@ -179,18 +179,25 @@ def _parameters_and_block(
     return parameters or [_placeholder(source)], block
 
 
-def _parameters(kernel: FoundKernel, tuned: Sequence[Macro], axes: Sequence[str]) -> list[GuessedParameter]:
-    """Macros and what a template takes; their defaults are values for which the kernel is compiled at all."""
-    found = [parameter_of(macro, axes) for macro in tuned]
-    extents = set(WORD.findall(" ".join(kernel.block)))
-    for place, macro in enumerate(tuned):
-        if macro.default is None and macro.name in extents:
-            found[place] = threads_parameter(macro.name, axes, "values guessed")
-    for place, item in enumerate(found):
+def _parameters(
+    kernel: FoundKernel, tuned: Sequence[Macro], axes: Sequence[str], block: Sequence[str]
+) -> list[GuessedParameter]:
+    """Macros and what a template takes; their defaults are values for which the kernel is compiled at all.
+
+    One that nothing defines is threads in an extent of the block, and steps of a thread at the end of a loop.
+    """
+    found = []
+    threads = set(WORD.findall(" ".join((*kernel.block, *block))))
+    steps = {ast.unparse(one.right) for one in kernel.facts.compared if one.is_loop}
+    for macro in tuned:
+        item = parameter_of(macro, axes)
+        if macro.default is None and macro.name in threads:
+            item = threads_parameter(macro.name, axes, "values guessed")
+        elif item.values == (1,) and macro.default is None and macro.name in steps:
+            item = GuessedParameter(macro.name, (1, 2, 4, 8), 1, "values guessed: a loop ends at it")
         wanted = kernel.wanted.get(item.name)
         chosen = [value for value in item.values if wanted in _written(item.name, value)]
-        if chosen:
-            found[place] = replace(item, default=chosen[0])
+        found.append(replace(item, default=chosen[0]) if chosen else item)
     return found + [choice_of_constants(item) for item in kernel.template if item.choices]
 
 
