@@ -47,7 +47,6 @@ _SIZE = re.compile(
 )
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _FREE_NAMES = ("n", "count", "elements", *(f"n_{number}" for number in range(1000)))  # for a size without one
-_COMPILED_IN = 65_536  # elements, of a template that takes their number
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
 
 
@@ -65,7 +64,6 @@ class GuessedLaunch:
         divided: Sizes that should be multiples of parameters, each with that parameter's name.
         block: Threads along each axis.
         grid: Blocks along each axis.
-        compiled_in: Parameters that are numbers of elements.
     """
 
     kernel: FoundKernel
@@ -77,12 +75,6 @@ class GuessedLaunch:
     divided: tuple[tuple[str, str], ...]
     block: tuple[str, ...]
     grid: tuple[str, ...] = ()
-    compiled_in: tuple[str, ...] = ()
-
-    @property
-    def lengths(self) -> tuple[str, ...]:
-        """What arrays are as long as: sizes, or the numbers of elements that a template takes."""
-        return self.compiled_in or self.sizes
 
     @property
     def values(self) -> Mapping[str, tuple[Value, ...]]:
@@ -144,25 +136,13 @@ def guess_launch(kernel: FoundKernel, source: Source, *, is_small: bool) -> Gues
     if is_small:
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     sizes = _size_names(kernel, {parameter.name for parameter in parameters})
-    numbers = [item.name for item in kernel.template if item.kind == "number" and not item.default]
-    bounds = {size_along(axis, kernel.facts, (*numbers, *sizes)) for axis in axes}
-    compiled_in = tuple(name for name in numbers if name in bounds)
-    parameters = [_number_of_elements(item) if item.name in compiled_in else item for item in parameters]
     divided = divided_sizes(kernel.facts, sizes, parameters)
     divisors = {name for _, name in divided}
     parameters = [replace(item, default=1) if item.name in divisors else item for item in parameters]
     launch = GuessedLaunch(
         *(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, divided, block),
-        compiled_in=compiled_in,
     )
     return replace(launch, grid=_grid(launch))
-
-
-def _number_of_elements(parameter: GuessedParameter) -> GuessedParameter:
-    """A template's number that bounds the index."""
-    return GuessedParameter(
-        parameter.name, (_COMPILED_IN,), _COMPILED_IN, "elements, for the template takes it"
-    )
 
 
 def _parameters_and_block(
@@ -325,7 +305,7 @@ def _without_ones(grid: Sequence[str]) -> tuple[str, ...]:
 def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
     """The grid that the kernel's own text shows: what it says of tiles and sizes first, names second."""
     found = launch.facts
-    axes, block, sizes = launch.axes, launch.block, launch.lengths
+    axes, block, sizes = launch.axes, launch.block, launch.sizes
     along = {axis: size_along(axis, found, sizes) for axis in axes}
     left = [name for name in sizes if name not in along.values()] or sizes
     across = next((name for name in left if ACROSS.fullmatch(name)), left[0])
