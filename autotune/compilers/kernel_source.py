@@ -223,8 +223,9 @@ class _Reader:
             self._placed.add(path.resolve())
         parts, done = [f"#line 1 {c_string(path.name)}\n"], 0
         for line in compiled_lines(text, self._macros, within):
-            number = text.count("\n", 0, line.place) + 1
-            body = self._included(line, path, number) if line.directive == "include" else None
+            body = None
+            if line.directive == "include":
+                body = self._included(line, path, text.count("\n", 0, line.place) + 1)
             if body is None:
                 self.hidden = self.hidden or hidden_read(line)
                 continue

@@ -42,7 +42,7 @@ def expanded(
         macros: What names stand for; one without a text is left alone.
         kept: Names that stay.
         outer: Macros that are being written out, in whose text they do not stand for anything.
-        is_sure: Leave alone what may stand for something else, or is called like a function.
+        is_sure: Leave alone what may stand for something else.
         most: Tokens of the result.
 
     Raises:

@@ -281,7 +281,7 @@ class _Reading:
                 return place and place._replace(vector=str(kind))
             case ast.Call(func=ast.Name(id="address_of"), args=[ast.Subscript() as inside]):
                 access = self._access(inside)
-                return access and _Place(access.array, access.indices, access.vector)
+                return None if access is None else _Place(access.array, access.indices, access.vector)
         return None
 
     def _root(self, value: ast.expr) -> str | None:

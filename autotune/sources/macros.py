@@ -36,7 +36,7 @@ class Macro:
     @property
     def is_sure(self) -> bool:
         """Whether the name stands for one text."""
-        return len(self.bodies) == 1 and not (self.is_given or self.may_be_undefined or self.has_arguments)
+        return len(self.bodies) == 1 and not (self.is_given or self.may_be_undefined)
 
 
 GIVEN = Macro(is_given=True)

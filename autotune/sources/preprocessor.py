@@ -191,8 +191,8 @@ def _value(node: ast.expr, macros: MacroTable) -> int | None:
             return int(decisive) if decisive in sides else None if None in sides else int(not decisive)
         case ast.IfExp(test=test, body=body, orelse=other):
             chosen = _value(test, macros)
-            sides = [_value(one, macros) for one in (body, other)]
-            return (sides[0] if sides[0] == sides[1] else None) if chosen is None else sides[not chosen]
+            first, second = _value(body, macros), _value(other, macros)
+            return (first if first == second else None) if chosen is None else first if chosen else second
         case (
             ast.Compare(left=left, ops=[sign], comparators=[right])
             | ast.BinOp(left=left, op=sign, right=right)

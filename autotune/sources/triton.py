@@ -185,7 +185,7 @@ class TritonKernel:
         return [term for _, address, _ in self._accesses for term in address.terms]
 
     @cached_property
-    def whole_numbers(self) -> Collection[str]:
+    def whole_numbers(self) -> set[str]:
         """Numbers that are used as indices or extents."""
         addressed = {name for term in self._terms for name in term.factors if term.runs}
         bounding = {
