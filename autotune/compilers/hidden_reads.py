@@ -13,10 +13,10 @@ from pathlib import Path
 
 from autotune.compilers.cuda_headers import include_dirs, is_cuda_header
 from autotune.core.launch_plan import reads_files
-from autotune.sources.preprocessor import compiled_lines
+from autotune.sources.preprocessor import SourceLine
 
 _NAME = re.compile(r'\s*\(?\s*(?:"([^"]+)"|<([^>]+)>)')
-_INCLUDES = {"include", "include_next", "import", "embed"}
+INCLUDES = {"include", "include_next", "import", "embed"}
 _ASKS = re.compile(r"\b__has_(?:include|include_next|embed)\b(?=\s*\()")
 _ASSEMBLER = re.compile(r"\.incbin\b")
 _FOLDER_OPTION = re.compile(r"(?:-I|--include-path[= ]|-i(?:system|quote|dirafter)[= ]?)\s*([^\s,]+)")
@@ -38,27 +38,18 @@ def variables_text(kind: str) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(found.items()))
 
 
-def hidden_read(text: str) -> str:
-    """Something that a compiler may read and that a source in C does not have in its text; empty if nothing.
+def hidden_read(line: SourceLine) -> str:
+    """What a compiler may read for a line of C beyond the text; empty if nothing.
 
     Args:
-        text: The source, with its includes resolved as far as they could be.
+        line: A line that is compiled, certainly or perhaps, and no include that is put in its place.
     """
-    return next(_hidden_reads(text), "")
-
-
-def _hidden_reads(text: str) -> Iterator[str]:
-    yield from _forced_by_variables()
-    for line in compiled_lines(text):
-        if line.directive in _INCLUDES:
-            if not _is_of_compiler(line.rest):
-                yield f"#{line.directive} {line.rest.strip()}"
-            continue
-        for asked in _ASKS.finditer(line.rest):
-            if not _is_of_compiler(line.rest[asked.end() :]):
-                yield f"{asked[0]}{line.rest[asked.end() :].strip()}"
-        if _ASSEMBLER.search(line.rest):
-            yield ".incbin"
+    if line.directive in INCLUDES:
+        return "" if _is_of_compiler(line.rest) else f"#{line.directive} {line.rest.strip()}"
+    for asked in _ASKS.finditer(line.rest):
+        if not _is_of_compiler(line.rest[asked.end() :]):
+            return f"{asked[0]}{line.rest[asked.end() :].strip()}"
+    return ".incbin" if _ASSEMBLER.search(line.rest) else ""
 
 
 def _is_of_compiler(text: str) -> bool:
@@ -78,7 +69,7 @@ def _folders_of_variables() -> Iterator[Path]:
         yield from (Path(folder) for folder in _FOLDER_OPTION.findall(value))
 
 
-def _forced_by_variables() -> Iterator[str]:
+def forced_by_variables() -> Iterator[str]:
     """Files that options in a variable name, whatever the source includes."""
     for name, value in _options_of_variables():
         left = _FOLDER_OPTION.sub(" ", value)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from autotune.errors import InputError
-from autotune.sources.preprocessor import blank, without_comments
+from autotune.sources.bare_code import blank, without_comments
 from autotune.sources.tree import SourceTree, descendants, field
 
 _DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autotune.compilers.cuda_headers import is_cuda_header
-from autotune.compilers.hidden_reads import hidden_read
+from autotune.compilers.hidden_reads import forced_by_variables, hidden_read
 from autotune.core.escapes import c_string
 from autotune.core.frozen import dataclass
 from autotune.core.own_modules import OwnModules, own_modules
@@ -26,7 +26,10 @@ from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
 from autotune.core.text import nearest
 from autotune.errors import InputError
+from autotune.sources.bare_code import without_comments
 from autotune.sources.files import decoded, unwrapped
+from autotune.sources.macros import UNDEFINED, MacroTable
+from autotune.sources.preprocessor import Condition, SourceLine, compiled_lines
 from autotune.sources.triton_module import device_part, is_triton
 
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
@@ -61,10 +64,8 @@ _OWN_PAIRS = re.compile(
 _PAIRS_HEADER = "#ifndef __OPENCL_VERSION__\n#include <cuda_fp16.h>\n#endif\n"
 _PORTABLE = ("portable.h", "portable_reduce.h")
 _HEADER = r'(?:"([^"\n]+)"|<([^>\n]+)>)'
-_INCLUDE = re.compile(rf"^[ \t]*#[ \t]*include[ \t]*(?:{_HEADER}|(\w+))[^\n]*$", re.MULTILINE)
 _HAS_INCLUDE = re.compile(rf"\b__has_include[ \t]*\([ \t]*{_HEADER}[ \t]*\)")
 _KEEPS_ORDER = re.compile(r"cluster|sub_group|grid_group")
-_CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|endif)\b", re.MULTILINE)
 # A comment is read in one way only, and what was read is not tried again: the time is linear.
 _GUARD = re.compile(
     r"\A(?:\s|//[^\n]*+|(?>/\*.*?\*/))*+#[ \t]*ifndef[ \t]+(\w+)\s*\n[ \t]*#[ \t]*define[ \t]+\1\b",
@@ -134,11 +135,11 @@ def source_of_text(text: str, name: str, mark: str = "") -> SourceText:
     Raises:
         InputError: An include is missing.
     """
+    reader = _Reader()
     if not name.endswith(".py"):
-        reader = _Reader()
         text = reader.place(text, Path(name))
         reader.require_all()
-    return _source(Path(name), text, mark)
+    return _source(Path(name), text, reader.hidden, mark)
 
 
 def include_dir() -> str:
@@ -158,13 +159,13 @@ def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
     reader = _Reader((*include_dirs,))
     text = reader.read(path)
     reader.require_all()
-    return _source(path, text)
+    return _source(path, text, reader.hidden)
 
 
-def _source(path: Path, text: str, mark: str = "") -> SourceText:
+def _source(path: Path, text: str, hidden: str, mark: str = "") -> SourceText:
     """A source by its resolved text, with a mark at its end if a compiler reads more than that."""
     is_python = path.suffix == ".py"
-    imported = own_modules(text, path) if is_python else OwnModules((), hidden_read(text))
+    imported = own_modules(text, path) if is_python else OwnModules((), hidden)
     comment = "#" if is_python else "//"
     if imported.hidden:
         mark = mark or f"\n{comment} read as {os.urandom(16).hex()}\n"
@@ -191,70 +192,75 @@ class _Missing(NamedTuple):
 
 
 class _Reader:
-    """Inlines includes: a file once, at its first include outside `#if`. Compilers' own headers stay.
+    """Inlines includes: a file once, at its first include that is compiled for certain.
 
-    So do headers that are not found, which are `missing`.
+    Compilers' own headers stay. So do headers that are not found, which are `missing`, and includes that are
+    never compiled. `hidden` is something that a compiler reads besides what is inlined.
     """
 
     def __init__(self, folders: tuple[Path, ...] = ()) -> None:
         self.missing: list[_Missing] = []
         self._folders = folders
-        self._texts: list[str] = []  # of the files that were read
+        self.hidden = next(forced_by_variables(), "")
+        self._macros = MacroTable({}, is_whole=False)
         self._placed: set[Path] = set()
         self._open: list[Path] = []
 
-    def read(self, path: Path, *, is_conditional: bool = False) -> str:
+    def read(self, path: Path, within: Condition | None = None) -> str:
         text = source_text(path)
         if path.suffix == ".py":
             return device_part(text, path, self._folders) if is_triton(text) else text
-        return self.place(text, path, is_conditional=is_conditional)
+        return self.place(text, path, within)
 
-    def place(self, text: str, path: Path, *, is_conditional: bool = False) -> str:
+    def place(self, text: str, path: Path, within: Condition | None = None) -> str:
         text = _HAS_INCLUDE.sub(lambda match: self._has_include(match, path), text)
-        self._texts.append(text)
+        code = without_comments(text)
+        guard = _GUARD.search(text)
+        if guard and within is None:
+            self._macros.setdefault(guard[1], UNDEFINED)
         self._open.append(path.resolve())
-        if not is_conditional:
+        if within is None:
             self._placed.add(path.resolve())
-        depths = _depths(text)
-
-        def replace(match: re.Match[str]) -> str:
-            line = text.count("\n", 0, match.start()) + 1
-            conditional = is_conditional or depths[line - 1] > 0
-            header = match
-            if match[3]:
-                meaning = None if is_conditional else self._meaning(match[3], text, depths, line)
-                if meaning is None:
-                    return match[0]
-                header = meaning
-            name, is_quoted = header[1] or header[2], header[1] is not None
-            target = self._find(name, path, is_quoted=is_quoted)
-            if target is None:
-                if not (conditional or is_cuda_header(name)):
-                    self.missing.append(_Missing(name, is_quoted, path, line))
-                return match[0] if header is match else f"#include {header[0]}"
-            is_there = target.resolve() in {*self._placed, *self._open}
-            body = "" if is_there else self.read(target, is_conditional=conditional)
-            return f"{body}\n#line {line + 1} {c_string(path.name)}"
-
-        placed = f"#line 1 {c_string(path.name)}\n" + _INCLUDE.sub(replace, text)
+        parts, done = [f"#line 1 {c_string(path.name)}\n"], 0
+        for line in compiled_lines(text, self._macros, within):
+            body = None
+            if line.directive == "include":
+                body = self._included(line, path, text.count("\n", 0, line.place) + 1)
+            if body is None:
+                self.hidden = self.hidden or hidden_read(line)
+                continue
+            end = code.find("\n", line.place)
+            parts += [text[done : code.rfind("\n", 0, line.place) + 1], body]
+            done = end if end >= 0 else len(text)
+        placed = "".join((*parts, text[done:]))
         self._open.pop()
         return _guarded(placed) if self._open and _ONCE.search(placed) else placed
+
+    def _included(self, line: SourceLine, path: Path, number: int) -> str | None:
+        """What stands for an include; None for one that is left to the compiler."""
+        macro = self._macros.get(line.rest.strip())
+        written = macro.bodies[0] if macro is not None and macro.is_sure else line.rest
+        header = re.match(_HEADER, written)
+        if header is None:
+            return None
+        name, is_quoted = header[1] or header[2], header[1] is not None
+        target = self._find(name, path, is_quoted=is_quoted)
+        if target is None:
+            if line.is_certain and not is_cuda_header(name):
+                self.missing.append(_Missing(name, is_quoted, path, number))
+            if macro is None:
+                return None
+            self.hidden = self.hidden or hidden_read(line._replace(rest=written))
+            return f"#include {header[0]}"
+        is_there = target.resolve() in {*self._placed, *self._open}
+        body = "" if is_there else self.read(target, None if line.is_certain else line.condition)
+        return f"{body}\n#line {number + 1} {c_string(path.name)}"
 
     def _has_include(self, match: re.Match[str], path: Path) -> str:
         """What `__has_include` of a header gives; a compiler's own header is left to it."""
         name, is_quoted = match[1] or match[2], match[1] is not None
         is_found = self._find(name, path, is_quoted=is_quoted) is not None
         return match[0] if is_cuda_header(name) and not is_found else str(int(is_found))
-
-    def _meaning(self, macro: str, text: str, depths: Sequence[int], line: int) -> re.Match[str] | None:
-        """The header that `#include MACRO` names; None unless the text defines it once, before that line."""
-        pattern = re.compile(rf"^[ \t]*#[ \t]*(?:define|undef)[ \t]+{macro}\b[ \t]*([^\n]*)", re.MULTILINE)
-        if sum(len(pattern.findall(one)) for one in self._texts) != 1:
-            return None
-        found = pattern.search(text)
-        before = text.count("\n", 0, found.start()) + 1 if found else line
-        is_sure = found is not None and before < line and depths[before - 1] <= 0
-        return re.match(_HEADER, found[1]) if found is not None and is_sure else None
 
     def require_all(self) -> None:
         """Raise InputError for a missing header in quotes; one in angle brackets may be the compiler's."""
@@ -286,18 +292,6 @@ def source_text(path: Path) -> str:
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not a text file; expected a kernel source") from None
     return text if path.suffix == ".py" else unwrapped(text)
-
-
-def _depths(text: str) -> list[int]:
-    """How many preprocessor conditions surround each line, not counting a header's include guard."""
-    first = _CONDITION.findall(text)[:1]
-    depth = -1 if first and _GUARD.search(text) else 0
-    depths = []
-    for line in text.split("\n"):
-        if (match := _CONDITION.match(line)) is not None:
-            depth += -1 if match[1] == "endif" else 1
-        depths.append(depth)
-    return depths
 
 
 def _guarded(text: str) -> str:

@@ -14,7 +14,6 @@ from autotune.scaffold.guessed_parameters import (
     TILE,
     WORK,
     GuessedParameter,
-    as_threads,
     asked_if_misspelt,
     axis_of,
     choice_of_constants,
@@ -49,7 +48,6 @@ _SIZE = re.compile(
 )
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _FREE_NAMES = ("n", "count", "elements", *(f"n_{number}" for number in range(1000)))  # for a size without one
-_COMPILED_IN = 65_536  # elements, of a template that takes their number
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
 
 
@@ -67,7 +65,6 @@ class GuessedLaunch:
         divided: Sizes that should be multiples of parameters, each with that parameter's name.
         block: Threads along each axis.
         grid: Blocks along each axis.
-        compiled_in: Parameters that are numbers of elements.
     """
 
     kernel: FoundKernel
@@ -79,12 +76,6 @@ class GuessedLaunch:
     divided: tuple[tuple[str, str], ...]
     block: tuple[str, ...]
     grid: tuple[str, ...] = ()
-    compiled_in: tuple[str, ...] = ()
-
-    @property
-    def lengths(self) -> tuple[str, ...]:
-        """What arrays are as long as: sizes, or the numbers of elements that a template takes."""
-        return self.compiled_in or self.sizes
 
     @property
     def values(self) -> Mapping[str, tuple[Value, ...]]:
@@ -146,57 +137,51 @@ def guess_launch(kernel: FoundKernel, source: Source, *, is_small: bool) -> Gues
     if is_small:
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     sizes = _size_names(kernel, {parameter.name for parameter in parameters})
-    numbers = [item.name for item in kernel.template if item.kind == "number" and not item.default]
-    bounds = {size_along(axis, kernel.facts, (*numbers, *sizes)) for axis in axes}
-    compiled_in = tuple(name for name in numbers if name in bounds)
-    parameters = [_number_of_elements(item) if item.name in compiled_in else item for item in parameters]
     divided = divided_sizes(kernel.facts, sizes, parameters)
     divisors = {name for _, name in divided}
     parameters = [replace(item, default=1) if item.name in divisors else item for item in parameters]
     launch = GuessedLaunch(
         *(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, divided, block),
-        compiled_in=compiled_in,
     )
     return replace(launch, grid=_grid(launch))
-
-
-def _number_of_elements(parameter: GuessedParameter) -> GuessedParameter:
-    """A template's number that bounds the index."""
-    return GuessedParameter(
-        parameter.name, (_COMPILED_IN,), _COMPILED_IN, "elements, for the template takes it"
-    )
 
 
 def _parameters_and_block(
     kernel: FoundKernel, source: Source, tuned: Sequence[Macro], axes: Sequence[str]
 ) -> tuple[list[GuessedParameter], tuple[str, ...]]:
     """At least one parameter, and the block, whose extents become parameters where the source has none."""
-    parameters = _parameters(kernel, tuned, axes)
     block = _block(kernel, source, tuned, axes)
+    parameters = _parameters(kernel, tuned, axes, block)
     if not block:
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
         block = _invented_block(axes, known | {*source.read.code.used})
         parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
-    parameters = [
-        within_a_block(as_threads(item, axes)) if item.name in block else item for item in parameters
-    ]
+    parameters = [within_a_block(item) if item.name in block else item for item in parameters]
     return parameters or [_placeholder(source)], block
 
 
-def _parameters(kernel: FoundKernel, tuned: Sequence[Macro], axes: Sequence[str]) -> list[GuessedParameter]:
-    """Macros and what a template takes; their defaults are values for which the kernel is compiled at all."""
+def _parameters(
+    kernel: FoundKernel, tuned: Sequence[Macro], axes: Sequence[str], block: Sequence[str]
+) -> list[GuessedParameter]:
+    """Macros and what a template takes; their defaults are values for which the kernel is compiled at all.
+
+    One that nothing defines is threads in an extent of the block, and steps of a thread at the end of a loop.
+    """
+    found = []
     defined = [macro.name for macro in tuned if macro.default is not None]
-    found = [parameter_of(macro, axes) for macro in tuned]
-    extents = set(WORD.findall(" ".join(kernel.block)))
-    for place, macro in enumerate(tuned):
-        if macro.default is None and macro.name in extents:
-            found[place] = threads_parameter(macro.name, axes, "values guessed")
-    found = [item if item.name in defined else asked_if_misspelt(item, defined) for item in found]
-    for place, item in enumerate(found):
+    threads = set(WORD.findall(" ".join((*kernel.block, *block))))
+    steps = {ast.unparse(one.right) for one in kernel.facts.compared if one.is_loop}
+    for macro in tuned:
+        item = parameter_of(macro, axes)
+        if macro.default is None and macro.name in threads:
+            item = threads_parameter(macro.name, axes, "values guessed")
+        elif item.values == (1,) and macro.default is None and macro.name in steps:
+            item = GuessedParameter(macro.name, (1, 2, 4, 8), 1, "values guessed: a loop ends at it")
+        if macro.default is None:
+            item = asked_if_misspelt(item, defined)
         wanted = kernel.wanted.get(item.name)
         chosen = [value for value in item.values if wanted in _written(item.name, value)]
-        if chosen:
-            found[place] = replace(item, default=chosen[0])
+        found.append(replace(item, default=chosen[0]) if chosen else item)
     return found + [choice_of_constants(item) for item in kernel.template if item.choices]
 
 
@@ -324,7 +309,7 @@ def _without_ones(grid: Sequence[str]) -> tuple[str, ...]:
 def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
     """The grid that the kernel's own text shows: what it says of tiles and sizes first, names second."""
     found = launch.facts
-    axes, block, sizes = launch.axes, launch.block, launch.lengths
+    axes, block, sizes = launch.axes, launch.block, launch.sizes
     along = {axis: size_along(axis, found, sizes) for axis in axes}
     left = [name for name in sizes if name not in along.values()] or sizes
     across = next((name for name in left if ACROSS.fullmatch(name)), left[0])

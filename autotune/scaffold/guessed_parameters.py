@@ -168,16 +168,6 @@ def divided_sizes(
     )
 
 
-def as_threads(parameter: GuessedParameter, axes: Sequence[str]) -> GuessedParameter:
-    """A tile that is all of a block: the values of its name are edges, too few threads for a GPU."""
-    if len(axes) > 1 or not TILE.fullmatch(parameter.name) or parameter.remark != "values guessed":
-        return parameter
-    usual = threads_parameter(parameter.name, axes)
-    if parameter.default not in usual.values:
-        return replace(parameter, values=tuple(sorted({*map(int, usual.values), int(parameter.default)})))
-    return replace(parameter, values=usual.values)
-
-
 def within_a_block(parameter: GuessedParameter) -> GuessedParameter:
     """Threads of a block without the values that no block has; the largest left replaces such a default."""
     fitting = tuple(value for value in parameter.values if int(value) <= _MAX_THREADS)

@@ -33,7 +33,7 @@ def index_bounds(launch: GuessedLaunch) -> IndexBounds:
 
 def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> GuessedShape:
     """The shape that the indices of an array suggest."""
-    facts, sizes = launch.facts, launch.lengths
+    facts, sizes = launch.facts, launch.sizes
     layouts = indexed_shapes(array, facts, sizes)
     if len(layouts) == 1:
         return GuessedShape(layouts[0], "shape guessed from its index")
@@ -56,7 +56,7 @@ def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> Gue
 
 def _elements(launch: GuessedLaunch, *, is_one_layout: bool) -> tuple[str, ...]:
     """As many elements as all sizes together have; two sizes are rows and columns."""
-    sizes = launch.lengths
+    sizes = launch.sizes
     if len(sizes) == 1:
         return (" * ".join([*sizes] * len(launch.axes)),)
     if len(sizes) == 2 and is_one_layout:

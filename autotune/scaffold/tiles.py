@@ -25,12 +25,9 @@ def threads_along(axis: str, facts: Facts) -> str:
 
     It is what a block's index is multiplied by before the thread's is added, or the stride of a loop that
     begins at the thread's index, else the extent of a shared array with an element for each thread; 1
-    where only the index along other axes is read. A kernel that asks for the extent of its block takes any,
-    unless its blocks are as long as a tile.
+    where only the index along other axes is read. A kernel that asks for the extent of its block takes any.
     """
     thread = f"threadIdx.{axis}"
-    if tile := _tile_of_threads(axis, facts):
-        return tile
     if reads_index(facts, axis, "blockDim"):
         room = _room_for_threads(thread, facts)
         return room.pop() if len(room) == 1 else ""
@@ -73,34 +70,6 @@ def _strides(thread: str, facts: Facts) -> Iterator[str]:
         begins = [ast.unparse(facts.written_out(value)) for value in facts.values.get(name, ())]
         if begins == [thread] and len(steps) == 1 and isinstance(steps[0], ast.Name | ast.Constant):
             yield ast.unparse(steps[0])
-
-
-def _tile_of_threads(axis: str, facts: Facts) -> str:
-    """The macro that the block's index is multiplied by where each thread stores at its index in the grid.
-
-    It is `TILE` for `i = get_global_id(0); out[i] = tile[k]` beside `get_group_id(0) * TILE - RADIUS`: both
-    are right only with as many threads as the tile has elements.
-    """
-    block = f"blockIdx.{axis}"
-    stores = (one for one in facts.accesses if one.is_written and not one.is_read)
-    if not any(_is_global_index(facts.written_out(one.index), axis) for one in stores):
-        return ""
-    names = set()
-    for node in facts.expressions:
-        match node:
-            case ast.BinOp(left=left, op=ast.Mult(), right=right):
-                sides = {ast.unparse(left): right, ast.unparse(right): left}
-                other = sides.get(block)
-                names |= {other.id} if isinstance(other, ast.Name) else set()
-    return names.pop() if len(names) == 1 else ""
-
-
-def _is_global_index(node: ast.expr, axis: str) -> bool:
-    """True for the index of a thread in the grid."""
-    product = (f"blockIdx.{axis} * blockDim.{axis}", f"blockDim.{axis} * blockIdx.{axis}")
-    thread = f"threadIdx.{axis}"
-    texts = {f"{one} + {thread}" for one in product} | {f"{thread} + {one}" for one in product}
-    return ast.unparse(node) in texts
 
 
 def _room_for_threads(thread: str, facts: Facts) -> set[str]:

@@ -54,14 +54,14 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
 
 def _refusal(kernel: TritonKernel) -> str:
     """Why no space can be written for a kernel; empty if one can."""
-    if kernel.descriptors:
-        names = ", ".join(sorted(kernel.descriptors))
+    if kernel.found.descriptors:
+        names = ", ".join(sorted(kernel.found.descriptors))
         return (
             f"{names} is a tensor descriptor that the host makes; "
             "make it in the kernel with tl.make_tensor_descriptor"
         )
-    if kernel.tuples:
-        return f"{', '.join(sorted(kernel.tuples))} is a tuple, and spaces pass arrays and numbers only"
+    if tuples := kernel.found.tuples - {one.name for one in kernel.constants}:
+        return f"{', '.join(sorted(tuples))} is a tuple, and spaces pass arrays and numbers only"
     if reserved := [one.name for one in kernel.parameters if one.is_constant and one.name in RESERVED_NAMES]:
         return f"the constant {', '.join(reserved)} has a name that spaces reserve; rename it"
     if not {"out", "inout"} & {*kernel.roles.values()}:
@@ -74,10 +74,10 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     kernel, sizes, values = guess.kernel, guess.sizes, guess.values
     landmarks = [_pairs({**kernel.configs[0], **DEFAULTS, **config}, values) for config in kernel.configs]
     extents = ", ".join(f"{one}: {extent:_}" for one, extent in sizes.items())
-    half, chosen = kernel.has_dot and not kernel.is_precise, guess.default
+    half, chosen = kernel.found.has_dot and not kernel.is_precise, guess.default
     tiles = [tile for part in guess.grid for tile in _TILED.findall(part)]
     free = [one for one in sizes if one not in guess.fixed]
-    several = verify_sizes(free, tiles, ["1"], values, checked=kernel.has_mask) if free else ((),)
+    several = verify_sizes(free, tiles, ["1"], values, checked=kernel.found.has_mask) if free else ((),)
     checks = [{**sizes, **dict(zip(free, each, strict=True))} for each in several]
     unread = " ".join(kernel.unread.split())
     lines = [
@@ -125,11 +125,10 @@ def _remark(parameter: str, guess: TritonGuess) -> str:
     if parameter not in guess.unsure:
         return ""
     kernel = guess.kernel
-    if parameter in kernel.element_types:
+    if parameter in kernel.found.kinds:
         return _CHECK + ": an element type of Triton"
-    if others := [
-        _scalar(one) for one in kernel.choices.get(parameter, ()) if one not in guess.values[parameter]
-    ]:
+    known = dict.fromkeys(kernel.found.choices.get(parameter, ()))
+    if others := [_scalar(one) for one in known if one not in guess.values[parameter]]:
         return _CHECK + f": the source also knows {', '.join(others)}"
     return _CHECK + ": which values?"
 
@@ -147,7 +146,7 @@ def _argument(name: str, guess: TritonGuess) -> str:
         questions = {
             "its shape": not is_sure,
             "indices, and 0 is always in bounds: give real ones": is_index,
-            "the source also takes None for it": name in kernel.optional,
+            "the source also takes None for it": name in kernel.found.flags,
         }
         asked = "; ".join(text for text, is_open in questions.items() if is_open)
         return f"  - {entry}" + (f"{_CHECK}: {asked}" if asked else "")

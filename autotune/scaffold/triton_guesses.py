@@ -117,7 +117,7 @@ class _Guesser:
     def _whole(self) -> dict[str, str]:
         """Tiles of which one has to cover all: the next power of two."""
         return {
-            name: f"max(16, {_power(tile.bound)})" if self._kernel.has_dot else _power(tile.bound)
+            name: f"max(16, {_power(tile.bound)})" if self._kernel.found.has_dot else _power(tile.bound)
             for name, tile in self._kernel.tiles.items()
             if tile.is_whole
             and _reads_only(tile.bound, self._names - {name})
@@ -217,12 +217,12 @@ class _Guesser:
                 yield name, self._tile_values(max(widths, default=len(tiles)))
             elif one.has_default:
                 continue
-            elif name in kernel.element_types:
-                yield name, ("int32" if name in kernel.index_types else "float32",)
-            elif name in kernel.flags:
+            elif name in kernel.found.kinds:
+                yield name, ("int32" if name in kernel.found.whole_kinds else "float32",)
+            elif name in kernel.found.flags:
                 yield name, (False,)
-            elif name in kernel.choices:
-                listed = kernel.choices[name]
+            elif name in kernel.found.choices:
+                listed = kernel.found.choices[name]
                 plain = (one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one))
                 yield name, (next(plain, 0),)
             elif name in kernel.whole_numbers or name in kernel.ends:
@@ -233,12 +233,13 @@ class _Guesser:
             if any(name in config for config in kernel.configs):
                 yield name, _distinct(config.get(name, DEFAULTS[name]) for config in kernel.configs)
             elif name in self._constants or (
-                not kernel.configs and (name == "num_warps" or (name == "num_stages" and kernel.has_loop))
+                not kernel.configs
+                and (name == "num_warps" or (name == "num_stages" and kernel.found.has_loop))
             ):
                 yield name, _OPTION_VALUES[name]
 
     def _tile_values(self, count: int) -> tuple[Value, ...]:
-        if self._kernel.has_dot:
+        if self._kernel.found.has_dot:
             return _DOT
         return _LONG if count == 1 else _FLAT if count == 2 else _DEEP
 

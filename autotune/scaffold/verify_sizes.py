@@ -26,7 +26,8 @@ _USUAL_TILE, _WHOLE_TILE = 32, 128  # of a size without a tile of its own; the s
 
 def is_checked(facts: Facts) -> bool:
     """True if a kernel seems to check bounds."""
-    return bool(facts.tested or facts.loops) or "min" in facts.calls
+    is_guarded = any(use.guards for use in facts.accesses)
+    return bool(facts.compared or facts.loops) or is_guarded or "min" in facts.calls
 
 
 def strided_sizes(facts: Facts, block: Sequence[str]) -> frozenset[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-from autotune.sources.preprocessor import COMMENT_OR_STRING
-
+# A comment that is not closed is one, too: so each letter is read once.
+COMMENT_OR_STRING = re.compile(
+    r"""//[^\n]*|/\*(?:.*?\*/|.*)|"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""", re.DOTALL
+)
 _STRING = r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
 _CPP_ATTRIBUTES = re.compile(r"\[\[\s*[a-z_][^\[\]]*\]\]")  # [[maybe_unused]]
 _PYTHON_COMMENT_OR_STRING = re.compile(r'#[^\n]*|""".*?"""' + _STRING, re.DOTALL)
@@ -23,6 +25,18 @@ def bare_code(text: str, *, is_python: bool = False) -> str:
     if is_python:
         return _PYTHON_COMMENT_OR_STRING.sub(" ", joined)
     return _CPP_ATTRIBUTES.sub(" ", COMMENT_OR_STRING.sub(" ", joined))
+
+
+def without_comments(text: str) -> str:
+    """A source in C with continued lines joined and without comments; strings and all places stay."""
+    return COMMENT_OR_STRING.sub(
+        lambda match: match[0] if match[0][0] in "\"'" else blank(match[0]), text.replace("\\\n", "  ")
+    )
+
+
+def blank(text: str) -> str:
+    """As many spaces as a text has letters, with its line ends."""
+    return "\n".join(" " * len(line) for line in text.split("\n"))
 
 
 def bare_lines(text: str, *, is_python: bool = False) -> list[str]:

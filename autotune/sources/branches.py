@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from autotune.sources.dialects import INTRODUCER
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.macros import definition
-from autotune.sources.preprocessor import DIRECTIVE, condition_guard, without_comments, words_tested
+from autotune.sources.preprocessor import Condition, SourceLine, compiled_lines, condition_guard, words_tested
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _CONSTANT = re.compile(r"(?<![\w.#])(?<!->)(?<!::)(?<!## )[A-Z][A-Z0-9_]*\b(?!\s*(?:\(|##|::))")
@@ -51,31 +51,20 @@ class Branches:
 def read_branches(text: str) -> Branches:
     """Read the conditions of a source."""
     found = Branches()
-    conditions: list[tuple[str, str]] = []
-    lines = [*_lines(text)]
-    for number, (place, line) in enumerate(lines):
-        directive = DIRECTIVE.match(line)
-        if directive is None:
-            found.constants.update(_constants(line))
-            if conditions and (kernel := INTRODUCER.search(line)):
-                found.kernels.append((place + kernel.start(), _wanted(conditions)))
-            continue
-        name, rest = directive.groups()
-        if name in ("if", "ifdef", "ifndef"):
-            conditions.append((name, rest))
-            following = lines[number + 1][1] if number + 1 < len(lines) else ""
+    lines = [*compiled_lines(text)]
+    for line, following in zip(lines, (*lines[1:], None), strict=True):
+        name, rest = line.directive, line.rest
+        if not name:
+            found.constants.update(_constants(rest))
+            if line.condition and (kernel := INTRODUCER.search(rest)):
+                found.kernels.append((line.place + kernel.start(), _wanted(line.condition)))
+        elif name in ("if", "ifdef", "ifndef", "elif"):
             _test(found, name, rest, following)
-        elif name in ("elif", "else") and conditions:
-            conditions[-1] = (name, rest)
-            if name == "elif":
-                _test(found, name, rest, "")
-        elif name == "endif":
-            del conditions[-1:]
         elif name == "define" and (defined := definition(rest)):
             word, macro = defined
             (body,) = macro.bodies
             found.defined.add(word)
-            if conditions and conditions[-1][0] == "ifdef" and conditions[-1][1].strip() == body:
+            if line.condition and (line.condition.directive, line.condition.rest.strip()) == ("ifdef", body):
                 found.passed[body] = word
             found.constants.update({*_constants(body)} - {*macro.parameters})
         elif name == "pragma" and "OPENCL" not in rest:
@@ -91,20 +80,12 @@ def _constants(line: str) -> Iterator[str]:
             yield word[0]
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    place = 0
-    for line in without_comments(text).split("\n"):
-        yield place, line
-        place += len(line) + 1
-
-
-def _test(found: Branches, name: str, rest: str, following: str) -> None:
+def _test(found: Branches, name: str, rest: str, following: SourceLine | None) -> None:
     """Note what a condition asks for."""
     guarded = condition_guard(name, rest)
-    next_one = DIRECTIVE.match(following)
-    if guarded and next_one and next_one[1] in ("define", "error"):
-        defined = definition(next_one[2])
-        if next_one[1] == "error" or (defined and defined[0] == guarded):
+    if guarded and following and following.directive in ("define", "error"):
+        defined = definition(following.rest)
+        if following.directive == "error" or (defined and defined[0] == guarded):
             return
     valued = words_tested(rest) if name in ("if", "elif") else set()
     for left, right in _EQUAL.findall(rest):
@@ -116,16 +97,18 @@ def _test(found: Branches, name: str, rest: str, following: str) -> None:
             found.tested.setdefault(word, "ifdef")
 
 
-def _wanted(conditions: list[tuple[str, str]]) -> Mapping[str, str]:
-    """What conditions want of macros."""
+def _wanted(inner: Condition | None) -> Mapping[str, str]:
+    """What conditions want of macros; the outermost counts."""
     wanted: dict[str, str] = {}
-    for name, rest in conditions:
+    while inner is not None:
+        name, rest, own = inner.directive, inner.rest, dict[str, str]()
         if name in ("if", "elif"):
             for left, right, alone in _WANTED.findall(rest):
-                wanted.setdefault(left or alone, right or "1")
+                own.setdefault(left or alone, right or "1")
         asked = _ASKED.fullmatch(rest) if name in ("if", "ifdef", "elif") else None
         if asked is not None and (name == "ifdef" or "defined" in rest):
-            wanted.setdefault(asked[1], "")
+            own.setdefault(asked[1], "")
+        wanted, inner = wanted | own, inner.outer
     return wanted
 
 

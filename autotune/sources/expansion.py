@@ -31,6 +31,9 @@ def expanded(
     macros: Mapping[str, Macro],
     kept: Collection[str] = (),
     outer: Collection[str] = (),
+    *,
+    is_sure: bool = False,
+    most: int = _MAX_TOKENS,
 ) -> list[Token]:
     """Tokens with what macros stand for in their place.
 
@@ -39,6 +42,8 @@ def expanded(
         macros: What names stand for; one without a text is left alone.
         kept: Names that stay.
         outer: Macros that are being written out, in whose text they do not stand for anything.
+        is_sure: Leave alone what may stand for something else.
+        most: Tokens of the result.
 
     Raises:
         UnclosedCall: A macro's call does not end.
@@ -53,7 +58,8 @@ def expanded(
             active.remove(left.pop()[0])
             continue
         macro = macros.get(text)
-        if macro is None or not macro.bodies or text in kept or text in active:
+        is_left = macro is None or not macro.bodies or (is_sure and not macro.is_sure)
+        if macro is None or is_left or text in kept or text in active:
             found.append((text, place))
             continue
         body = macro.bodies[-1]
@@ -70,7 +76,7 @@ def expanded(
         left += [(text, origin), ("", origin)]
         left += [(part, origin) for part in reversed(_pasted(meaning))]
         total += len(meaning)
-        if total > _MAX_TOKENS:
+        if total > most:
             raise TooLong("its macros stand for more text than can be read")
     return found
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABLE, Declared, is_zero
 
@@ -69,7 +69,6 @@ class Facts:
         grows: Those of them that something but a division changes.
         compared: The comparisons of sizes, each with the smaller side first.
         equals: The pairs that are asked to be equal, or to differ.
-        tested: What stands alone as a condition.
         declared: How variables are declared.
         escaped: Arrays that are passed on to what is not known.
         calls: The names of the functions that are called.
@@ -85,7 +84,6 @@ class Facts:
     grows: set[str] = field(default_factory=set)
     compared: list[Compared] = field(default_factory=list)
     equals: list[tuple[ast.expr, ast.expr]] = field(default_factory=list)
-    tested: list[ast.expr] = field(default_factory=list)
     declared: dict[str, Declared] = field(default_factory=dict)
     escaped: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
@@ -94,7 +92,6 @@ class Facts:
     pointers: dict[str, str] = field(default_factory=dict)
     read_indices: set[str] = field(default_factory=set)
     _read: dict[int, tuple[ast.expr, frozenset[str], frozenset[str]]] = field(default_factory=dict)
-    _written: dict[int, tuple[ast.expr, ast.expr]] = field(default_factory=dict)
     _values: dict[str, tuple[ast.expr, int]] = field(default_factory=dict)
 
     def of(self, array: str) -> list[Access]:
@@ -121,10 +118,7 @@ class Facts:
 
     def written_out(self, node: ast.expr) -> ast.expr:
         """An expression with the values of variables in their place, as far as it stays short."""
-        key = id(node)  # its nodes live as long as the facts
-        if key not in self._written:
-            self._written[key] = (node, self._with_values(node)[0])
-        return self._written[key][1]
+        return self._with_values(node)[0]
 
     def _with_values(self, node: ast.expr) -> tuple[ast.expr, int]:
         """The same with the number of nodes that it has then."""
@@ -167,6 +161,14 @@ def facts(
     reading = _Reading(arrays, functions or {})
     reading.block([*body], ())
     return reading.found
+
+
+class _Place(NamedTuple):
+    """An array, what is added to a pointer to it, and the type that it is cast to."""
+
+    array: str
+    added: tuple[ast.expr, ...] = ()
+    vector: str = ""
 
 
 class _Reading:
@@ -219,12 +221,12 @@ class _Reading:
                     self._stored(self._of(target), guards, operator=operator, value=value)
             case ast.If(test=test, body=body, orelse=orelse):
                 test = self._of(test)
-                self._condition(test, guards)
+                self._expression(test, guards)
                 self.block(body, (*guards, test))
                 self.block(orelse, (*guards, ast.UnaryOp(ast.Not(), test)))
             case ast.While(test=test, body=body):
                 test = self._of(test)
-                self._condition(test, guards, is_loop=True)
+                self._expression(test, guards, is_loop=True)
                 found.loops.append(test)
                 self.block(body, (*guards, test))
             case ast.For(iter=iterated, body=body):
@@ -259,57 +261,46 @@ class _Reading:
         self.found.values[name].append(value)
         self._expression(value, guards)
 
-    def _root(self, value: ast.expr) -> str | None:
-        """The array that an expression points into."""
+    def _place(self, value: ast.expr) -> _Place | None:
+        """Where in an array an expression points to; None for one that is no pointer."""
         match value:
             case ast.Name(id=name):
-                if name in self._pointers:
-                    return self._root(self._pointers[name])
-                return name if name in self._arrays else None
-            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-                return self._root(left) or self._root(right)
-            case ast.Call(func=ast.Name(id="pointer_cast"), args=[_, inside]):
-                return self._root(inside)
-            case ast.Call(func=ast.Name(id="address_of"), args=[ast.Subscript(value=inside)]):
-                return self._root(inside)
-        return None
-
-    def _resolved(self, value: ast.expr) -> tuple[str, list[ast.expr], str]:
-        """The array behind a pointer, what is added to it, and the type that it is cast to."""
-        match value:
-            case ast.Name(id=name) if name in self._pointers:
-                array, added, vector = self._resolved(self._pointers[name])
-                return array, [*added, *self.found.changed.get(name, ())], vector
-            case ast.Name(id=name):
-                return name, [*self.found.changed.get(name, ())], ""
+                made_from = self._pointers.get(name)
+                place = self._place(made_from) if made_from is not None else None
+                if made_from is None and name in self._arrays:
+                    place = _Place(name)
+                return place and place._replace(added=(*place.added, *self.found.changed.get(name, ())))
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as operator, right=right):
-                is_left = self._root(left) is not None
-                array, added, vector = self._resolved(left if is_left else right)
-                moved = right if is_left else left
-                if is_left and isinstance(operator, ast.Sub):
-                    moved = ast.UnaryOp(ast.USub(), moved)
-                return array, [*added, moved], vector
+                if (place := self._place(left)) is not None:
+                    moved = ast.UnaryOp(ast.USub(), right) if isinstance(operator, ast.Sub) else right
+                    return place._replace(added=(*place.added, moved))
+                place = self._place(right)
+                return place and place._replace(added=(*place.added, left))
             case ast.Call(func=ast.Name(id="pointer_cast"), args=[ast.Constant(value=kind), inside]):
-                array, added, _ = self._resolved(inside)
-                return array, added, str(kind)
+                place = self._place(inside)
+                return place and place._replace(vector=str(kind))
             case ast.Call(func=ast.Name(id="address_of"), args=[ast.Subscript() as inside]):
                 access = self._access(inside)
-                return (access.array, [*access.indices], access.vector) if access else ("", [], "")
-        return "", [], ""
+                return None if access is None else _Place(access.array, access.indices, access.vector)
+        return None
+
+    def _root(self, value: ast.expr) -> str | None:
+        """The array that an expression points into."""
+        place = self._place(value)
+        return place and place.array
 
     def _access(self, node: ast.Subscript) -> Access | None:
         """The access of an element, or of a part of one."""
-        indices = [node.slice]
-        value = node.value
-        while isinstance(value, ast.Subscript) and self._root(value.value) is not None:
+        indices: list[ast.expr] = []
+        value: ast.expr = node
+        while isinstance(value, ast.Subscript):
             indices.insert(0, value.slice)
             value = value.value
-        if self._root(value) is None:
+        if (place := self._place(value)) is None:
             return None
-        array, added, vector = self._resolved(value)
-        for one in added:
+        for one in place.added:
             indices[0] = one if is_zero(indices[0]) else ast.BinOp(one, ast.Add(), indices[0])
-        return Access(array, (*indices,), vector=vector)
+        return Access(place.array, (*indices,), vector=place.vector)
 
     def _note(self, access: Access, guards: tuple[ast.expr, ...], **changes: Any) -> None:
         self.found.accesses.append(replace(access, guards=guards, **changes))
@@ -339,11 +330,6 @@ class _Reading:
         written = {"value": None if is_part else value, "operator": operator}
         self._note(access, guards, is_read=is_part or operator is not None, is_written=True, **written)
 
-    def _condition(self, test: ast.expr, guards: tuple[ast.expr, ...], *, is_loop: bool = False) -> None:
-        """What is compared in a condition."""
-        self.found.tested.append(test)
-        self._expression(test, guards, is_loop=is_loop)
-
     def _expression(self, node: ast.expr, guards: tuple[ast.expr, ...], *, is_loop: bool = False) -> None:
         found = self.found
         match node:
@@ -371,14 +357,11 @@ class _Reading:
                 else:
                     found.equals.append((left, right))
             case ast.BoolOp(values=values):
-                found.tested += values
                 for value in values:
                     self._expression(value, guards, is_loop=is_loop)
                 return
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                found.tested.append(operand)
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                self._condition(test, guards)
+                self._expression(test, guards)
                 self._expression(body, (*guards, test))
                 self._expression(orelse, (*guards, ast.UnaryOp(ast.Not(), test)))
                 return

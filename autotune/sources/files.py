@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from autotune.sources.bare_code import blank, without_comments
 from autotune.sources.dialects import INTRODUCER
-from autotune.sources.preprocessor import blank, without_comments
 
 _RAW = re.compile(r'\bu?8?R"([^ ()\\\t\n]{0,16})\(')  # where a raw string of C++ begins
 

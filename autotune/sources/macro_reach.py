@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 
+from autotune.sources.bare_code import without_comments
 from autotune.sources.macros import Macro
-from autotune.sources.preprocessor import SourceLine, compiled_lines, without_comments, words_tested
+from autotune.sources.preprocessor import SourceLine, compiled_lines, words_tested
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFAULT = re.compile(  # of a macro, which is left out where it is given

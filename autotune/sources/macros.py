@@ -36,12 +36,12 @@ class Macro:
     @property
     def is_sure(self) -> bool:
         """Whether the name stands for one text."""
-        return len(self.bodies) == 1 and not (self.is_given or self.may_be_undefined or self.has_arguments)
+        return len(self.bodies) == 1 and not (self.is_given or self.may_be_undefined)
 
 
 GIVEN = Macro(is_given=True)
 _PERHAPS = Macro(is_given=True, may_be_undefined=True)
-_UNDEFINED = Macro(may_be_undefined=True)
+UNDEFINED = Macro(may_be_undefined=True)
 
 
 class MacroTable(dict[str, Macro]):
@@ -54,7 +54,7 @@ class MacroTable(dict[str, Macro]):
     def known(self, name: str) -> Macro:
         """What is known of a name, which a compiler may define."""
         is_undefined = self.is_whole or _NEVER.fullmatch(name)
-        return self.get(name) or (_UNDEFINED if is_undefined else _PERHAPS)
+        return self.get(name) or (UNDEFINED if is_undefined else _PERHAPS)
 
     def follow(self, directive: str, rest: str, *, is_certain: bool) -> None:
         """Take over a `#define` or an `#undef`, which may be one that is not compiled."""
@@ -67,7 +67,7 @@ class MacroTable(dict[str, Macro]):
             self[name] = macro
         elif directive == "undef" and (word := re.match(r"[A-Za-z_]\w*", rest)):
             before = self.get(word[0], _PERHAPS)
-            self[word[0]] = _UNDEFINED if is_certain else replace(before, may_be_undefined=True)
+            self[word[0]] = UNDEFINED if is_certain else replace(before, may_be_undefined=True)
 
 
 def definition(rest: str) -> tuple[str, Macro] | None:

@@ -7,37 +7,60 @@ so with a table of macros in which nothing else is defined: then each condition 
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Collection, Iterator
-from operator import add, and_, eq, ge, gt, le, lshift, lt, mul, ne, or_, rshift, sub, xor
+from operator import add, and_, eq, ge, gt, le, lt, mul, ne, or_, sub, xor
 from typing import NamedTuple
 
 from autotune.core.frozen import dataclass
-from autotune.sources.expansion import TOKEN, expanded
+from autotune.errors import InputError
+from autotune.sources.bare_code import without_comments
+from autotune.sources.expansion import TOKEN, UnclosedCall, expanded
 from autotune.sources.macros import GIVEN, MacroTable
+from autotune.sources.statements import parsed_expression
 
-# A comment that is not closed is one, too: so each letter is read once.
-COMMENT_OR_STRING = re.compile(
-    r"""//[^\n]*|/\*(?:.*?\*/|.*)|"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""", re.DOTALL
-)
 DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
-_TOKEN = re.compile(
-    r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)[uUlL]*\b|([A-Za-z_]\w*)|(\|\||&&|[=!<>]=|<<|>>|[-+*/%<>&^|~!?:()]))"
-)
 _MAX_TOKENS = 4096  # of a condition with its macros written out
-_OPERATORS: dict[str, Callable[[int, int], int]] = {
-    **{"|": or_, "^": xor, "&": and_, "==": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge},
-    **{"<<": lshift, ">>": rshift, "+": add, "-": sub, "*": mul},
+_OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
+    **{ast.BitOr: or_, ast.BitXor: xor, ast.BitAnd: and_, ast.Add: add, ast.Sub: sub, ast.Mult: mul},
+    **{ast.Eq: eq, ast.NotEq: ne, ast.Lt: lt, ast.Gt: gt, ast.LtE: le, ast.GtE: ge},
 }
-_PRECEDENCE = {
-    operator: level
-    for level, operators in enumerate(
-        ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %"), 1
-    )
-    for operator in operators.split()
-}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The branch of a condition that is being read; None for what is not known.
+
+    Attributes:
+        directive: The one that begins the branch.
+        rest: What follows it.
+        outer: The branch that it is in.
+        is_within: Whether the conditions around it hold.
+        holds: Whether its own condition does.
+        earlier: Whether that of an earlier branch does.
+    """
+
+    directive: str
+    rest: str
+    outer: Condition | None
+    is_within: bool | None
+    holds: bool | None
+    earlier: bool | None = False
+
+    @property
+    def state(self) -> bool | None:
+        """Whether the branch is compiled."""
+        states = (self.is_within, self.holds, None if self.earlier is None else not self.earlier)
+        return False if False in states else None if None in states else True
+
+    @property
+    def is_chosen(self) -> bool | None:
+        """Whether this branch or an earlier one is the one that is compiled."""
+        states = (self.holds, self.earlier)
+        return True if True in states else None if None in states else False
 
 
 class SourceLine(NamedTuple):
@@ -48,92 +71,52 @@ class SourceLine(NamedTuple):
     is_certain: bool
     macros: MacroTable  # before the line; changes as the reading goes on
     place: int  # where `rest` begins in the text
-    guard: str  # the name of the `#ifndef`, or of what amounts to it, that is the innermost condition
+    condition: Condition | None  # the innermost around it
+
+    @property
+    def guard(self) -> str:
+        """The name of the `#ifndef`, or of what amounts to it, that is the innermost condition."""
+        around = self.condition
+        return "" if around is None else condition_guard(around.directive, around.rest)
 
 
-def compiled_lines(text: str, given: Collection[str] | MacroTable = ()) -> Iterator[SourceLine]:
+def compiled_lines(
+    text: str, given: Collection[str] | MacroTable = (), within: Condition | None = None
+) -> Iterator[SourceLine]:
     """The lines of a source that are compiled, certainly or perhaps, without comments.
 
     Args:
         text: The source, with its includes resolved.
         given: Names that are macros with a value from outside, or a table, which follows the lines.
+        within: The condition around the text, where another one includes it.
     """
     macros = (
         given if isinstance(given, MacroTable) else MacroTable(dict.fromkeys(given, GIVEN), is_whole=False)
     )
-    conditions: list[_Condition] = []
+    around = within
     end = -1
     for line in without_comments(text).split("\n"):
         begin, end = end + 1, end + 1 + len(line)
-        state = conditions[-1].state if conditions else True
-        guard = conditions[-1].guard if conditions else ""
+        state = around.state if around else True
         found = DIRECTIVE.match(line)
-        if found is None:
-            if state is not False:
-                yield SourceLine("", line, state is True, macros, begin, guard)
-            continue
-        name, rest = found.groups()
-        place = begin + found.start(2)
+        name, rest = found.groups() if found else ("", line)
+        read = SourceLine(name, rest, state is True, macros, begin + (found.start(2) if found else 0), around)
         if name in ("if", "ifdef", "ifndef"):
             if state is not False:
-                yield SourceLine(name, rest, state is True, macros, place, guard)
+                yield read
             holds = False if state is False else _holds(name, rest, macros)
-            conditions.append(_Condition(state, holds, guard=condition_guard(name, rest)))
-        elif name in ("elif", "elifdef", "elifndef", "else") and conditions:
-            before = conditions[-1]
-            if not before.is_chosen and before.outer is not False:
-                yield SourceLine(name, rest, state is True, macros, place, guard)
-            conditions[-1] = before.next(True if name == "else" else _holds(name[2:], rest, macros))
+            around = Condition(name, rest, around, state, holds)
+        elif name in ("elif", "elifdef", "elifndef", "else") and around and around is not within:
+            if not around.is_chosen and around.is_within is not False:
+                yield read
+            holds = True if name == "else" else _holds(name[2:], rest, macros)
+            around = Condition(name, rest, around.outer, around.is_within, holds, around.is_chosen)
         elif name == "endif":
-            del conditions[-1:]
+            around = around.outer if around and around is not within else around
         elif state is not False:
-            yield SourceLine(name, rest, state is True, macros, place, guard)
-            macros.follow(name, rest, is_certain=state is True)
-
-
-@dataclass(frozen=True)
-class _Condition:
-    """The branch of a condition that is being read; None for what is not known.
-
-    Attributes:
-        outer: Whether the conditions around it hold.
-        holds: Whether its own condition does.
-        earlier: Whether that of an earlier branch does.
-        guard: The name that must not be defined for it.
-    """
-
-    outer: bool | None
-    holds: bool | None
-    earlier: bool | None = False
-    guard: str = ""
-
-    @property
-    def state(self) -> bool | None:
-        """Whether the branch is compiled."""
-        states = (self.outer, self.holds, None if self.earlier is None else not self.earlier)
-        return False if False in states else None if None in states else True
-
-    @property
-    def is_chosen(self) -> bool | None:
-        """Whether this branch or an earlier one is the one that is compiled."""
-        states = (self.holds, self.earlier)
-        return True if True in states else None if None in states else False
-
-    def next(self, holds: bool | None) -> _Condition:
-        """The branch after this one."""
-        return _Condition(self.outer, holds, self.is_chosen)
-
-
-def without_comments(text: str) -> str:
-    """A source in C with continued lines joined and without comments; strings and all places stay."""
-    return COMMENT_OR_STRING.sub(
-        lambda match: match[0] if match[0][0] in "\"'" else blank(match[0]), text.replace("\\\n", "  ")
-    )
-
-
-def blank(text: str) -> str:
-    """As many spaces as a text has letters, with its line ends."""
-    return "\n".join(" " * len(line) for line in text.split("\n"))
+            yield read
+            if name:
+                macros.follow(name, rest, is_certain=state is True)
 
 
 def condition_guard(directive: str, rest: str) -> str:
@@ -164,21 +147,23 @@ def _decided(kind: str, rest: str, macros: MacroTable) -> bool | None:
         word = _WORD.match(rest)
         found = _is_defined(word[0], macros) if word else None
         return found if found is None or kind.endswith("ifdef") or kind == "def" else not found
+    asked = _DEFINED.sub(lambda found: _answer(_is_defined(found[1] or found[2], macros)), rest)
     try:
-        value = _Value(_condition(rest, macros), macros).of()
-    except (ValueError, IndexError, RecursionError, OverflowError, ZeroDivisionError):  # a compiler tells
+        words = expanded(
+            ((one[0], 0) for one in TOKEN.finditer(asked)),
+            macros,
+            is_sure=not macros.is_whole,
+            most=_MAX_TOKENS,
+        )
+        node = parsed_expression("".join(word for word, _ in words))
+        value = None if node is None else _value(node, macros)
+    except (ValueError, UnclosedCall, RecursionError, InputError):  # a compiler tells
         return None
     return None if value is None else bool(value)
 
 
-def _condition(rest: str, macros: MacroTable) -> list[str]:
-    """The tokens of a condition with what its macros stand for, as far as that is known."""
-    if not macros.is_whole:
-        return _written_out(_tokens(rest), macros)
-    asked = _DEFINED.sub(lambda found: str(int(bool(_is_defined(found[1] or found[2], macros)))), rest)
-    return _tokens(
-        "".join(token for token, _ in expanded(((one[0], 0) for one in TOKEN.finditer(asked)), macros))
-    )
+def _answer(is_defined: bool | None) -> str:
+    return "unknown()" if is_defined is None else str(int(is_defined))
 
 
 def words_tested(rest: str) -> set[str]:
@@ -186,103 +171,47 @@ def words_tested(rest: str) -> set[str]:
     return set(_WORD.findall(_DEFINED.sub(" ", rest)))
 
 
-def _tokens(text: str) -> list[str]:
-    found, place = [], 0
-    text = text.strip()
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
-            raise ValueError(text)
-        found.append(match[1] or match[2] or match[3])
-        place = match.end()
-    return found
+def _value(node: ast.expr, macros: MacroTable) -> int | None:
+    """The value of a condition; None for a number that is not known."""
+    match node:
+        case ast.Constant(value=int(number)):
+            return int(number)
+        case ast.Name(id=name):
+            return 0 if _is_defined(name, macros) is False else None
+        case ast.UnaryOp(op=sign, operand=operand):
+            value = _value(operand, macros)
+            if value is None or isinstance(sign, ast.UAdd):
+                return value
+            return int(not value) if isinstance(sign, ast.Not) else -value - isinstance(sign, ast.Invert)
+        case ast.BoolOp(op=sign, values=parts):  # one side may decide
+            sides = [
+                None if value is None else bool(value) for value in (_value(one, macros) for one in parts)
+            ]
+            decisive = isinstance(sign, ast.Or)
+            return int(decisive) if decisive in sides else None if None in sides else int(not decisive)
+        case ast.IfExp(test=test, body=body, orelse=other):
+            chosen = _value(test, macros)
+            first, second = _value(body, macros), _value(other, macros)
+            return (first if first == second else None) if chosen is None else first if chosen else second
+        case (
+            ast.Compare(left=left, ops=[sign], comparators=[right])
+            | ast.BinOp(left=left, op=sign, right=right)
+        ):
+            return _result(sign, _value(left, macros), _value(right, macros))
+    return None
 
 
-def _written_out(tokens: list[str], macros: MacroTable, inside: frozenset[str] = frozenset()) -> list[str]:
-    """The tokens of a condition with what its macros stand for, as far as that is one text."""
-    found: list[str] = []
-    for token in tokens:
-        macro = None if token in inside else macros.get(token)
-        if found[-1:] == ["defined"] or found[-2:] == ["defined", "("] or macro is None or not macro.is_sure:
-            found.append(token)
-        else:
-            found += _written_out(_tokens(macro.bodies[0]), macros, inside | {token})
-        if len(found) > _MAX_TOKENS:
-            raise ValueError("too long")
-    return found
-
-
-class _Value:
-    """Evaluates the tokens of a condition; None stands for a number that is not known."""
-
-    def __init__(self, tokens: list[str], macros: MacroTable) -> None:
-        self._tokens, self._macros = tokens[::-1], macros
-
-    def of(self) -> int | None:
-        """The value; raises ValueError or IndexError for what is no expression."""
-        value = self._choice()
-        if self._tokens:
-            raise ValueError(self._tokens)
-        return value
-
-    def _choice(self) -> int | None:
-        """A value, or one of the two of `A ? B : C`."""
-        test = self._binary(1)
-        if self._next() != "?":
-            return test
-        self._tokens.pop()
-        first = self._choice()
-        if self._tokens.pop() != ":":
-            raise ValueError("?")
-        second = self._choice()
-        return (first if first == second else None) if test is None else first if test else second
-
-    def _binary(self, level: int) -> int | None:
-        left = self._unary()
-        while (rank := _PRECEDENCE.get(self._next(), 0)) >= level:
-            operator = self._tokens.pop()
-            left = _result(operator, left, self._binary(rank + 1))
-        return left
-
-    def _unary(self) -> int | None:
-        token = self._tokens.pop()
-        if token == "(":
-            value = self._choice()
-            if self._tokens.pop() != ")":
-                raise ValueError("(")
-            return value
-        if token in ("!", "-", "+", "~"):
-            value = self._unary()
-            if value is None:
-                return None
-            return {"!": int(not value), "-": -value, "+": value, "~": ~value}[token]
-        if token == "defined":
-            has_bracket = self._next() == "("
-            name = [self._tokens.pop() for _ in range(3 if has_bracket else 1)][int(has_bracket)]
-            found = _is_defined(name, self._macros)
-            return None if found is None else int(found)
-        if token[0].isdigit():
-            is_octal = token[0] == "0" and token.isdigit()
-            return int(token, 8 if is_octal else 0)
-        if not _WORD.fullmatch(token) or self._next() == "(":  # a call, such as of __has_include
-            raise ValueError(token)
-        return 0 if _is_defined(token, self._macros) is False else None
-
-    def _next(self) -> str:
-        return self._tokens[-1] if self._tokens else ""
-
-
-def _result(operator: str, left: int | None, right: int | None) -> int | None:
-    """The value of an operator; `&&` and `||` may be decided by one side."""
-    if operator in ("&&", "||"):
-        decisive = operator == "||"
-        sides = [None if side is None else bool(side) for side in (left, right)]
-        return int(decisive) if decisive in sides else None if None in sides else int(not decisive)
+def _result(sign: ast.AST, left: int | None, right: int | None) -> int | None:
+    """The value of an operator of C, whose quotients are cut towards 0."""
     if left is None or right is None:
         return None
-    if operator in ("/", "%"):
+    if isinstance(sign, ast.Div | ast.Mod):
+        if right == 0:
+            return None
         quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        return quotient if operator == "/" else left - quotient * right
-    if operator in ("<<", ">>") and not 0 <= right < 64:
-        return None
-    return int(_OPERATORS[operator](left, right))
+        return quotient if isinstance(sign, ast.Div) else left - quotient * right
+    if isinstance(sign, ast.LShift | ast.RShift):
+        if not 0 <= right < 64:
+            return None
+        return left << right if isinstance(sign, ast.LShift) else left >> right
+    return int(_OPERATORS[type(sign)](left, right))

@@ -29,8 +29,8 @@ _COMPARED: dict[str, ast.cmpop] = {
     **{"<": ast.Lt(), "<=": ast.LtE(), ">": ast.Gt(), ">=": ast.GtE(), "==": ast.Eq(), "!=": ast.NotEq()}
 }
 _UNARY: dict[str, ast.unaryop] = {"-": ast.USub(), "!": ast.Not(), "~": ast.Invert(), "+": ast.UAdd()}
-_NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)[uUlLzZ]*")
-_FLOAT = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFlLhH]*")
+_NUMBER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)[uUlLzZ]*")
+_FLOAT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFlLhH]*")
 _IDLE = frozenset((  # what does nothing where it stands
     "comment", "type_definition", "alias_declaration", "using_declaration", "goto_statement",
     "struct_specifier", "static_assert_declaration", "function_definition", "attribute_specifier",
@@ -296,9 +296,9 @@ class Statements:
     def _number_literal(self, node: Node) -> ast.expr:
         text = self._tree.of(node).replace("'", "")
         if whole := _NUMBER.fullmatch(text):
-            is_octal = re.fullmatch("0[0-7]+", whole[1]) is not None
-            base = 8 if is_octal else 10 if whole[1].isdigit() else 0
-            return ast.Constant(value=int(whole[1], base))
+            is_octal = re.fullmatch("0[0-7]+", whole[2]) is not None
+            base = 8 if is_octal else 10 if whole[2].isdigit() else 0
+            return ast.Constant(value=int(whole[1] + whole[2], base))
         real = _FLOAT.fullmatch(text)
         return ast.Constant(value=float(real[1]) if real else 0.0)
 

@@ -10,7 +10,7 @@ import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser
 
 from autotune.errors import InputError
-from autotune.sources.preprocessor import without_comments
+from autotune.sources.bare_code import without_comments
 
 _LIMIT_S, _LIMIT_S_PER_MB = 2.0, 3.0  # what is no code at all may take minutes
 _CHUNK = 65_536  # letters

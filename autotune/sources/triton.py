@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from autotune.core.frozen import dataclass
@@ -73,60 +74,20 @@ class TritonKernel:
     Attributes:
         entry: Its name.
         parameters: In the order of the function.
-        roles: in, out or inout for each array.
-        shapes: The dimensions of each array as its widest access has them.
-        index_arrays: Arrays whose elements are indices into others.
-        tiles: By the name of the constant.
-        axis_bounds: What an index along an axis of the grid is compared with, as an expression.
-        axes: How many axes of the grid it asks for.
-        ends: What loops without tiles end at, as expressions.
-        flags: Constants that are true or false.
-        optional: Arrays that may be None.
-        choices: What a constant is compared with.
-        element_types: Constants that are element types of Triton.
-        index_types: Of these, types of indices.
-        whole_numbers: Numbers that are used as indices or extents.
-        reals: Numbers that meet elements in arithmetic, and not those of index arrays.
-        tuples: Parameters that are tuples.
-        is_precise: Whether elements go, as they are, to functions that Triton has for 32 bits.
-        blocks: The tiles along the dimensions of each block that is loaded or stored.
-        descriptors: Parameters that are descriptors of tensors, made by the host.
+        found: What its body says of these.
         configs: The configurations of its autotuner.
         unread: Where the list of configurations is, and why it was not read; empty if it was.
         heuristics: Rules for constants as expressions; empty for one that is not translated.
         grids: Those of launches in the file, as expressions.
-        has_dot: Whether it multiplies matrices.
-        has_loop: Whether it has a loop.
-        has_mask: Whether it masks loads or stores.
     """
 
     entry: str
     parameters: Sequence[TritonParameter]
-    roles: Mapping[str, str]
-    shapes: Mapping[str, tuple[Dimension, ...]]
-    index_arrays: frozenset[str]
-    tiles: Mapping[str, Tile]
-    axis_bounds: Mapping[int, str]
-    axes: int
-    ends: tuple[str, ...]
-    flags: frozenset[str]
-    optional: frozenset[str]
-    choices: Mapping[str, tuple[Value, ...]]
-    element_types: frozenset[str]
-    index_types: frozenset[str]
-    whole_numbers: frozenset[str]
-    reals: frozenset[str]
-    tuples: frozenset[str]
-    is_precise: bool
-    blocks: Sequence[tuple[str, ...]]
-    descriptors: frozenset[str]
+    found: Findings
     configs: Sequence[Mapping[str, Value]]
     unread: str
     heuristics: Mapping[str, str]
     grids: Sequence[Sequence[str]]
-    has_dot: bool
-    has_loop: bool
-    has_mask: bool
 
     @property
     def arguments(self) -> list[str]:
@@ -142,6 +103,108 @@ class TritonKernel:
     def constants(self) -> list[TritonParameter]:
         """The parameters that a kernel is compiled for."""
         return [one for one in self.parameters if one.is_constant]
+
+    @cached_property
+    def _accesses(self) -> list[tuple[str, Sum, str]]:
+        """Loads, stores and atomics through parameters: the address and the array of each."""
+        found = [(kind, address, self.found.base(address)) for kind, address in self.found.accesses]
+        return [one for one in found if one[2] and one[2] not in self.found.descriptors]
+
+    @cached_property
+    def roles(self) -> Mapping[str, str]:
+        """in, out or inout for each array."""
+        kinds: dict[str, set[str]] = {}
+        for kind, _, array in self._accesses:
+            kinds.setdefault(array, set()).update({"load": {"in"}, "store": {"out"}}.get(kind, {"in", "out"}))
+        names = [one.name for one in self.parameters if one.name in kinds]
+        return {name: "inout" if len(kinds[name]) > 1 else next(iter(kinds[name])) for name in names}
+
+    @cached_property
+    def shapes(self) -> Mapping[str, tuple[Dimension, ...]]:
+        """The dimensions of each array as its widest access has them."""
+        found: dict[str, list[tuple[Dimension, ...]]] = {name: [] for name in self.roles}
+        for _, address, array in self._accesses:
+            if array in found:
+                found[array].append(_dimensions(address, array, self.tiles))
+        return {
+            name: max(shapes, key=lambda one: (len(one), sum(len(each.tiles) for each in one)))
+            for name, shapes in found.items()
+        }
+
+    @cached_property
+    def blocks(self) -> Sequence[tuple[str, ...]]:
+        """The tiles along the dimensions of each block that is loaded or stored."""
+        found = set()
+        for _, address, _ in self._accesses:
+            along = _dimensions(address, "", self.tiles)
+            names = [name for one in along for name in one.tiles if name in self.tiles]
+            # an index that is split is one tile; along two axes of the grid there are two
+            counts = {name: min(names.count(name), max(1, len(self.tiles[name].axes))) for name in names}
+            found.add(tuple(sorted(name for name, count in counts.items() for _ in range(count))))
+        return tuple(sorted(found - {()}))
+
+    @cached_property
+    def tiles(self) -> Mapping[str, Tile]:
+        """The constants that are tiles: lengths of `arange`, and steps of programs that a loop counts."""
+        found = self.found
+        covered = {word for ends in found.loops.values() for end in ends for word in names_in_text(end)}
+        counted = {name for name in found.steps if name in found.ends - found.tiles - covered}
+        stepped = {name for name, ends in found.loops.items() if ends}
+        names = {one.name for one in self.constants} & (found.tiles | counted | stepped)
+        return {name: _tile(name, found) for name in sorted(names)}
+
+    @cached_property
+    def axis_bounds(self) -> Mapping[int, str]:
+        """What an index along an axis of the grid is compared with, as an expression."""
+        bounds: dict[int, str] = {}
+        for one, other in self.found.bounds:
+            axes = {axis for term in one.terms for axis in term.axes}
+            is_plain = not any(term.tiles or term.loops or term.loaded or term.factors for term in one.terms)
+            if is_plain and len(axes) == 1 and names_in_text(other.text) and not other.runs:
+                bounds.setdefault(axes.pop(), other.text)
+        return bounds
+
+    @property
+    def axes(self) -> int:
+        """How many axes of the grid it asks for."""
+        return max(self.found.axes, default=0) + 1
+
+    @cached_property
+    def ends(self) -> Collection[str]:
+        """What loops without tiles end at, as expressions."""
+        return {end for term in self._terms for end in term.loops if not term.tiles} - {"?"}
+
+    @cached_property
+    def index_arrays(self) -> Collection[str]:
+        """Arrays whose elements are indices into others."""
+        loaded = (name for term in self._terms for name in term.loaded)
+        return self.roles.keys() & {*self.found.loaded_indices, *loaded}
+
+    @property
+    def _terms(self) -> list[Term]:
+        return [term for _, address, _ in self._accesses for term in address.terms]
+
+    @cached_property
+    def whole_numbers(self) -> set[str]:
+        """Numbers that are used as indices or extents."""
+        addressed = {name for term in self._terms for name in term.factors if term.runs}
+        bounding = {
+            name
+            for one, other in self.found.bounds
+            if any(term.axes or term.tiles or term.loops for term in one.terms)
+            for name in names_in_text(other.text) | set(other.factors)
+        }
+        return (self.found.indices | addressed | bounding) - self.roles.keys()
+
+    @property
+    def reals(self) -> Collection[str]:
+        """Numbers that meet elements in arithmetic, and not those of index arrays."""
+        return {name for name, met in self.found.reals.items() if met.isdisjoint(self.index_arrays)}
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether elements go, as they are, to functions that Triton has for 32 bits."""
+        return not self.found.precise.isdisjoint(self.roles)
 
 
 def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:
@@ -169,7 +232,7 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     nodes = (node for function in module.kernels.values() for node in ast.walk(function))
     calls = (node.func for node in nodes if isinstance(node, ast.Call))
     called = {function.id for function in calls if isinstance(function, ast.Name)}
-    found = {name: one for name, one in read.items() if one.roles or one.descriptors}
+    found = {name: one for name, one in read.items() if one.roles or one.found.descriptors}
 
     def rank(name: str) -> tuple[bool, bool, bool]:
         kernel = found[name]
@@ -187,52 +250,9 @@ def element_types(text: str, path: Path, entry: str) -> frozenset[str]:
 
 def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[str]]) -> TritonKernel:
     parameters = tuple(_parameters(function.args))
-    constants = {one.name for one in parameters if one.is_constant}
-    found = walk(module, function, constants)
-    configs, unread = _configs(module, function)
-    tiles = _tiles(found, constants)
-    bases = [(kind, address, found.base(address)) for kind, address in found.accesses]
-    accesses = [one for one in bases if one[2] and one[2] not in found.descriptors]
-    roles: dict[str, set[str]] = {}
-    for kind, _, base in accesses:
-        roles.setdefault(base, set()).update({"load": {"in"}, "store": {"out"}}.get(kind, {"in", "out"}))
-    names = [one.name for one in parameters if one.name in roles]
-    arrays = frozenset(names)
-    terms = [term for _, one, _ in accesses for term in one.terms]
-    indirect = arrays & (found.loaded_indices | {name for term in terms for name in term.loaded})
-    ends = {end for term in terms for end in term.loops if not term.tiles}
-    addressed = {name for term in terms for name in term.factors if term.runs}
-    return TritonKernel(
-        entry=function.name,
-        parameters=parameters,
-        roles={one: "inout" if len(roles[one]) > 1 else next(iter(roles[one])) for one in names},
-        shapes={
-            name: _shape([one for _, one, base in accesses if base == name], name, tiles) for name in names
-        },
-        index_arrays=indirect,
-        tiles=tiles,
-        axis_bounds=_axis_bounds(found),
-        axes=max(found.axes, default=0) + 1,
-        ends=tuple(sorted(ends - {"?"})),
-        flags=frozenset(found.flags & constants),
-        optional=frozenset(found.flags & arrays),
-        choices={name: tuple(dict.fromkeys(values)) for name, values in found.choices.items()},
-        element_types=frozenset(found.kinds & constants),
-        index_types=frozenset(found.whole_kinds & constants),
-        whole_numbers=frozenset((found.indices | addressed | _bounding(found)) - arrays),
-        reals=frozenset(name for name, met in found.reals.items() if not met & indirect),
-        tuples=frozenset(found.tuples - constants),
-        is_precise=bool(found.precise & arrays),
-        blocks=_blocks([one for _, one, _ in accesses], tiles),
-        descriptors=frozenset(found.descriptors),
-        configs=configs,
-        unread=unread,
-        heuristics=_heuristics(module, function),
-        grids=grids,
-        has_dot=found.has_dot,
-        has_loop=found.has_loop,
-        has_mask=found.has_mask,
-    )
+    found = walk(module, function, {one.name for one in parameters if one.is_constant})
+    configs = _configs(module, function)
+    return TritonKernel(function.name, parameters, found, *configs, _heuristics(module, function), grids)
 
 
 def _parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
@@ -244,15 +264,6 @@ def _parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
         yield TritonParameter(one.arg, is_constant, default is not None)
 
 
-def _tiles(found: Findings, constants: set[str]) -> dict[str, Tile]:
-    """The constants that are tiles: lengths of `arange`, and steps of programs whose turns a loop counts."""
-    covered = {word for ends in found.loops.values() for end in ends for word in names_in_text(end)}
-    counted = {name for name in found.steps if name in found.ends - found.tiles - covered}
-    stepped = {name for name, ends in found.loops.items() if ends}
-    names = [name for name in constants if name in found.tiles or name in counted or name in stepped]
-    return {name: _tile(name, found) for name in sorted(names)}
-
-
 def _tile(name: str, found: Findings) -> Tile:
     ends = sorted(end for end in found.loops.get(name, ()) if end and name not in names_in_text(end))
     bounds = [
@@ -260,41 +271,11 @@ def _tile(name: str, found: Findings) -> Tile:
         for one, other in found.bounds
         if (names := names_in_text(other.text))
         and name not in names
-        and not any(term.runs for term in other.terms)
+        and not other.runs
         and any(name in term.tiles or (term.axes and name in term.factors) for term in one.terms)
     ]
     axes = tuple(sorted(found.steps.get(name, ())))
     return Tile(name, axes, name in found.loops, [*bounds, *ends, ""][0])
-
-
-def _axis_bounds(found: Findings) -> dict[int, str]:
-    bounds: dict[int, str] = {}
-    for one, other in found.bounds:
-        axes = {axis for term in one.terms for axis in term.axes}
-        is_plain = not any(term.tiles or term.loops or term.loaded or term.factors for term in one.terms)
-        if (
-            is_plain
-            and len(axes) == 1
-            and names_in_text(other.text)
-            and not any(term.runs for term in other.terms)
-        ):
-            bounds.setdefault(axes.pop(), other.text)
-    return bounds
-
-
-def _bounding(found: Findings) -> set[str]:
-    """The parameters that running indices are compared with."""
-    return {
-        name
-        for one, other in found.bounds
-        if any(term.axes or term.tiles or term.loops for term in one.terms)
-        for name in names_in_text(other.text) | set(other.factors)
-    }
-
-
-def _shape(addresses: Sequence[Sum], array: str, tiles: Mapping[str, Tile]) -> tuple[Dimension, ...]:
-    found = [_dimensions(one, array, tiles) for one in addresses]
-    return max(found, key=lambda one: (len(one), sum(len(each.tiles) for each in one)), default=())
 
 
 def _dimensions(address: Sum, array: str, tiles: Mapping[str, Tile]) -> tuple[Dimension, ...]:
@@ -325,16 +306,6 @@ def _dimensions(address: Sum, array: str, tiles: Mapping[str, Tile]) -> tuple[Di
         )
         for strides, terms in ordered
     )
-
-
-def _blocks(addresses: Sequence[Sum], tiles: Mapping[str, Tile]) -> tuple[tuple[str, ...], ...]:
-    found = set()
-    for address in addresses:
-        names = [name for one in _dimensions(address, "", tiles) for name in one.tiles if name in tiles]
-        # an index that is split is one tile; along two axes of the grid there are two
-        counts = {name: min(names.count(name), max(1, len(tiles[name].axes))) for name in names}
-        found.add(tuple(sorted(name for name, count in counts.items() for _ in range(count))))
-    return tuple(sorted(found - {()}))
 
 
 def _axes(terms: Sequence[Term]) -> set[int]:

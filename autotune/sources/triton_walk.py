@@ -60,6 +60,11 @@ class Sum:
     constant: Value | None = None
 
     @property
+    def runs(self) -> bool:
+        """Whether it differs between elements."""
+        return any(term.runs for term in self.terms)
+
+    @property
     def factors(self) -> tuple[str, ...]:
         """All parameters in it."""
         return tuple(dict.fromkeys(name for term in self.terms for name in term.factors))

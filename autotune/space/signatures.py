@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -19,9 +19,9 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import ArgumentSpec
 from autotune.core.syntax import parse_module
 from autotune.core.text import count_text, hint
+from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import kernels_of_branches, read_branches
-from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.preprocessor import without_comments
+from autotune.sources.kernel_source import Function, KernelSource, Parameter
 from autotune.space.space import Space
 
 _KERNEL = {"portable": "KERNEL", "cuda": "__global__ void", "opencl": "__kernel void"}
@@ -29,21 +29,6 @@ _ANY = ("void", "char", "unsigned char")  # pointers to these take every array
 _ALIASES = 8  # of types, one after the other
 _PLACE = re.compile(r"^#line[^\n]*", re.MULTILINE)  # a file may be called as the kernel
 _IMAGE = re.compile(r"(?:image\w+|sampler)_t")
-
-
-@dataclass(frozen=True)
-class _Parameter:
-    """One parameter of a kernel.
-
-    `kind` is its type without qualifiers. `bound` says what the entry gives for a type of the template, such
-    as ` with T = float`.
-    """
-
-    name: str
-    text: str
-    kind: str
-    is_pointer: bool
-    bound: str = ""
 
 
 class Mismatch(NamedTuple):
@@ -117,7 +102,7 @@ def _no_kernel(space: Space, text: str, functions: Sequence[Function], entry: st
     return ""
 
 
-def _misfit(space: Space, entry: str, parameters: Sequence[_Parameter]) -> tuple[str, str] | None:
+def _misfit(space: Space, entry: str, parameters: Sequence[Parameter]) -> tuple[str, str] | None:
     """What in the launches of a kernel does not fit one definition of it, and how; None if all does."""
     arguments = {argument.name: argument for argument in space.spec.arguments}
     numbers = [number for number, step in enumerate(space.spec.launch) if step.entry == entry]
@@ -145,7 +130,7 @@ def _own_name(entry: str) -> str:
 
 
 def _hidden(
-    space: Space, entry: str, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]
+    space: Space, entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]
 ) -> tuple[str, str] | None:
     """A name in the source that a macro of the space replaces."""
     macros = {parameter.name for parameter in space.parameters}
@@ -153,14 +138,14 @@ def _hidden(
         if item.name in macros:
             given = passed[number].name if number < len(passed) else f"{item.name.lower()}_"
             return item.name, (
-                f"the space defines a macro of this name, which replaces `{item.text}`, parameter "
+                f"the space defines a macro of this name, which replaces {item.text}, parameter "
                 f"{number + 1} of {entry}; give this parameter another name, such as {given}"
             )
     return None
 
 
 def _wrong_count(
-    entry: str, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec], declared: Collection[str]
+    entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec], declared: Collection[str]
 ) -> str | None:
     if len(parameters) == len(passed):
         return None
@@ -174,43 +159,42 @@ def _wrong_count(
     return ", ".join(filter(None, (f"{_lists(entry, parameters, passed)}: {counts}", *parts))) + mend
 
 
-def _wrong_order(entry: str, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
+def _wrong_order(entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
     names, given = [item.name for item in parameters], [item.name for item in passed]
     is_other = sorted(names) == sorted(given) and names != given
     return f"{_lists(entry, parameters, passed)}; write [{', '.join(names)}]" if is_other else None
 
 
-def _lists(entry: str, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]) -> str:
+def _lists(entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]) -> str:
     names, given = (", ".join(item.name for item in items) for items in (parameters, passed))
     return f"{entry} takes ({names}) in the source, but the launch plan passes ({given})"
 
 
 def _wrong_types(
-    space: Space, entry: str, parameters: Sequence[_Parameter], passed: Sequence[ArgumentSpec]
+    space: Space, entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]
 ) -> tuple[str, str] | None:
     for number, (parameter, argument) in enumerate(zip(parameters, passed, strict=True), 1):
         dtype = space.problem.dtype if argument.dtype == "DTYPE" else argument.dtype
         if (wrong := _wrong_type(parameter, argument, dtype, space.problem.dtype)) is not None:
-            known = SCALARS.get(parameter.kind)
-            is_alike = known and parameter.is_pointer == (argument.value is None)
+            known = SCALARS.get(parameter.type)
+            is_alike = known and (parameter.pointers > 0) == (argument.value is None)
             names = [one.name for one in space.spec.arguments]
             mend = f"; write dtype: {known}" if is_alike else ""
             return f"arguments[{names.index(argument.name)}].dtype", (
-                f"parameter {number} of {entry} is `{parameter.text}`{parameter.bound} in the source, "
+                f"parameter {number} of {entry} is {parameter.text} in the source, "
                 f"but the launch plan passes {wrong}{mend}"
             )
     return None
 
 
-def _wrong_type(parameter: _Parameter, argument: ArgumentSpec, dtype: str, problem: str) -> str | None:
+def _wrong_type(parameter: Parameter, argument: ArgumentSpec, dtype: str, problem: str) -> str | None:
     """What an argument is, if the parameter cannot take it; None if it can, or its type is not known."""
     is_array = argument.value is None
     what = f"the array {argument.name} of {dtype}" if is_array else f"the number {argument.name} of {dtype}"
-    known = SCALARS.get(parameter.kind)
-    if parameter.is_pointer != is_array:
-        is_plain = parameter.is_pointer or known is not None
-        return what if is_plain else None
-    if known is None or (is_array and parameter.kind in _ANY):
+    known = SCALARS.get(parameter.type)
+    if (parameter.pointers > 0) != is_array:
+        return what if known is not None or parameter.pointers else None
+    if known is None or (is_array and parameter.type in _ANY):
         return None
     wanted = problem if known == "DTYPE" else known
     if struct_fields(dtype):
@@ -219,7 +203,7 @@ def _wrong_type(parameter: _Parameter, argument: ArgumentSpec, dtype: str, probl
     return None if fits and (wanted == "bfloat16") == (dtype == "bfloat16") else what
 
 
-def _definitions(functions: Sequence[Function], entry: str) -> list[list[_Parameter]]:
+def _definitions(functions: Sequence[Function], entry: str) -> list[list[Parameter]]:
     """The parameters of each kernel that an entry may mean; none if one of them cannot be read."""
     given = _arguments_of_template(entry)
     found = []
@@ -246,8 +230,8 @@ def _arguments_of_template(entry: str) -> tuple[str, ...] | None:
     return tuple(one.strip() for one in given)
 
 
-def _parameters(function: Function, bound: Mapping[str, str]) -> list[_Parameter] | None:
-    """The parameters of a kernel; None if they cannot be compared.
+def _parameters(function: Function, bound: Mapping[str, str]) -> list[Parameter] | None:
+    """The parameters of a kernel with what their types stand for; None if they cannot be compared.
 
     Args:
         function: The kernel.
@@ -267,18 +251,18 @@ def _parameters(function: Function, bound: Mapping[str, str]) -> list[_Parameter
         for _ in range(_ALIASES):
             kind = aliases.get(kind, kind)
         given = f" with {one.type} = {kind}" if one.type in bound and kind else ""
-        found.append(_Parameter(one.name, one.text, kind, one.pointers > 0, given))
+        found.append(replace(one, type=kind, text=f"`{one.text}`{given}"))
     return found
 
 
-def _python_definitions(code: str, entry: str) -> list[list[_Parameter]]:
+def _python_definitions(code: str, entry: str) -> list[list[Parameter]]:
     """The parameters of a function of a Python source after grid and block; none if they cannot be read."""
     try:
         tree = parse_module(code)
     except SyntaxError:
         return []
     return [
-        [_Parameter(one.arg, one.arg, "", is_pointer=False) for one in node.args.args[2:]]
+        [Parameter(one.arg, one.arg, "") for one in node.args.args[2:]]
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and node.name == entry and node.args.vararg is None
     ][:1]

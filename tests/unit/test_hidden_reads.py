@@ -15,6 +15,9 @@ KNOWN = {  # sources of which the text has all that a compiler reads
     "decided by the text": "#define N 3\n#if N * 2 > 7 || !defined(N)\n#include <other.h>\n#endif\n",
     "asked for and there": '#if __has_include("h.h")\n#include "h.h"\n#endif\n',
     "asked for and not there": '#if __has_include("no.h")\n#include "no.h"\n#endif\n',
+    "comment inside": '#include /* */ "h.h"\n',
+    "another sign": '%:include "h.h"\n',
+    "continued line": '#\\\ninclude "h.h"\n',
     "only a comment": "/*\n#include <other.h>\n*/\n// #include <other.h>\n",
 }
 HIDDEN = {
@@ -23,10 +26,7 @@ HIDDEN = {
     "one of two": ('#ifdef A\n#define H "h.h"\n#else\n#define H "i.h"\n#endif\n#include H\n', "#include H"),
     "macro from outside": ("#include HEADER\n", "#include HEADER"),
     "replaced macro": ('#define H "h.h"\n#undef H\n#include H\n', "#include H"),
-    "comment inside": ('#include /* */ "h.h"\n', '#include "h.h"'),
     "next": ('#include_next "h.h"\n', '#include_next "h.h"'),
-    "another sign": ('%:include "h.h"\n', '#include "h.h"'),
-    "continued line": ('#\\\ninclude "h.h"\n', '#include "h.h"'),
     "asked for by a macro": ("#define HAS(x) __has_include(x)\n", "__has_include(x)"),
     "assembler": ('asm(".incbin \\"table.bin\\"");\n', ".incbin"),
 }

@@ -83,6 +83,13 @@ def test_a_header_that_stands_under_a_condition_is_put_in_place_again(tmp_path):
     assert text.count("int a;") == 2 and '#include "gone.h"' in text
 
 
+def test_an_include_that_is_never_compiled_is_left_alone(tmp_path):
+    text = '#if 0\n#include "gone.h"\n#endif\n/*\n#include "gone.h"\n*/\nint own;\n'
+    (tmp_path / "kernel.cu").write_text(text)
+    source = read_source(tmp_path / "kernel.cu")
+    assert source.text == f'#line 1 "kernel.cu"\n{text}' and not source.hidden
+
+
 def test_a_name_that_a_template_declares_is_no_macro(tmp_path):
     (tmp_path / "kernel.cu").write_text("template <class T, int ROWS = 4>\n__global__ void f(T *x);\n")
     text = render(read_source(tmp_path / "kernel.cu"), {"ROWS": 8, "T": 1, "BLOCK": 64})

@@ -444,16 +444,3 @@ def test_a_comment_on_pairs_of_halves_needs_no_header_of_the_toolkit(tmp_path):
 def test_a_kernel_without_arguments_is_refused_in_one_line():
     with pytest.raises(InputError, match="k takes no arguments, so no result of it can be checked"):
         made("__global__ void k() {}")
-
-
-def test_a_number_of_a_template_that_bounds_the_index_is_what_arrays_are_as_long_as():
-    text = """
-        template <int n> __global__ void k(float *y, const float *x)
-        {
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i < n) y[i] = x[i];
-        }
-        """
-    found = made(text)
-    assert found.kernel.entry == "k<n>" and set(found.guess.sizes) == {"count"}
-    assert found.guess.launch.grid == ("ceil_div(n, BLOCK_SIZE)",) and "shape: [n], role: out" in found.space

@@ -255,3 +255,18 @@ def test_a_macro_is_a_block_where_it_multiplies_a_groups_index_and_not_for_its_n
     """
     launch = scaffold("add.cl", "add", text).guess.launch
     assert (launch.block, launch.grid) == (("SPAN",), ("ceil_div(n, SPAN)",))
+
+
+def test_a_macro_that_nothing_defines_has_the_values_of_what_it_is_used_for():
+    text = """
+    __global__ void add(float *y, const float *x, int n)
+    {
+        int first = blockIdx.x * WIDTH + threadIdx.x;
+        for (int j = 0; j < REPEATS; j++)
+            if (first < n) y[first] += x[first] * FACTOR;
+    }
+    """
+    launch = scaffold("add.cu", "add", text).guess.launch
+    values = {item.name: item.values for item in launch.parameters}
+    assert launch.block == ("WIDTH",) and values["WIDTH"] == (32, 64, 128, 256, 512)
+    assert (values["REPEATS"], values["FACTOR"]) == ((1, 2, 4, 8), (1,))

@@ -14,6 +14,7 @@ from autotune.sources.facts import facts
 from autotune.sources.files import decoded, unwrapped
 from autotune.sources.kernel_source import read_kernel_source
 from autotune.sources.preprocessed import preprocessed
+from autotune.sources.preprocessor import compiled_lines
 
 ROOT = Path(__file__).parents[2]
 KERNEL = "__global__ void k(float *y, const float *x, int n) {{ {} }}"
@@ -250,3 +251,22 @@ def test_a_large_generated_source_is_read():
         f"__global__ void k{n}(float *y, int n) {{ y[threadIdx.x] = {n} * n; }}\n" for n in range(4000)
     )
     assert len(read_kernel_source(text).kernels) == 4000
+
+
+@pytest.mark.parametrize(
+    ("body", "indices"),
+    [
+        ("__shared__ float t[2][3][4]; y[0] = t[n][1][(-1)];", ["n", "1", "-1"]),
+        ("__shared__ float t[8]; float *p = &t[n]; y[0] = p[2];", ["n + 2"]),
+        ("__shared__ float t[8]; float *p = t + n; y[0] = *(p - 2);", ["n + (0 - 2)"]),
+    ],
+)
+def test_an_element_behind_a_pointer_or_of_several_dimensions_is_one_of_its_array(body, indices):
+    (access,) = facts_of(body).of("t")
+    assert [ast.unparse(one) for one in access.indices] == indices
+
+
+def test_a_condition_with_a_macro_that_is_called_is_decided():
+    text = "#define TWICE(x) (2 * (x))\n#if TWICE(2) == 4\nint a;\n#else\nint b;\n#endif\n"
+    lines = {line.rest: line.is_certain for line in compiled_lines(text) if not line.directive}
+    assert lines == {"int a;": True, "": True}
