@@ -39,7 +39,8 @@ COMMANDS = {
     "explore": "show the searches of a folder in a browser, live",
     "replay": "replay a search on recorded results and score it",
     "import": "import results of other tools",
-    "export": "export results for other tools or as a C header",
+    "export": "export results for other tools, for vLLM and SGLang, or as a C header",
+    "lint-configs": "check files of configurations of vLLM and SGLang",
 }
 # Words that people type, and the command for each.
 _MEANT = {
@@ -150,7 +151,7 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
             name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         if name in commands:
-            module = f"{name}_" if iskeyword(name) else name
+            module = f"{name}_" if iskeyword(name) else name.replace("-", "_")
             _add_command(subparser, import_module(f"autotune.cli.{module}"))
     return root
 
