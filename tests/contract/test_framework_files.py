@@ -24,9 +24,10 @@ TRITON = replace(PROVENANCE, compiler="Triton 3.6.0")
 each_format = pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 
 
-def tuned(form, tokens, config=BEST, ties=(), provenance=TRITON, **sizes):
-    known = dict.fromkeys(form.sizes, 256) | {"group_n": 128, "group_k": 128, "M": tokens}
-    return Entry(known | sizes, "bfloat16", config, 0.1, (0.09, 0.11), 0.2, tuple(ties), provenance)
+def tuned(form, tokens, config=BEST, ties=(), *, blocks=True):
+    sizes = dict.fromkeys(form.sizes, 256) | {"M": tokens}
+    sizes |= {"group_n": 128, "group_k": 128} if blocks else {}
+    return Entry(sizes, "bfloat16", config, 0.1, (0.09, 0.11), 0.2, tuple(ties), TRITON)
 
 
 def cached(folder, form, *entries, device=H200, parameters=DEFAULT):
