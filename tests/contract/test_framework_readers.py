@@ -1,10 +1,11 @@
-"""The look-ups of vLLM and SGLang take what autotune writes; `.ci/frameworks` runs this with their wheels."""
+"""Look-ups and kernels of vLLM and SGLang with files and spaces of autotune: `.ci/frameworks` has them."""
 
 import ast
 import functools
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -12,15 +13,21 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from autotune.cli import main
+from autotune.compilers.kernel_source import read_source
+from autotune.compilers.triton_binary import unpack
+from autotune.core.launch_plan import TRITON, symbol_names
 from autotune.frameworks import FORMATS
 from autotune.frameworks.config_file import TOKENS, Shape, load
 from autotune.frameworks.lint import Kind, files_of, lint, summary
+from autotune.hardware.architectures import architecture
+from autotune.space import bind, load_space, problem_of
 from tests.contract.test_framework_files import BEST, cached, tuned
 
 VARIABLE = "AUTOTUNE_FRAMEWORKS"  # the folder with both packages
 pytestmark = pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} names no folder of packages")
 SITE = Path(os.environ.get(VARIABLE, ""))
 PAGE = Path(__file__).parents[2] / "docs/frameworks.md"
+EXAMPLES = Path(__file__).parents[2] / "examples/frameworks"
 GPU = "NVIDIA H200"
 READERS = {  # of each format: the file of the look-up, and its name
     "vllm-moe": ("vllm/model_executor/layers/fused_moe/fused_moe.py", "get_moe_configs"),
@@ -159,3 +166,26 @@ def test_defaults_are_those_of_the_framework(name, block):
             theirs = {"num_warps": 4, "num_stages": 3} | theirs
             theirs.pop("SPLIT_K", None)
             assert form.default(Shape(sizes, "NVIDIA_H200", quantization), tokens) == theirs, tokens
+
+
+@pytest.mark.parametrize("name", ["vllm_w8a8", "sglang_w8a8", "vllm_moe"])
+def test_the_spaces_compile_for_sm_90(name, monkeypatch):
+    from autotune.compilers.known_compilers import cuda_compiler  # needs Triton
+
+    monkeypatch.syspath_prepend(str(SITE))
+    spec, device = load_space(EXAMPLES / f"{name}.yaml"), architecture("sm_90").device
+    launches = bind(spec, device, problem_of(spec, device)).launches(spec.default, spec.verify_sizes[0])
+    source = read_source(spec.source)
+    binary = cuda_compiler("sm_90", TRITON).compile(source.text, (), symbol_names(launches, ()))
+    assert not source.hidden and unpack(binary).keys() == {step.entry for step in launches}
+
+
+def test_the_spaces_agree_with_their_references_in_tritons_interpreter():
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(EXAMPLES.parents[1]), *sys.path, str(SITE)])
+    program = Path(__file__).with_name("framework_spaces_interpreted.py")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found) == 12
+    assert {case: error for case, error in found.items() if not error < 0.001} == {}
