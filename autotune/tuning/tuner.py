@@ -21,7 +21,7 @@ from autotune.searchers import (
     make_searcher,
     strategy_names,
 )
-from autotune.searchers.base import Searcher, SourceResults
+from autotune.searchers.base import Searcher, SourceResults, evaluate
 from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
@@ -42,7 +42,7 @@ from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
 from autotune.tuning.shared_processes import Processes
-from autotune.tuning.source_results import gather, summary
+from autotune.tuning.source_results import gather, recommended, summary
 from autotune.tuning.staged import StageTimes
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
@@ -133,6 +133,9 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
+    known = recommended(task) if options.transfer else []
+    if known and context.fleet is None:  # they come before the searcher's first proposals
+        context.evaluator.submit([task.spec.default, *known])
     if isinstance(searcher, ExhaustiveSearch) and context.fleet is None:  # its first proposals are known
         first = islice(task.space, COMPILED_FIRST * context.pool.workers)
         context.evaluator.submit([task.spec.default, *first])
@@ -144,6 +147,7 @@ def explore(
 
         calibrate(context, context.fleet)
     with suppress(BudgetSpent):
+        evaluate(context.evaluator, known)
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
             context.evaluator.collect()
