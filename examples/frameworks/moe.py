@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-HEIGHTS = (16, 32, 64, 128, 256)  # of tiles: the arrays have a part for each
+HEIGHTS = (8, 16, 32, 64, 128, 256)  # of tiles: the arrays have a part for each
 RECORDED = Path(__file__).with_name("routing.npy")  # experts of each token, shape (tokens, top_k)
 
 Array = NDArray[Any]

@@ -8,7 +8,7 @@ import pytest
 from autotune.problem.reference import load_function
 
 FOLDER = Path(__file__).parents[2] / "examples" / "frameworks"
-HEIGHTS = (16, 32, 64, 128, 256)
+HEIGHTS = (8, 16, 32, 64, 128, 256)
 FEW = {"M": 1, "E": 16, "N": 40, "K": 72, "top_k": 3, "group_n": 32, "group_k": 32}
 MANY = FEW | {"M": 37, "E": 5}
 
@@ -75,12 +75,12 @@ def test_both_products_of_a_moe_layer_are_those_of_each_rows_expert(sizes, data)
 
 @pytest.mark.parametrize("data", ["uniform", "zipf", "one_hot"])
 @pytest.mark.parametrize("sizes", [FEW, MANY], ids=["few", "many"])
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(6))
 def test_every_row_is_in_one_block_of_its_expert_whatever_the_tiles_height(sizes, data, part):
     rows, height = sizes["M"] * sizes["top_k"], HEIGHTS[part]
     expert = function("moe.py", "route")(sizes, np.random.default_rng(0), data).ravel()
     given = routed(sizes, data)
-    slot = len(given["all_tokens"]) // 5
+    slot = len(given["all_tokens"]) // 6
     tokens = given["all_tokens"][part * slot :][:slot]
     experts = given["all_experts"][part * slot :][:slot]
     padded = given["all_counts"][4 * part]
