@@ -146,6 +146,8 @@ class Format:
         for tokens, entry in entries.items():
             for name in TILE:
                 values.size(entry.get(name), f"{tokens}.{name}")
+            for name in OPTIONS[:2]:
+                values.integer(entry.get(name, 0), f"{tokens}.{name}")
         if not entries:
             raise values.Damaged("", "an entry for a number of tokens", "none")
         return ConfigFile(entries, head)
