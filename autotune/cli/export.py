@@ -1,14 +1,17 @@
-"""Export results as T4, a Kernel Tuner cache, an Optuna study, a journal or a C header."""
+"""Export results for other tools: T4, Kernel Tuner, Optuna, journals, C headers, vLLM and SGLang."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.text import count_text
 from autotune.errors import InputError
+from autotune.frameworks import FORMATS
+from autotune.frameworks.export import Request, Written, export, restore
 
 EXAMPLE = "autotune export runs/FILE.jsonl --format t4 -o results.json"
 HEADER = "c-header"
@@ -25,18 +28,41 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="KERNEL|FILE",
-        help=f"for {HEADER} a kernel of the cache, else a file of recorded results, such as a journal",
+        help=f"for {HEADER} and frameworks a kernel of the cache, else recorded results, such as a journal",
     )
     parser.add_argument(
         "--format",
         required=True,
-        choices=("t4", "kernel-tuner", STUDY, "journal", HEADER),
-        help="the format to write",
+        choices=("t4", "kernel-tuner", STUDY, "journal", HEADER, *FORMATS),
+        metavar="FORMAT",
+        help=f"t4, kernel-tuner, {STUDY}, journal, {HEADER}, {', '.join(FORMATS)}",
     )
-    where = f"where to write; a file that ends in .gz is compressed; for {STUDY} also the URL of a database"
-    opt.add_output(parser, where, kind=str)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=f"where to write; a file that ends in .gz is compressed; for {STUDY} also a database's URL; "
+        "for frameworks a folder, whose files get the results added",
+    )
     opt.add_data(parser)
-    opt.add_cache(parser, f"where to look for the results of {HEADER}")
+    opt.add_cache(parser, f"where to look for the results of {HEADER} and of frameworks")
+    group = parser.add_argument_group("files of vLLM and SGLang")
+    group.add_argument(
+        "--install",
+        action="store_true",
+        help="write into the installed framework, in place of -o; its old files are kept",
+    )
+    group.add_argument(
+        "--restore", action="store_true", help="put back the files that --install replaced for this kernel"
+    )
+    group.add_argument(
+        "--device-name", metavar="NAME", help="the framework's name of the device (default: the results')"
+    )
+    group.add_argument(
+        "--quantization",
+        metavar="NAME",
+        help="dtype in the files' names; '' for none (default: fp8_w8a8 where sizes have blocks, else none)",
+    )
 
 
 def run(parsed: argparse.Namespace) -> None:
@@ -45,6 +71,13 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.interop.c_header import header
     from autotune.interop.files import require_own_kind, write_text
 
+    if parsed.format in FORMATS:
+        _export_to_framework(parsed)
+        return
+    if parsed.install or parsed.restore or parsed.device_name or parsed.quantization is not None:
+        raise InputError(f"--format {parsed.format}: the options of vLLM and SGLang are for their files")
+    if parsed.output is None:
+        parsed.parser.error("the following arguments are required: -o/--output")
     if parsed.format in _KINDS:
         require_own_kind(Path(parsed.output), *_KINDS[parsed.format], "-o")
     if parsed.format == HEADER:
@@ -65,3 +98,32 @@ def run(parsed: argparse.Namespace) -> None:
     else:
         write_text(Path(parsed.output), WRITERS[parsed.format](recording))
         emit(f"{count_text(len(recording.results), 'result')} in {parsed.output}")
+
+
+def _export_to_framework(parsed: argparse.Namespace) -> None:
+    """Write or restore a framework's files."""
+    form = FORMATS[parsed.format]
+    if (parsed.output is not None) + parsed.install + parsed.restore != 1:
+        raise InputError(
+            f"--format {form.name}: name a folder with -o, or write into the installed {form.package} with "
+            "--install, or take that back with --restore"
+        )
+    if parsed.restore:
+        emit("\n".join(f"{path}: as it was" for path in restore(parsed.source, form)))
+        return
+    request = Request(parsed.source, form, parsed.device_name, parsed.quantization, parsed.data)
+    folder = None if parsed.install else Path(parsed.output)
+    emit("\n".join(_written_text(one) for one in export(request, folder, parsed.cache)))
+
+
+def _written_text(written: Written) -> str:
+    parts = [f"tuned M = {_listed(written.tuned)}"]
+    if written.known:
+        parts.append(f"M = {_listed(written.known)} keep what was served before, which is not slower")
+    if written.kept:
+        parts.append(f"left M = {_listed(written.kept)} as they were")
+    return f"{written.path}: {'; '.join(parts)}"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))

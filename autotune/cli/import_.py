@@ -1,4 +1,4 @@
-"""Import results of other tools: T4 results and Kernel Tuner caches."""
+"""Import results of other tools: T4 results, Kernel Tuner caches, and configurations of vLLM and SGLang."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.core.records import Config
 from autotune.core.text import count_text
+from autotune.core.trials import Status
 from autotune.errors import InputError
 
 if TYPE_CHECKING:  # it loads numpy
@@ -29,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         nargs="+",
         type=Path,
-        help="T4 results, a cache of Kernel Tuner or a journal; may be gzipped",
+        help="T4 results, a cache of Kernel Tuner or a journal, gzipped or not; or a file of vLLM or SGLang",
     )
     parser.add_argument("--kernel", metavar="NAME", help="name of the kernel (default: as in the file)")
     parser.add_argument("--device", metavar="NAME", help="name of the device (default: as in the file)")
@@ -49,7 +51,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     if parsed.journal and len(parsed.files) > 1:
         raise InputError("--journal FILE takes the results of one file; leave it out")
-    found = [read_recording(path) for path in parsed.files]
+    found = [_configurations(path) or read_recording(path) for path in parsed.files]
     done = []
     for recording in found:
         named = replace(
@@ -60,6 +62,24 @@ def run(parsed: argparse.Namespace) -> None:
         emit([imported_json(*one) for one in done])
     else:
         emit("\n".join((*(imported_text(*one) for one in done), NEXT_STEPS)))
+
+
+def _configurations(path: Path) -> Recording | None:
+    """The distinct configurations of a framework's file, without times; None for another file."""
+    from autotune.frameworks import config_file, format_of
+    from autotune.interop import RecordedResult, Recording
+    from autotune.interop.recording import domains
+
+    form = format_of(path)
+    shape = form.shape(path.name) if form else None
+    if form is None or shape is None:
+        return None
+    configs = list(dict.fromkeys(Config(one) for one in config_file.load(form, path).entries.values()))
+    names = list(configs[0])
+    alike = [config for config in configs if set(config) == set(names)]
+    results = tuple(RecordedResult(config, Status.OK, None) for config in alike)
+    kernel, device = form.name.replace("-", "_"), shape.device.replace("_", " ")
+    return Recording(kernel, device, shape.sizes, domains(names, alike), results)
 
 
 def imported_text(recording: Recording, journal: Path) -> str:

@@ -36,12 +36,13 @@ GROUPS = {
         "plot": "draw one figure of a search or of the cache",
         "explore": "show the searches of a folder in a browser, live",
         "diagnose": "find the bottleneck of a configuration",
-        "versus": "compare the tuned kernel with its default, libraries and the host",
+        "versus": "compare the tuned kernel with its default, libraries, the host",
     },
     "ship": {
         "build": "compile what the cache serves, for machines without a compiler",
-        "export": "export results for other tools or as a C header",
+        "export": "export results: other tools, vLLM and SGLang, a C header",
         "import": "import results of other tools",
+        "lint-configs": "check files of configurations of vLLM and SGLang",
         "merge": "merge caches and journals of several machines",
     },
     "machine": {
@@ -171,7 +172,7 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     for name in COMMANDS:
         subparser = subparsers.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name in commands:
-            module = f"{name}_" if iskeyword(name) else name
+            module = f"{name}_" if iskeyword(name) else name.replace("-", "_")
             _add_command(subparser, import_module(f"autotune.cli.{module}"))
     return root
 

@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import TritonBinary, joined, pack
 from autotune.compilers.triton_constants import typed
-from autotune.core.launch_plan import TRITON_OPTIONS
+from autotune.core.launch_plan import NO_ARRAY, TRITON_OPTIONS
 from autotune.core.syntax import parse_expression
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, LaunchError
@@ -188,7 +189,12 @@ def _task(module: ModuleType, entry: str) -> _Task:
     kinds = dict.fromkeys(constants, "constexpr")
     attributes: dict[tuple[int], list[list[Any]]] = {}
     passed = []
-    for place, (one, given) in enumerate(zip(left, types, strict=True)):
+    places = count()
+    for one, given in zip(left, types, strict=True):
+        if given == NO_ARRAY:
+            kinds[one.name], constants[one.name] = "constexpr", None
+            continue
+        place = next(places)
         kind, sign, value = given.partition("=")
         kind, is_aligned, _ = kind.partition(_ALIGNED)
         if sign and not one.do_not_specialize:

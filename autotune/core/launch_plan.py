@@ -44,6 +44,7 @@ DEVICE_SETTINGS = ("sm_clock_mhz", "power_limit_w")
 Settings = tuple[tuple[str, int], ...]  # settings of a device, by name; 0 leaves one unchanged
 TRITON = "triton"  # the compiler of kernels in Triton
 TRITON_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+NO_ARRAY = "None"  # an argument of a Triton kernel that is no array in this space
 _TRITON_TYPES = {
     **{f"{sign}int{bits}": f"{sign[:1] or 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **{"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1"},
@@ -203,7 +204,7 @@ def _repeated(
         grid=_extent("grid", step.grid, values),
         block=_extent("block", step.block, values),
         shared_bytes=at_least(0, parse(step.shared_bytes), values),
-        arguments=step.arguments,
+        arguments=tuple(name for name in step.arguments if name != NO_ARRAY),
         cooperative=bool(parse(step.cooperative or "False")(values)),
         cluster=_extent("cluster", step.cluster, values),
         programmatic=bool(parse(step.programmatic or "False")(values)),
@@ -214,17 +215,24 @@ def _repeated(
     if count <= 1:
         return (launch,) * count
     other = dict(zip(step.swap, reversed(step.swap), strict=True))
-    exchanged = replace(launch, arguments=tuple(other.get(name, name) for name in step.arguments))
+    exchanged = replace(launch, arguments=tuple(other.get(name, name) for name in launch.arguments))
     return tuple(exchanged if number % 2 else launch for number in range(count))
 
 
 def _triton_entry(step: LaunchSpec, values: Mapping[str, Any], passed: Mapping[str, Argument]) -> str:
     """A Triton kernel's compiled signature: `add('*fp32:16', 'i32:16', BLOCK=128, num_warps=4)`."""
-    kinds = [repr(_triton_type(passed[name])) for name in step.arguments]
-    if unknown := [name for name in step.constants if name not in values]:
+    kinds = [repr(name if name == NO_ARRAY else _triton_type(passed[name])) for name in step.arguments]
+    given = constant_expressions(step)
+    if unknown := [text for text in given.values() if parse(text).names - values.keys()]:
         raise ExpressionError(f"constants: nothing gives {', '.join(unknown)} a value")
-    constants = [f"{name}={values[name]!r}" for name in step.constants]
+    constants = [f"{name}={parse(text)(values)!r}" for name, text in given.items()]
     return f"{step.entry}({', '.join(kinds + constants)})"
+
+
+def constant_expressions(step: LaunchSpec) -> dict[str, str]:
+    """The expressions of the constants that a Triton kernel is compiled for, by name."""
+    pairs = (text.partition("=") for text in step.constants)
+    return {name: text or name for name, _, text in pairs}
 
 
 def _triton_type(argument: Argument) -> str:

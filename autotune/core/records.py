@@ -186,7 +186,8 @@ class LaunchSpec:
     """One step of a launch plan as expressions; it is skipped unless `when` is true.
 
     It runs `repeat` times, every second time with the two arrays of `swap` exchanged. A Triton kernel is
-    compiled for the values of the names in `constants`. The other fields are as in `Launch`; empty ones were
+    compiled for the values of the names in `constants`, of which `NAME=EXPRESSION` are the launch's own. The
+    other fields are as in `Launch`; empty ones were
     not given.
     """
 

@@ -15,7 +15,7 @@ from autotune.core.argument_values import ARGUMENT_ROLES
 from autotune.core.c_types import C_TYPES, is_dtype
 from autotune.core.frozen import optional_fields, replace
 from autotune.core.json_values import Damaged, Read
-from autotune.core.launch_plan import CUDA_COMPILERS, TRITON, is_entry, is_option
+from autotune.core.launch_plan import CUDA_COMPILERS, NO_ARRAY, TRITON, is_entry, is_option
 from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     ArgumentSpec,
@@ -149,7 +149,8 @@ def _require_declared(record: KernelRecord) -> None:
     for number, argument in enumerate(record.arguments):
         named[f"arguments[{number}].of"] = (argument.of,) if argument.of else ()
     for number, step in enumerate(record.launch):
-        named |= {f"launch[{number}].arguments": step.arguments, f"launch[{number}].swap": step.swap}
+        passed = tuple(name for name in step.arguments if name != NO_ARRAY)
+        named |= {f"launch[{number}].arguments": passed, f"launch[{number}].swap": step.swap}
     if record.call:
         given, copies = record.call, record.call.copies
         named["call"] = (*given.inputs, *given.returns, *copies, *copies.values(), *given.kept)
@@ -197,6 +198,12 @@ def _argument(value: Any, place: str) -> ArgumentSpec:
     if (argument.role == "scalar") is (argument.value is None):
         raise Damaged(f"{place}.value", "an expression for a scalar, and none for an array", argument.value)
     return argument
+
+
+def _constant(value: Any, place: str) -> str:
+    """A name, or a name and an expression: `top_k=1`."""
+    values.name(values.text(value, place).partition("=")[0], place)
+    return str(value)
 
 
 def _extents(value: Any, place: str) -> tuple[str, ...]:
@@ -268,7 +275,8 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         "arguments": values.list_of(values.name),
         **dict.fromkeys(("shared_bytes", "when"), values.text),
         **dict.fromkeys(("repeat", "cooperative", "programmatic"), values.text),
-        **dict.fromkeys(("swap", "constants"), values.list_of(values.name)),
+        "swap": values.list_of(values.name),
+        "constants": values.list_of(_constant),
     },
     Provenance: {
         "tuned_at": values.time,

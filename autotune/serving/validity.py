@@ -8,7 +8,7 @@ from operator import index
 
 from autotune.core.expressions import at_least, parse
 from autotune.core.frozen import dataclass
-from autotune.core.launch_plan import known_values, launches
+from autotune.core.launch_plan import constant_expressions, known_values, launches
 from autotune.core.light_typing import Any
 from autotune.core.records import Config, DeviceInfo, KernelRecord, LaunchSpec, Sizes
 from autotune.core.text import size_text
@@ -131,8 +131,8 @@ def _refused(
 def _names(step: LaunchSpec) -> frozenset[str]:
     """Every name that the plan of a launch reads."""
     flags = (step.shared_bytes, step.when, step.repeat, step.cooperative, step.programmatic)
-    texts = (*step.grid, *step.block, *step.cluster, *flags)
-    return frozenset(step.constants).union(*(parse(text).names for text in texts if text))
+    texts = (*step.grid, *step.block, *step.cluster, *flags, *constant_expressions(step).values())
+    return frozenset[str]().union(*(parse(text).names for text in texts if text))
 
 
 def whole_sizes(kernel: str, sizes: Sizes) -> Sizes:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from autotune.core.json_values import is_name
-from autotune.core.launch_plan import TRITON, TRITON_OPTIONS, is_entry
+from autotune.core.launch_plan import NO_ARRAY, TRITON, TRITON_OPTIONS, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec
 from autotune.core.text import hint
 from autotune.sources.triton import TritonParameter
@@ -53,8 +53,8 @@ def _triton_launch(
     kernels: Mapping[str, Sequence[TritonParameter]],
 ) -> LaunchSpec:
     """A launch of a Triton kernel, whose compiler decides the block and the shared memory."""
-    entries = element.record(("entry", "grid", "arguments"), ("when", "swap", "repeat"))
-    passed = _passed(entries, arguments)
+    entries = element.record(("entry", "grid", "arguments"), ("when", "swap", "repeat", "constants"))
+    passed = _passed(entries, arguments, (NO_ARRAY,))
     entry = entries["entry"].choice(kernels)
     taken = [one.name for one in kernels[entry] if not one.is_constant]
     if len(taken) != len(passed):
@@ -62,12 +62,14 @@ def _triton_launch(
             f"{entry} takes ({', '.join(taken)}) besides its constants; "
             f"the launch passes ({', '.join(passed)})"
         )
+    own = {key: item.expression(names) for key, item in _own_constants(entries, kernels[entry]).items()}
     for one in kernels[entry]:
-        if one.is_constant and one.name not in names and not one.has_default:
+        if one.is_constant and one.name not in {*names, *own} and not one.has_default:
             raise element.error(
                 f"{entry} needs {one.name} as a tl.constexpr; declare a parameter, a size or a derived name"
             )
-    constants = tuple(one.name for one in kernels[entry] if one.is_constant and one.name in names)
+    shared = (one.name for one in kernels[entry] if one.is_constant and one.name in {*names} - {*own})
+    constants = (*shared, *(f"{name}={text}" for name, text in own.items()))
     constants += tuple(name for name in TRITON_OPTIONS if name in names)
     if not constants:
         raise element.error(f"{entry} has nothing to tune: no tl.constexpr, and no num_warps in the space")
@@ -80,6 +82,18 @@ def _triton_launch(
         constants=constants,
         **_attributes(entries, names),
     )
+
+
+def _own_constants(
+    entries: Mapping[str, Element], parameters: Sequence[TritonParameter]
+) -> Mapping[str, Element]:
+    """The constants that have a value of their own in a launch."""
+    found = entries["constants"].mapping() if "constants" in entries else {}
+    known = [one.name for one in parameters if one.is_constant]
+    for name, item in found.items():
+        if name not in known:
+            raise item.error(f"{name} is no tl.constexpr of {entries['entry'].text()}{hint(name, known)}")
+    return found
 
 
 def _launch(
@@ -102,10 +116,14 @@ def _launch(
     )
 
 
-def _passed(entries: Mapping[str, Element], arguments: Mapping[str, ArgumentSpec]) -> tuple[str, ...]:
-    """The names of the arguments of a launch."""
+def _passed(
+    entries: Mapping[str, Element], arguments: Mapping[str, ArgumentSpec], others: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The names of the arguments of a launch, which may also pass `others`."""
     passed = tuple(item.shown if item.is_scalar else item.text() for item in entries["arguments"].items())
     for item, name in zip(entries["arguments"].items(), passed, strict=True):
+        if name in others:
+            continue
         if name not in arguments:
             left = [one for one in arguments if one not in passed]
             mend = f"; did you mean {left[0]}?" if len(left) == 1 else hint(name, arguments)

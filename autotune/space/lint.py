@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from autotune.core.expressions import integer, names_behind, parse
-from autotune.core.launch_plan import DTYPE_MACROS, macro_name
+from autotune.core.launch_plan import DTYPE_MACROS, constant_expressions, macro_name
 from autotune.core.records import Config, Parameter
 from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
@@ -158,7 +158,7 @@ def _expressions(spec: SpaceSpec) -> list[str]:
     for step in spec.launch:
         optional = (step.repeat, step.cooperative, step.programmatic)
         expressions += (*step.grid, *step.block, step.shared_bytes, step.when, *step.cluster)
-        expressions += (*filter(None, optional), *step.constants)
+        expressions += (*filter(None, optional), *constant_expressions(step).values())
     for argument in spec.arguments:
         expressions += (*argument.shape, argument.value or "0")
     return expressions

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 
 from autotune.core.c_types import C_TYPES
@@ -244,6 +245,8 @@ def _examples(root: Element) -> dict[str, str]:
 def _file(element: Element, dialect: str = PYTHON) -> Path:
     in_python = dialect in (PYTHON, TRITON)
     path = Path(os.path.normpath(element.path.parent / element.text()))
+    if in_python and not path.is_file():
+        path = _in_package(element.text()) or path
     suffixes, others = ((".py",), (".cu", ".cl")) if in_python else ((".cu", ".cl"), (".py",))
     if not path.is_file() or path.suffix in others:
         folder = path if path.is_dir() else path.parent
@@ -259,6 +262,16 @@ def _file(element: Element, dialect: str = PYTHON) -> Path:
         near = nearest(path.name, beside)
         raise element.error(f"no such file: {path} (paths are relative to the space file){near}")
     return path
+
+
+def _in_package(text: str) -> Path | None:
+    """The file `PACKAGE/FILE` of a package that Python would import, which it does not."""
+    package, _, inside = text.partition("/")
+    found = find_spec(package) if package.isidentifier() and inside else None
+    for folder in (found and found.submodule_search_locations) or ():
+        if (path := Path(os.path.normpath(Path(folder) / inside))).is_file():
+            return path
+    return None
 
 
 def _compiler(top: Mapping[str, Element], dialect: str) -> str:

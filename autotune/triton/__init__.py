@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any, Literal
 
 from autotune.compilers.triton_constants import typed
-from autotune.core.launch_plan import TRITON_OPTIONS
+from autotune.core.launch_plan import NO_ARRAY, TRITON_OPTIONS
 from autotune.core.records import KernelRecord, LaunchSpec
 from autotune.errors import InputError
 from autotune.runtime.background_tuning import BackgroundTuning
@@ -75,7 +75,8 @@ class TunedKernel:
         record = newest_record(name, self._options.get("cache"))
         step = _launch_of(record, function.__name__)
         passed = (one.name for one in function.params if not one.is_constexpr)
-        self._reader = _CallReader(record, dict(zip(passed, step.arguments, strict=False)))
+        names = {one: name for one, name in zip(passed, step.arguments, strict=False) if name != NO_ARRAY}
+        self._reader = _CallReader(record, names)
         self._chosen: dict[Any, tuple[float, dict[str, Any]]] = {}
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from autotune.core.records import Config, Entry
 from autotune.core.runs_folder import RUNS
 from autotune.core.text import count_text
+from autotune.core.trials import Status
 from autotune.errors import AutotuneError
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import read_journal
@@ -58,6 +59,18 @@ def gather(
         for source, times in ordered[:MAX_SOURCES]
         if _timed(times)
     )
+
+
+def recommended(task: TuningTask) -> list[Config]:
+    """Valid configurations of imported journals that have no times: other projects' files name only these."""
+    found: dict[Config, None] = {}
+    for path in sorted(RUNS.glob("*.imported.jsonl")):
+        with suppress(AutotuneError):
+            header, trials, *_ = read_journal(path)
+            if header.get("kernel") == task.spec.kernel:
+                untimed = (one.config for one in trials if one.status is Status.OK and one.time_ms is None)
+                found |= dict.fromkeys(config for config in untimed if config in task.space)
+    return list(found)
 
 
 def summary(sources: Sequence[SourceResults]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from autotune.searchers import (
     make_searcher,
     strategy_names,
 )
-from autotune.searchers.base import ProposesAhead, Searcher, SourceResults
+from autotune.searchers.base import ProposesAhead, Searcher, SourceResults, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import (
@@ -40,7 +40,7 @@ from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
 from autotune.tuning.shared_processes import Processes
-from autotune.tuning.source_results import gather, summary
+from autotune.tuning.source_results import gather, recommended, summary
 from autotune.tuning.staged import StageTimes
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
@@ -131,9 +131,12 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    if isinstance(searcher, ProposesAhead) and context.fleet is None:
+    known = recommended(task) if options.transfer else []
+    first: Sequence[Config] = []
+    if isinstance(searcher, ProposesAhead):
         first = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
-        context.evaluator.submit([task.spec.default, *first])
+    if context.fleet is None and (known or first):  # they compile while the default is verified
+        context.evaluator.submit([task.spec.default, *known, *first])
     default = start(context, options, total, note, warns=began is not None)
     for warning in load_warnings(default, task.device.kind, began) if began else ():
         context.observer.warn(warning)
@@ -142,6 +145,7 @@ def explore(
 
         calibrate(context, context.fleet)
     with suppress(BudgetSpent):
+        evaluate(context.evaluator, known)
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
             context.evaluator.collect()

@@ -21,7 +21,7 @@ LAYERS = (
     ("problem",),
     ("evaluation", "runtime", "searchers"),
     ("cluster",),
-    ("tuning", "interop", "testing", "torch", "triton"),
+    ("tuning", "interop", "frameworks", "testing", "torch", "triton"),
     ("diagnosis", "strength"),
     ("analysis",),
     ("report", "new"),

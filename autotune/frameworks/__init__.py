@@ -1,0 +1,26 @@
+"""Files of configurations that frameworks read: written from the cache, read back, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from autotune.frameworks import sglang_moe, sglang_w8a8, vllm_moe, vllm_w8a8
+from autotune.frameworks.config_file import Format
+
+__all__ = ["FORMATS", "Format", "format_of"]
+
+FORMATS: Mapping[str, Format] = {  # by the names of `autotune export --format`
+    one.name: one for one in (vllm_moe.FORMAT, sglang_moe.FORMAT, vllm_w8a8.FORMAT, sglang_w8a8.FORMAT)
+}
+
+
+def format_of(path: Path) -> Format | None:
+    """The format of a file by its name and place; None if the name is of none.
+
+    A folder called as the framework decides; else the spelling that only one of them writes, and vLLM's.
+    """
+    named = [one for one in FORMATS.values() if one.shape(path.name)]
+    placed = [one for one in named if one.package in path.absolute().parts]
+    written = [one for one in named if one.spells(path)]
+    return next(iter(placed or written or named), None)
