@@ -13,6 +13,7 @@ from autotune.devices import BACKENDS
 from autotune.devices.listing import find_devices
 from autotune.errors import InputError
 from autotune.new.compiled_draft import Draft, compiled_scaffold, has_host_code, plain_draft
+from autotune.new.front_matter import with_front
 from autotune.new.missing_definitions import what_helps
 from autotune.new.space_draft import KernelFile, SpaceDraft
 from autotune.new.stand_in_headers import folders_of_headers, write_stand_ins
@@ -49,10 +50,11 @@ def draft(kernel: KernelFile, headers: Path) -> SpaceDraft:
     return _described(drafted, kernel, stand_ins)
 
 
-def compiled(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
+def compiled(kernel: KernelFile, stand_ins: str, front: Path) -> SpaceDraft:
     """Draft a space whose default compiles, as far as that can be achieved.
 
     Without the headers of `stand_ins`, if the kernel needs what these should have: they are reported then.
+    What the source leaves to its host is written into the file `front`, which includes the source.
     """
     drafted = compiled_scaffold(_with_headers(kernel, stand_ins))
     if stand_ins and drafted.complaint:
@@ -63,12 +65,15 @@ def compiled(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
             what = "does not compile without its headers, which other folders have"
             raise InputError(f"{kernel.path}: {what}: add {options}")
         drafted, stand_ins = compiled_scaffold(kernel), ""
+    if drafted.complaint and (found := with_front(_with_headers(kernel, stand_ins), drafted, front)):
+        kernel, drafted = found
     return _described(drafted, kernel, stand_ins)
 
 
 def with_room(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
-    """Draft a space whose arrays have more room than their indices show."""
-    drafted = compiled_scaffold(_with_headers(kernel, stand_ins), Assumptions(is_roomy=True))
+    """Draft a space whose arrays have more room than their indices show, and whose default is small."""
+    assumed = Assumptions(is_roomy=True, is_small=True)
+    drafted = compiled_scaffold(_with_headers(kernel, stand_ins), assumed)
     return _described(drafted, kernel, stand_ins)
 
 
@@ -137,6 +142,7 @@ def _described(drafted: Draft, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         arrays=tuple(variable_name(item.argument.name) for item in arrays),
         notes=tuple(notes),
         stand_ins=stand_ins,
+        front=kernel.front,
         complaint=complaint,
     )
 

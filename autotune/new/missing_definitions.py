@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
@@ -45,12 +45,16 @@ def what_helps(complaint: str, source: Path, dialect: str, types: Sequence[str] 
     if not missing:
         return ""
     place = f"at the top of {source.name}"
-    for file in _neighbours(source):
-        if _defines(missing, file):
-            name = file.relative_to(source.parent)
-            return f'; {name} defines {missing}: write #include "{name}" {place}'
+    for file in defining_files(missing, source):
+        name = file.relative_to(source.parent)
+        return f'; {name} defines {missing}: write #include "{name}" {place}'
     nowhere = f"; no file next to {source.name} defines {missing}"
     return f"{nowhere}: write it, or #include the file that does, {place}"
+
+
+def defining_files(name: str, source: Path) -> Iterator[Path]:
+    """The files in the folder of a source, and in folders of that, which define a word."""
+    return (file for file in _neighbours(source) if _defines(name, file))
 
 
 def _extension(complaint: str) -> str:

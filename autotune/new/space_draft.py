@@ -19,6 +19,7 @@ class KernelFile:
         entry: The kernel's name in the source; None takes the first.
         include_dirs: Folders of headers, as the space names them: relative to the source.
         definitions: Macros that the user defines, with their values.
+        front: The text of the file, if it was written to include the source of another one.
     """
 
     path: Path
@@ -27,6 +28,7 @@ class KernelFile:
     entry: str | None = None
     include_dirs: tuple[str, ...] = ()
     definitions: tuple[tuple[str, str], ...] = ()
+    front: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class SpaceDraft:
         arrays: The names under which a program passes the arrays.
         notes: What the user should know.
         stand_ins: The folder of empty headers that stand in for missing ones; empty without any.
+        front: The text of the file that the space is for, if that was written to include the source.
         complaint: What a compiler says against the default; empty if it says nothing or was not asked.
     """
 
@@ -57,6 +60,7 @@ class SpaceDraft:
     arrays: tuple[str, ...]
     notes: tuple[str, ...] = ()
     stand_ins: str = ""
+    front: str = ""
     complaint: str = ""
 
 
