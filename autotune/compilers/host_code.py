@@ -22,7 +22,7 @@ _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _FOR_DEVICE = frozenset(("__device__", "__global__", "constexpr", "__constant__", "__shared__"))
-_ROOTS = frozenset(("__global__", "operator", "using"))  # no name says that these are needed
+_ROOTS = frozenset(("__global__", "operator"))  # no name says that these are needed
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
 )
@@ -41,8 +41,8 @@ def device_part(source: str) -> str:
     return source if tree is None else _without(source, _of_host(tree, tree.root, _words_for_device(code)))
 
 
-def needed_part(source: str) -> str:
-    """The source with all replaced by spaces but its kernels, and what these name for the device."""
+def needed_part(source: str, names: Iterable[str]) -> str:
+    """The source with all replaced by spaces but its kernels, and what these and other `names` need."""
     code = without_comments(source)
     bodies = dict(_MACRO.findall(code))
     for name in (name for name, body in bodies.items() if "(deprecated" in body):  # around a prototype
@@ -54,7 +54,7 @@ def needed_part(source: str) -> str:
     for_device, roots = _words_for_device(code), _words_for_device(code, _ROOTS)
     left = [(node, _declared(tree, node, for_device, roots)) for node in _outer(tree, tree.root)]
     named: set[str] = set()
-    fresh: set[str] = {*roots}
+    fresh = roots.union(*map(_WORD.findall, names))
     while fresh:
         named |= fresh
         needed = [node for node, names in left if names & named]
@@ -149,12 +149,16 @@ def _declared(tree: SourceTree, node: Node, for_device: frozenset[str], roots: f
     body, kind = field(inside, "body"), field(inside, "type")
     head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
     words = {*_WORD.findall(head)}
+    if head.startswith("using namespace"):
+        return {*_ROOTS}
     if node.is_error:
         return set() if words.isdisjoint(for_device) else words
     if inside.type == "function_definition" and words.isdisjoint(for_device):
         return set()
     named = [field(inside, "name"), field(kind, "name")]
     named += map(declarator_name, inside.children_by_field_name("declarator"))
+    if inside.type == "using_declaration":
+        named += inside.named_children[-1:]
     if inside.type != "function_definition":
         named += [field(one, "name") for one in descendants(inside) if one.type == "enumerator"]
     names = {name for one in named for name in _WORD.findall(tree.of(one))[-1:]}

@@ -117,7 +117,7 @@ def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str], out
 
     Headers that are not there are empty, and the first of them is the error if the kernels need it.
     """
-    text = needed_part(source)
+    text = needed_part(source, names)
     error: CompileError | None = None
     absent: dict[str, str] = {}
     while True:

@@ -31,7 +31,9 @@ from autotune.scaffold.writing import space_text
 from autotune.sources.dialects import INTRODUCER
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
-_NO_ELEMENTS = re.compile(r"zero-length arrays|size of an array must be greater than zero")
+_NO_ELEMENTS = re.compile(
+    r"zero-length arrays|size of an array must be greater than zero|expression must have a constant value"
+)
 _LARGER = 64  # of a macro that divisions by 2 to 32 leave some of
 _TIMEOUT_S = 120.0
 _MOST_CONFIGURATIONS = 1_000_000  # before constraints

@@ -148,15 +148,14 @@ class _Work:
             draft = self._compiled(kernel, self._read(kernel, "drafting.draft", kernel, headers), front)
             if not draft.stand_ins:
                 shutil.rmtree(headers, ignore_errors=True)
-            if draft.front:
-                kernel = replace(kernel, path=front, front=draft.front)
-            else:
+            kernel = draft.kernel
+            if not kernel.front:
                 front.unlink(missing_ok=True)
         self.written.add(space, draft.space)
         self.written.add(reference, draft.reference)
         can_run = self._can_run(draft.dialect)
         notes = [Note(False, text) for text in draft.notes]
-        if draft.front:
+        if kernel.front:
             text = f"{front} defines what the host may put before {path.name}: guessed, so check it"
             notes.append(Note(False, text))
         notes = [*notes, self._loaded(kernel, space, can_run=can_run)]

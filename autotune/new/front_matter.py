@@ -75,6 +75,7 @@ def _definitions(
             continue
         files = (file for file in defining_files(word, source) if not INTRODUCER.search(source_text(file)))
         lines = [f'#include "{file.relative_to(source.parent).as_posix()}"' for file in files]
+        lines = lines if len(lines) == 1 else []  # of several, only the host knows which
         if word in unknown:
             lines.append(_structure(word, types.members(word)))
         else:

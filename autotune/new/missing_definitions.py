@@ -45,9 +45,11 @@ def what_helps(complaint: str, source: Path, dialect: str, types: Sequence[str] 
     if not missing:
         return ""
     place = f"at the top of {source.name}"
-    for file in defining_files(missing, source):
-        name = file.relative_to(source.parent)
-        return f'; {name} defines {missing}: write #include "{name}" {place}'
+    names = [file.relative_to(source.parent).as_posix() for file in defining_files(missing, source)]
+    if len(names) > 1:
+        return f"; {' and '.join(names)} define {missing}: write an #include of the right one {place}"
+    if names:
+        return f'; {names[0]} defines {missing}: write #include "{names[0]}" {place}'
     nowhere = f"; no file next to {source.name} defines {missing}"
     return f"{nowhere}: write it, or #include the file that does, {place}"
 

@@ -36,6 +36,8 @@ class SpaceDraft:
     """The texts of a space and its reference, with what was found in the source.
 
     Attributes:
+        kernel: What it is for: the kernel's file, or one that was written to include it, with all folders of
+            headers.
         dialect: The source's.
         entry: The kernel that the space is for.
         kernels: All that the source has.
@@ -46,10 +48,10 @@ class SpaceDraft:
         arrays: The names under which a program passes the arrays.
         notes: What the user should know.
         stand_ins: The folder of empty headers that stand in for missing ones; empty without any.
-        front: The text of the file that the space is for, if that was written to include the source.
         complaint: What a compiler says against the default; empty if it says nothing or was not asked.
     """
 
+    kernel: KernelFile
     dialect: str
     entry: str
     kernels: tuple[str, ...]
@@ -60,7 +62,6 @@ class SpaceDraft:
     arrays: tuple[str, ...]
     notes: tuple[str, ...] = ()
     stand_ins: str = ""
-    front: str = ""
     complaint: str = ""
 
 

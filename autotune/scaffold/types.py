@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, prod
 from operator import add, floordiv, lshift, mod, mul, rshift, sub
@@ -71,6 +71,8 @@ class KnownTypes:
     def layout(self, kind: str) -> tuple[str, int]:
         """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""
         kind = self._resolved(kind)
+        if instance := self._instance(kind):
+            return instance.layout(kind.partition("<")[0])
         if kind in SCALARS:
             return SCALARS[kind], 1
         if kind == "void":  # of a pointer to bytes
@@ -153,7 +155,7 @@ class KnownTypes:
     def _chosen(self, name: str) -> str:
         if re.search("(?i)char|byte", name):
             return f"uchar{self._elements(name)}"
-        width = re.search(r"[234]$", name)
+        width = re.search(r"(?<!\d)(?:16|[2348])$", name)
         elements = width[0] if width else self._elements(name)
         variables = self._variables(name)
         if not variables and name in self._used:  # of fields alone
@@ -182,7 +184,18 @@ class KnownTypes:
     def _resolved(self, kind: str) -> str:
         for _ in range(_ALIASES):
             kind = " ".join(self.aliases.get(kind, kind).split())
-        return kind
+        own = kind.rpartition("::")[2]
+        return own if own in self.source.types.structures else kind
+
+    def _instance(self, kind: str) -> KnownTypes | None:
+        """The types in an instance of a structure that is a template; None for another type."""
+        name, bracket, given = kind.removesuffix(">").partition("<")
+        declared = self.source.types.structures.get(name.strip())
+        if not bracket or declared is None or not declared.template:
+            return None
+        names = [text.split()[-1] for text in declared.template]
+        values = [self._resolved(one) for one in given.split(",")]
+        return replace(self, aliases={**self.aliases, **dict(zip(names, values, strict=False))})
 
     def _known(self, kind: str) -> str:
         """A type itself, or what stands in for one that the source leaves to its user."""

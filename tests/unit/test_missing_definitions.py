@@ -26,6 +26,15 @@ def test_the_file_that_defines_a_function_is_named(source, text):
     assert said == '; common/b.opencl defines twice: write #include "common/b.opencl" at the top of k.cl'
 
 
+def test_of_several_files_that_define_a_function_none_is_preferred(source):
+    for name in ("add.cl", "multiply.cl"):
+        (source.parent / name).write_text("int twice(int x) { return 2 * x; }")
+    said = what_helps(UNKNOWN, source, "opencl")
+    assert said == (
+        "; add.cl and multiply.cl define twice: write an #include of the right one at the top of k.cl"
+    )
+
+
 def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
     expected = (
         "; no file next to k.cl defines twice: write it, or #include the file that does, at the top of k.cl"
