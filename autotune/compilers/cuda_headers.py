@@ -103,6 +103,11 @@ _FLOAT = _macros(
         "DBL_EPSILON": "2.2204460492503131e-16",
     }
 )
+_HIP = "".join(
+    f"#define hip{word[0].upper()}{word[1:]}_{axis} {word}.{axis}\n"
+    for word in ("threadIdx", "blockIdx", "blockDim", "gridDim")
+    for axis in "xyz"
+)
 _SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
 # Included before every source that needs it, as nvcc includes a header of its own.
 PRELUDE = "autotune_prelude.h"
@@ -122,6 +127,7 @@ _STAND_INS = {
     **dict.fromkeys(("math.h", "cmath", "algorithm"), _MATH),
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOAT),
+    "hip/hip_runtime.h": _HIP,
     PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES,
 }
 # Headers of the toolkit whose device code is built into NVRTC: an empty header replaces a missing one.

@@ -21,8 +21,9 @@ from autotune.sources.kernel_source import Function, KernelSource, Parameter, Va
 from autotune.sources.launches import Launch
 
 _IMAGE = re.compile(r"image\d\w*_t")
-_PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C
-    r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|(?<!=)(?<!= )\{\{\s*[A-Za-z_][\w.]*\s*\}\}"
+_PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C, and so is `a %b`
+    r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|(?<!=)(?<!= )\{\{\s*[A-Za-z_][\w.]*\s*\}\}|"
+    r"(?:(?<=void )|(?<=global )|(?<=local )|(?<=const )|(?<=[(,{;\[]))%[A-Za-z]\w*"
 )
 _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
 _UNSUPPORTED = {
@@ -123,18 +124,20 @@ def read_kernels(
         program = read_kernel_source(host, {}, "cuda") if host else None
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
-    if placeholder := _PLACEHOLDER.search(source.code.text):
-        raise InputError(
-            f"{name}: {placeholder[0]} is of a template language, which autotune does not know; write a "
-            "macro in its place, which becomes a parameter"
-        )
     if any(variable.type.startswith("texture<") for variable in source.variables):
         raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
+    kernels_and_wanted = [*kernels_of_branches(source, values, branches)]
+    for text in (source.code.text, *(one.source.code.text for one, _ in kernels_and_wanted)):
+        if placeholder := _PLACEHOLDER.search(text):
+            raise InputError(
+                f"{name}: {placeholder[0]} is of a template language, which autotune does not know; write a "
+                "macro in its place, which becomes a parameter"
+            )
     found: list[FoundKernel] = []
     refusals: list[str] = []
     launches = (program or source).launches
     types = KnownTypes.of(source, assumed.generic)
-    for function, wanted in kernels_of_branches(source, values, branches):
+    for function, wanted in kernels_and_wanted:
         if function.source is not types.source:
             types = KnownTypes.of(function.source, assumed.generic)
         try:

@@ -26,6 +26,11 @@ __global__ void endless(float *y, int n) { if (threadIdx.x < n) y[threadIdx.x] =
 """
 
 
+def quoted(text):
+    """A text as C has it in plain strings, one for each line."""
+    return "\n".join(f'"{line}\\n"' for line in text.splitlines())
+
+
 def test_a_source_that_stalls_the_reader_costs_one_line(folder):
     os.mkfifo(folder.path / "stalls.cl")  # a read waits for a writer
     before = folder.files()
@@ -154,6 +159,12 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
             "not know; write a macro in its place, which becomes a parameter",
         ),
         (
+            "gens.cl",
+            "__kernel void %PREFIXcopy(__global %TYPE *x) { x[0] = 1; }\n",
+            "gens.cl: %PREFIXcopy is of a template language, which autotune does not know; write a macro in "
+            "its place, which becomes a parameter",
+        ),
+        (
             "made.py",
             'def kernel(width):\n    return f"__kernel void k(__global float{width} *x) {{ x[0] = 1; }}"\n',
             "made.py:2: the program puts this kernel together when it runs: let the program write the text "
@@ -174,6 +185,8 @@ def test_what_is_no_kernel_is_one_line(folder, name, text, message):
     [
         ("script.py", f"import pyopencl as cl\nprogram = cl.Program(context, '''\n{CALM}''').build()\n", 2),
         ("host.cpp", f'#include <string>\nstatic const std::string source =\nR"CL({CALM})CL";\n', 3),
+        ("plain.c", "/* a program */\nconst char *source =\n" + quoted(CALM) + ";\n", 3),
+        ("program.jl", f'using OpenCL\nsource = """{CALM}"""\n', 2),
         ("part.opencl", f'// a part\nR"(\n{CALM[:70]})" // continued\nR"({CALM[70:]})"\n', 2),
     ],
 )
