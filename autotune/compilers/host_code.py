@@ -22,6 +22,7 @@ _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _FOR_DEVICE = frozenset(("__device__", "__global__", "constexpr", "__constant__", "__shared__"))
+_LAMBDA = re.compile(r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])")  # of a device's function it is its own
 _ROOTS = frozenset(("__global__", "operator"))  # no name says that these are needed
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
@@ -43,6 +44,7 @@ def device_part(source: str) -> str:
 
 def needed_part(source: str, names: Iterable[str]) -> str:
     """The source with all replaced by spaces but its kernels, and what these and other `names` need."""
+    source = _LAMBDA.sub(lambda found: blank(found[0]), source)
     code = without_comments(source)
     bodies = dict(_MACRO.findall(code))
     for name in (name for name, body in bodies.items() if "(deprecated" in body):  # around a prototype

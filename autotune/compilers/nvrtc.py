@@ -25,7 +25,7 @@ from autotune.errors import CompileError, MissingExtra
 _NESTED = "device-side kernel launch could not be processed"
 _BAD_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)$", re.MULTILINE)
 _KERNEL = re.compile(
-    r"__global__\s+(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
+    r"__global__\s+(?:\w+\s+)*?(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
 )
 _CUB = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]cub/', re.MULTILINE)  # names the host's cudaError_t
 _INCLUDES = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)

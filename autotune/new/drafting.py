@@ -130,7 +130,7 @@ def _described(drafted: Draft, kernel: KernelFile, stand_ins: str) -> SpaceDraft
     complaint = first_error(drafted.complaint)
     if complaint:
         open_types = [name for name, meaning in made.kernel.types.items() if meaning]
-        complaint += what_helps(drafted.complaint, path, source.dialect, open_types)
+        complaint += what_helps(drafted.complaint, path, source.read.original, source.dialect, open_types)
     return SpaceDraft(
         kernel=kernel,
         dialect=source.dialect,

@@ -36,10 +36,7 @@ def with_front(kernel: KernelFile, drafted: Draft, front: Path) -> tuple[KernelF
             break
         found |= fresh
         own = replace(kernel, path=front, front=_text(kernel.path, found))
-        try:
-            front.write_text(own.front)
-        except OSError as error:
-            raise WriteError(f"{front}: cannot be written: {error.strerror}") from None
+        _write(front, own.front)
         try:
             drafted = compiled_scaffold(own)
         except InputError:  # of a neighbour that cannot be included
@@ -49,7 +46,16 @@ def with_front(kernel: KernelFile, drafted: Draft, front: Path) -> tuple[KernelF
         best = own, drafted
         if not drafted.complaint:
             break
+    if best is not None:
+        _write(front, best[0].front)
     return best
+
+
+def _write(front: Path, text: str) -> None:
+    try:
+        front.write_text(text)
+    except OSError as error:
+        raise WriteError(f"{front}: cannot be written: {error.strerror}") from None
 
 
 def _text(source: Path, found: dict[str, str]) -> str:

@@ -137,3 +137,8 @@ def test_a_kernel_compiles_that_includes_a_header_for_programs():
     assert compiler.compile(source, (), ("kernel",)).symbols == {"kernel": "_Z6kernelP4pairPf"}
     with pytest.raises(CompileError, match=r"the header nowhere/project\.h is not found"):
         compiler.compile(source.replace("= TWICE(", "= of_project("), (), ("kernel",))
+
+
+def test_a_lambda_is_for_the_device_where_a_kernel_has_it():
+    text = "__global__ void k(int *x) { auto one = [=] __device__ (int i) { x[i] = 1; }; one(0); }"
+    assert "[=]            (int i)" in needed_part(text, ["k"])

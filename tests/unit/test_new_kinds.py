@@ -502,3 +502,14 @@ def test_a_structure_that_is_passed_is_no_size_and_an_unknown_type_before_bracke
     shape = next(item for item in found.guess.arguments if item.argument.name == "s")
     assert [kind for _, kind in shape.argument.fields] == ["int32"] * 3
     assert (shape.value, found.kernel.types["VALUE8"]) == ("1", "float8")
+
+
+def test_a_function_object_that_a_template_has_by_default_is_left_to_the_compiler():
+    text = """
+        namespace own {
+        template <typename T> struct Add { __device__ T operator()(T a, T b) const { return a + b; } };
+        template <typename T, int BLOCK = 256, typename Op = Add<T>>
+        __global__ void fold(T *y) { Op op; y[threadIdx.x] = op(y[threadIdx.x], y[BLOCK]); }
+        }
+        """
+    assert made(text).kernel.entry == "own::fold<DTYPE, BLOCK>"
