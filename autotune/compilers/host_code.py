@@ -56,7 +56,7 @@ def needed_part(source: str, names: Iterable[str]) -> str:
     for_device, roots = _words_for_device(code), _words_for_device(code, _ROOTS)
     left = [(node, _declared(tree, node, for_device, roots)) for node in _outer(tree, tree.root)]
     named: set[str] = set()
-    fresh = roots.union(*map(_WORD.findall, names))
+    fresh = set(roots).union(*map(_WORD.findall, names))
     while fresh:
         named |= fresh
         needed = [node for node, names in left if names & named]

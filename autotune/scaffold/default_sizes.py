@@ -29,9 +29,9 @@ def default_sizes(
         arguments: Their arrays have to fit.
         extents: The usual ones, on a GPU and on a CPU.
     """
-    gpu, cpu = (dict.fromkeys(launch.sizes, extent) for extent in extents)
-    gpu = _fitting(gpu | _of_host(launch), launch, arguments, 0)
-    cpu = _fitting(cpu, launch, arguments, 1)
+    usual_gpu, usual_cpu = (dict.fromkeys(launch.sizes, extent) for extent in extents)
+    gpu = _fitting(usual_gpu | _of_host(launch), launch, arguments, 0)
+    cpu = _fitting(usual_cpu, launch, arguments, 1)
     return {name: (gpu[name], cpu[name]) for name in launch.sizes}
 
 

@@ -23,7 +23,7 @@ from autotune.sources.launches import Launch
 _IMAGE = re.compile(r"image\d\w*_t")
 _PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C, and so is `a %b`
     r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|(?<!=)(?<!= )\{\{\s*[A-Za-z_][\w.]*\s*\}\}|"
-    r"(?:(?<=void )|(?<=global )|(?<=local )|(?<=const )|(?<=[(,{;\[]))%[A-Za-z]\w*"
+    r"(?:(?<=void )|(?<=global )|(?<=local )|(?<=const )|(?<=[(,{;\[]))%[A-Z]\w+"
 )
 _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
 _UNSUPPORTED = {

@@ -130,8 +130,8 @@ class KnownTypes:
                     case ast.Attribute(ast.Attribute(value), _) if _base(value) in names:
                         return {}
                     case ast.Subscript(ast.Attribute(value, member), index) if _base(value) in names:
-                        last = index.value if isinstance(index, ast.Constant) else 0
-                        found[member] = max(found.get(member, _USUAL_EXTENT), int(last) + 1)
+                        last = number_of(index, {}) or 0
+                        found[member] = max(found.get(member, _USUAL_EXTENT), last + 1)
                     case ast.Attribute(value, member) if _base(value) in names:
                         found.setdefault(member, 0)
         return {} if all(map(_OF_VECTOR.fullmatch, found)) else found

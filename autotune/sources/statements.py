@@ -451,9 +451,9 @@ class Statements:
             called: ast.expr = ast.Attribute(ast.Name(owner), member)
         elif function.type == "identifier":
             called = ast.Name(self._tree.of(function))
-        elif function.type == "parenthesized_expression" and (kind := self._unknown_type(function)):
-            self.types.setdefault(kind, node.start_byte)
-            called = ast.Name(kind)
+        elif function.type == "parenthesized_expression" and (name := self._unknown_type(function)):
+            self.types.setdefault(name, node.start_byte)
+            called = ast.Name(name)
         else:
             called = self.expression(function)
         if configuration := [one for one in node.children if one.type == "kernel_call_syntax"]:
