@@ -73,6 +73,8 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
         place = f"{path}:{with_kernel[0].line}"
         raise InputError(f"{place}: the program puts this kernel together when it runs: {_WRITE_IT}")
     if is_python:
+        if line := next((one.line for one in literals if "@triton.jit" in one.text), 0):
+            raise InputError(f"{path}:{line}: a kernel in Triton is in this string: {_WRITE_IT}")
         raise InputError(
             f"{path}: no kernel found: no function under @triton.jit, and no string with a kernel in CUDA "
             "C++ or OpenCL C; name the file that has it"

@@ -15,10 +15,11 @@ from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template, with_function_objects
 from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, constant_value
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
-from autotune.sources.dialects import portable_macros
+from autotune.sources.dialects import INTRODUCER, portable_macros
 from autotune.sources.facts import Facts, facts
 from autotune.sources.kernel_source import Function, KernelSource, Parameter, Variable, read_kernel_source
 from autotune.sources.launches import Launch
+from autotune.sources.preprocessor import without_comments
 
 _IMAGE = re.compile(r"image\d\w*_t")
 _PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C, and so is `a %b`
@@ -145,12 +146,7 @@ def read_kernels(
         except InputError as error:
             refusals.append(str(error))
     if not found:
-        raise InputError(
-            refusals[0]
-            if refusals
-            else f"{name}: no kernel found; expected a function that starts with KERNEL (the portable "
-            "dialect), __global__ (CUDA C++) or __kernel (OpenCL C)"
-        )
+        raise InputError(_first_of(own, refusals) if refusals else f"{name}: {_why_none(own)}")
     types = KnownTypes.of(source, assumed.generic)
     stand_ins = _stand_ins(types, source, branches, assumed)
     own_words = read_kernel_source(own, values).code.used if own != text else source.code.used
@@ -170,6 +166,26 @@ def read_kernels(
     macros = find_macros(source, branches, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
     return Source(dialect, (*kernels,), chosen, source, branches, program, (*dict.fromkeys(refusals),))
+
+
+def _first_of(own: str, refusals: Sequence[str]) -> str:
+    """The first refusal of a kernel of the source itself; else the first."""
+    words = {*re.findall(r"\w+", own)}
+    return next((one for one in refusals if words & {*re.findall(r"^[^:]*: (\w+)", one)}), refusals[0])
+
+
+def _why_none(own: str) -> str:
+    """What to say of a source without a kernel, or with one that was not understood."""
+    if begin := INTRODUCER.search(without_comments(own)):
+        line = own.count("\n", 0, begin.start()) + 1
+        return (
+            f"the kernel that begins in line {line} cannot be read, or no values of the source's macros "
+            "select it; move it and what it uses to a file of its own"
+        )
+    return (
+        "no kernel found; expected a function that starts with KERNEL (the portable dialect), __global__ "
+        "(CUDA C++) or __kernel (OpenCL C)"
+    )
 
 
 def _stand_ins(

@@ -159,6 +159,18 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
             "not know; write a macro in its place, which becomes a parameter",
         ),
         (
+            "joined.py",
+            'text = """\n@triton.jit\ndef k(x): pass\n"""\n',
+            "joined.py:1: a kernel in Triton is in this string: let the program write the text into a file, "
+            "and give that to autotune new",
+        ),
+        (
+            "hidden.cu",
+            "#if 0\n__global__ void f(float *y) { y[0] = 1; }\n#endif\n",
+            "hidden.cu: the kernel that begins in line 2 cannot be read, or no values of the source's macros "
+            "select it; move it and what it uses to a file of its own",
+        ),
+        (
             "gens.cl",
             "__kernel void %PREFIXcopy(__global %TYPE *x) { x[0] = 1; }\n",
             "gens.cl: %PREFIXcopy is of a template language, which autotune does not know; write a macro in "
