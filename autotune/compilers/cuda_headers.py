@@ -120,6 +120,8 @@ _OF_HOST = """
     thrust/device_ptr.h thrust/sort.h thrust/copy.h thrust/reduce.h thrust/scan.h thrust/execution_policy.h
     cuda.h cublas_v2.h cufft.h curand.h cusparse.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h
     helper_functions.h helper_string.h helper_timer.h
+    fcntl.h pthread.h signal.h strings.h getopt.h dirent.h sys/timeb.h sys/stat.h sys/resource.h sys/mman.h
+    sys/wait.h sys/socket.h cublas.h cublasLt.h cusolverDn.h cusolverSp.h cufftXt.h cufftw.h nvml.h
 """
 _STAND_INS = {
     **dict.fromkeys(_OF_HOST.split(), _EMPTY),
