@@ -26,6 +26,7 @@ _PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C, and so is 
     r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|(?<!=)(?<!= )\{\{\s*[A-Za-z_][\w.]*\s*\}\}|"
     r"(?:(?<=void )|(?<=global )|(?<=local )|(?<=const )|(?<=[(,{;\[]))%[A-Z]\w+"
 )
+_HAS_BODY = re.compile(r"[^;{]*\{")
 _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
 _UNSUPPORTED = {
     "cudaTextureObject_t": f"is a texture; {_AN_ARRAY}",
@@ -176,8 +177,10 @@ def _first_of(own: str, refusals: Sequence[str]) -> str:
 
 def _why_none(own: str) -> str:
     """What to say of a source without a kernel, or with one that was not understood."""
-    if begin := INTRODUCER.search(without_comments(own)):
-        line = own.count("\n", 0, begin.start()) + 1
+    code = without_comments(own)
+    begin = next((one for one in INTRODUCER.finditer(code) if _HAS_BODY.match(code, one.end())), None)
+    if begin is not None:
+        line = code.count("\n", 0, begin.start()) + 1
         return (
             f"the kernel that begins in line {line} cannot be read, or no values of the source's macros "
             "select it; move it and what it uses to a file of its own"
