@@ -103,6 +103,11 @@ _FLOAT = _macros(
         "DBL_EPSILON": "2.2204460492503131e-16",
     }
 )
+_HIP = "".join(
+    f"#define hip{word[0].upper()}{word[1:]}_{axis} {word}.{axis}\n"
+    for word in ("threadIdx", "blockIdx", "blockDim", "gridDim")
+    for axis in "xyz"
+)
 _SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
 # Included before every source that needs it, as nvcc includes a header of its own.
 PRELUDE = "autotune_prelude.h"
@@ -115,6 +120,8 @@ _OF_HOST = """
     thrust/device_ptr.h thrust/sort.h thrust/copy.h thrust/reduce.h thrust/scan.h thrust/execution_policy.h
     cuda.h cublas_v2.h cufft.h curand.h cusparse.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h
     helper_functions.h helper_string.h helper_timer.h
+    fcntl.h pthread.h signal.h strings.h getopt.h dirent.h sys/timeb.h sys/stat.h sys/resource.h sys/mman.h
+    sys/wait.h sys/socket.h cublas.h cublasLt.h cusolverDn.h cusolverSp.h cufftXt.h cufftw.h nvml.h
 """
 _STAND_INS = {
     **dict.fromkeys(_OF_HOST.split(), _EMPTY),
@@ -122,6 +129,7 @@ _STAND_INS = {
     **dict.fromkeys(("math.h", "cmath", "algorithm"), _MATH),
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOAT),
+    "hip/hip_runtime.h": _HIP,
     PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES,
 }
 # Headers of the toolkit whose device code is built into NVRTC: an empty header replaces a missing one.

@@ -2,24 +2,28 @@
 
 A kernel's file often also holds a host program, whose libraries a compiler of device code does not have.
 Kernels cannot call host functions, so they lose nothing. The source is parsed with all branches of its
-conditions; what the parser cannot read stays.
+conditions; what the parser cannot read stays. Where that is not enough, as with headers for programs, only
+what kernels name is left.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tree_sitter import Node
 
 from autotune.errors import InputError
 from autotune.sources.bare_code import blank, without_comments
+from autotune.sources.statements import declarator_name
 from autotune.sources.tree import SourceTree, descendants, field
 
-_DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _FOR_DEVICE = frozenset(("__device__", "__global__", "constexpr", "__constant__", "__shared__"))
+_LAMBDA = re.compile(r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])")  # of a device's function it is its own
+_ROOTS = frozenset(("__global__", "operator"))  # no name says that these are needed
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
 )
@@ -34,24 +38,138 @@ _TYPES = ("struct_specifier", "class_specifier", "union_specifier", "enum_specif
 def device_part(source: str) -> str:
     """The source with functions and types that only the host uses replaced by spaces."""
     code = without_comments(source)
-    words = _words_for_device(code)
+    tree = _tree(code)
+    return source if tree is None else _without(source, _of_host(tree, tree.root, _words_for_device(code)))
+
+
+def needed_part(source: str, names: Iterable[str]) -> str:
+    """The source with all replaced by spaces but its kernels, and what these and other `names` need."""
+    source = _LAMBDA.sub(lambda found: blank(found[0]), source)
+    code = without_comments(source)
+    bodies = dict(_MACRO.findall(code))
+    for name in (name for name, body in bodies.items() if "(deprecated" in body):  # around a prototype
+        calls = re.compile(rf"^[ \t]*{name}\s*\((?:[^()]|\([^()]*\))*\)\s*;", re.MULTILINE)
+        source, code = (calls.sub(lambda call: blank(call[0]), text) for text in (source, code))
+    tree = _tree(code)
+    if tree is None:
+        return source
+    for_device, roots = _words_for_device(code), _words_for_device(code, _ROOTS)
+    left = [(node, _declared(tree, node, for_device, roots)) for node in _outer(tree, tree.root)]
+    named: set[str] = set()
+    fresh = set(roots).union(*map(_WORD.findall, names))
+    while fresh:
+        named |= fresh
+        needed = [node for node, names in left if names & named]
+        left = [(node, names) for node, names in left if not names & named]
+        texts = [bodies.get(name, "") for name in fresh]
+        texts += [tree.text[node.start_byte : node.end_byte] for node in needed]
+        fresh = set().union(*map(_WORD.findall, texts)) - named
+    of_host = (one for node in descendants(tree.root) for one in _members_of_host(tree, node, for_device))
+    kept = _without(source, (*(node for node, _ in left), *of_host))
+    for place in sorted(_constants(tree), reverse=True):  # which nvcc takes for constant expressions, too
+        if kept.startswith("const", place):
+            kept = f"{kept[:place]}constexpr{kept[place + len('const') :]}"
+    return kept
+
+
+def _constants(tree: SourceTree) -> Iterator[int]:
+    """Where `const` stands before a number outside of functions whose value the source gives."""
+    for node in _outer(tree, tree.root):
+        kind = field(node, "type")
+        declared = node.children_by_field_name("declarator") if node.type == "declaration" else []
+        parts = [field(one, "declarator") for one in declared if one.type == "init_declarator"]
+        is_number = kind is not None and kind.type == "primitive_type"
+        if is_number and parts and all(one and one.type == "identifier" for one in parts):
+            yield from (one.start_byte for one in node.children if tree.of(one) == "const")
+
+
+def _members_of_host(tree: SourceTree, node: Node, for_device: frozenset[str]) -> Iterator[Node]:
+    """The functions in the body of a type that no device can call."""
+    for one in node.named_children if node.type == "field_declaration_list" else ():
+        body = field(one, "body")
+        head = tree.text[one.start_byte : body.start_byte if body else one.end_byte]
+        is_function = any(part.type == "function_declarator" for part in _before_bodies(one))
+        words = _WORD.findall(head)
+        if is_function and for_device.isdisjoint(words) and words[-1] not in ("default", "delete"):
+            yield one
+
+
+def _before_bodies(node: Node) -> Iterator[Node]:
+    """A node and all below it, but for the bodies of functions and types."""
+    yield node
+    for one in node.children:
+        if one.type not in ("compound_statement", "field_declaration_list"):
+            yield from _before_bodies(one)
+
+
+def _tree(code: str) -> SourceTree | None:
+    """The tree of a source without its directives; None if it takes too long."""
     plain = _ATTRIBUTES.sub(
         lambda found: blank(found[0]), _DIRECTIVE.sub(lambda found: blank(found[0]), code)
     )
     try:
-        tree = SourceTree(plain)
-    except InputError:  # of the time that is allowed
-        return source
-    kept = list(source)
-    for node in _of_host(tree, tree.root, words):
-        kept[node.start_byte : node.end_byte] = _blank(source[node.start_byte : node.end_byte])
+        return SourceTree(plain)
+    except InputError:
+        return None
+
+
+def _without(source: str, nodes: Iterable[Node]) -> str:
+    """A source with nodes replaced by spaces, but for a brace alone whose other one is not among them."""
+    kept, opened = list(source), []
+    for node in nodes:
+        text = source[node.start_byte : node.end_byte]
+        if text == "{":
+            opened.append(node.start_byte)
+        if text != "}" or opened:
+            kept[node.start_byte : node.end_byte] = _blank(text)
+        if text == "}" and opened:
+            opened.pop()
+    for place in opened:
+        kept[place] = "{"
     return "".join(kept)
 
 
-def _words_for_device(code: str) -> frozenset[str]:
+def _outer(tree: SourceTree, scope: Node) -> Iterator[Node]:
+    """What stands in a scope and those inside; of what was misread, such as half a scope, its parts."""
+    is_whole = scope.type in _SCOPES or scope.parent is None
+    for node in scope.named_children if is_whole else scope.children:
+        text = tree.text[node.start_byte : node.end_byte]
+        if node.type in _SCOPES:
+            yield from _outer(tree, field(node, "body") or node)
+        elif node.children and text.count("{") != text.count("}"):
+            yield from _outer(tree, node)
+        else:
+            yield node
+
+
+def _declared(tree: SourceTree, node: Node, for_device: frozenset[str], roots: frozenset[str]) -> set[str]:
+    """What a declaration is needed by: the names that it gives, and the words before a function.
+
+    Nothing for a function that no device can call.
+    """
+    inside = node.named_children[-1] if node.type == "template_declaration" and node.named_children else node
+    body, kind = field(inside, "body"), field(inside, "type")
+    head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
+    words = {*_WORD.findall(head)}
+    if head.startswith("using namespace"):
+        return {*_ROOTS}
+    if node.is_error:
+        return set() if words.isdisjoint(for_device) else words
+    if inside.type == "function_definition" and words.isdisjoint(for_device):
+        return set()
+    named = [field(inside, "name"), field(kind, "name")]
+    named += map(declarator_name, inside.children_by_field_name("declarator"))
+    if inside.type == "using_declaration":
+        named += inside.named_children[-1:]
+    if inside.type != "function_definition":
+        named += [field(one, "name") for one in descendants(inside) if one.type == "enumerator"]
+    names = {name for one in named for name in _WORD.findall(tree.of(one))[-1:]}
+    return names | (words & roots)
+
+
+def _words_for_device(code: str, words: frozenset[str] = _FOR_DEVICE) -> frozenset[str]:
     """The words that make a declaration one for the device, macros that stand for them included."""
     macros = [(name, {*_WORD.findall(text)}) for name, text in _MACRO.findall(code)]
-    words = _FOR_DEVICE
     while more := {name for name, text in macros if name not in words and words & text}:
         words |= more
     return words

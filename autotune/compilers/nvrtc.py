@@ -10,13 +10,14 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cuda.bindings import nvrtc
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from autotune.compilers import cuda_headers
-from autotune.compilers.host_code import device_part
+from autotune.compilers.host_code import device_part, needed_part
 from autotune.compilers.resource_usage import read_resources
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, MissingExtra
@@ -24,10 +25,11 @@ from autotune.errors import CompileError, MissingExtra
 _NESTED = "device-side kernel launch could not be processed"
 _BAD_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)$", re.MULTILINE)
 _KERNEL = re.compile(
-    r"__global__\s+(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
+    r"__global__\s+(?:\w+\s+)*?(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
 )
 _CUB = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]cub/', re.MULTILINE)  # names the host's cudaError_t
 _INCLUDES = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
+_ABSENT = re.compile(r"the header (\S+) is not found: name")  # as `missing_header` says it
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 
 
@@ -62,7 +64,7 @@ class CudaCompiler:
 
     A source is first compiled with `--minimal`, which omits textures, surfaces and launches from kernels: it
     is faster and gives the same binary. If that fails, it is compiled again without its host code, with all
-    headers, and so are those with CUB at once.
+    headers, and so are those with CUB at once. If that fails too, only what its kernels need is compiled.
     """
 
     def __init__(self, architecture: str) -> None:
@@ -102,16 +104,55 @@ class CudaCompiler:
         if self._is_plain and not _CUB.search(source):
             with suppress(CompileError):
                 return _run(source, (*flags, "--minimal"), names, output)
-        found = _run(device_part(source), flags, names, output, has_prelude=True)
+        try:
+            found = _run(device_part(source), flags, names, output, has_prelude=True)
+        except CompileError:
+            found = _of_needed_part(source, flags, names, output)
         self._is_plain = False  # the next source of this kernel will need as much
         return found
 
 
+def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str], output: _Output) -> _Compiled:
+    """Compile only what kernels need; raises CompileError.
+
+    Headers that are not there are empty, and the first of them is the error if the kernels need it.
+    """
+    text = needed_part(source, names)
+    error: CompileError | None = None
+    absent: dict[str, str] = {}
+    while True:
+        try:
+            return _run(
+                text,
+                (*flags, "--device-as-default-execution-space"),
+                names,
+                output,
+                has_prelude=True,
+                absent=absent,
+            )
+        except CompileError as found:
+            error = error or found
+            name = _ABSENT.search(str(found))
+            if name is None or name[1] in absent:
+                raise error from None
+            absent[name[1]] = ""
+
+
 def _run(
-    source: str, flags: Sequence[str], names: Sequence[str], output: _Output, *, has_prelude: bool = False
+    source: str,
+    flags: Sequence[str],
+    names: Sequence[str],
+    output: _Output,
+    *,
+    has_prelude: bool = False,
+    absent: Mapping[str, str] = MappingProxyType({}),
 ) -> _Compiled:
-    """Run NVRTC once, with the prelude of `cuda_headers` or without; raises CompileError."""
+    """Run NVRTC once, with the prelude of `cuda_headers` or without, and with the texts of `absent` headers.
+
+    Raises CompileError.
+    """
     headers, header_flags = _headers(source, has_prelude=has_prelude)
+    headers = {**headers, **absent}
     texts, files = ([item.encode() for item in items] for items in (headers.values(), headers.keys()))
     result, program = nvrtc.nvrtcCreateProgram(
         source.encode(), b"kernel.cu", len(headers), texts or None, files or None

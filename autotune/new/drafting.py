@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from autotune.devices import BACKENDS
 from autotune.devices.listing import find_devices
 from autotune.errors import InputError
 from autotune.new.compiled_draft import Draft, compiled_scaffold, has_host_code, plain_draft
+from autotune.new.front_matter import with_front
 from autotune.new.missing_definitions import what_helps
 from autotune.new.space_draft import KernelFile, SpaceDraft
 from autotune.new.stand_in_headers import folders_of_headers, write_stand_ins
@@ -49,26 +49,30 @@ def draft(kernel: KernelFile, headers: Path) -> SpaceDraft:
     return _described(drafted, kernel, stand_ins)
 
 
-def compiled(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
+def compiled(kernel: KernelFile, stand_ins: str, front: Path) -> SpaceDraft:
     """Draft a space whose default compiles, as far as that can be achieved.
 
-    Without the headers of `stand_ins`, if the kernel needs what these should have: they are reported then.
+    If the kernel needs what the headers of `stand_ins` should have, those that other folders have are taken
+    from there, and others are reported.
+    What the source leaves to its host is written into the file `front`, which includes the source.
     """
     drafted = compiled_scaffold(_with_headers(kernel, stand_ins))
     if stand_ins and drafted.complaint:
         missing = missing_headers(kernel.path, _folders(kernel))
         own = kernel.path.with_name(Path(stand_ins).parts[0])
-        if folders := folders_of_headers(kernel.path, missing, own):
-            options = " ".join(f"--include {shlex.quote(folder)}" for folder in folders)
-            what = "does not compile without its headers, which other folders have"
-            raise InputError(f"{kernel.path}: {what}: add {options}")
-        drafted, stand_ins = compiled_scaffold(kernel), ""
+        folders = folders_of_headers(kernel.path, missing, own)
+        kernel = replace(kernel, include_dirs=(*kernel.include_dirs, *folders))
+        drafted = compiled_scaffold(_with_headers(kernel, stand_ins if folders else ""))
+        stand_ins = stand_ins if folders else ""
+    if drafted.complaint and (found := with_front(_with_headers(kernel, stand_ins), drafted, front)):
+        kernel, drafted = found
     return _described(drafted, kernel, stand_ins)
 
 
-def with_room(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
-    """Draft a space whose arrays have more room than their indices show."""
-    drafted = compiled_scaffold(_with_headers(kernel, stand_ins), Assumptions(is_roomy=True))
+def with_room(kernel: KernelFile, stand_ins: str, *, is_small: bool) -> SpaceDraft:
+    """Draft a space whose arrays have more room than their indices show; small blocks may need less."""
+    assumed = Assumptions(is_roomy=True, is_small=is_small)
+    drafted = compiled_scaffold(_with_headers(kernel, stand_ins), assumed)
     return _described(drafted, kernel, stand_ins)
 
 
@@ -77,6 +81,7 @@ def draft_triton(kernel: KernelFile) -> SpaceDraft:
     made = scaffold_triton(kernel.path, kernel.name, kernel.entry)
     parameters = ((name, ", ".join(map(str, values))) for name, values in made.guess.values.items())
     return SpaceDraft(
+        kernel=kernel,
         dialect=TRITON,
         entry=made.kernel.entry,
         kernels=(made.kernel.entry,),
@@ -125,8 +130,9 @@ def _described(drafted: Draft, kernel: KernelFile, stand_ins: str) -> SpaceDraft
     complaint = first_error(drafted.complaint)
     if complaint:
         open_types = [name for name, meaning in made.kernel.types.items() if meaning]
-        complaint += what_helps(drafted.complaint, path, source.dialect, open_types)
+        complaint += what_helps(drafted.complaint, path, source.read.original, source.dialect, open_types)
     return SpaceDraft(
+        kernel=kernel,
         dialect=source.dialect,
         entry=made.kernel.entry,
         kernels=tuple(one.entry for one in source.kernels),

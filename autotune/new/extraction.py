@@ -1,23 +1,28 @@
-"""Find a kernel inside a string of another program: a raw string of C++, or a string of Python."""
+"""Find a kernel inside a string of another program in C, C++, Python or Julia."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from tree_sitter import Node
+
 from autotune.core.syntax import parse_module
 from autotune.errors import InputError
-from autotune.sources.bare_code import definitions
+from autotune.sources.bare_code import bare_code, definitions
 from autotune.sources.files import by_raw_strings
+from autotune.sources.tree import SourceTree, descendants
 
 _KERNEL = re.compile(r"\b(?:__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
 _BETWEEN = re.compile(  # two raw strings that are one
     r'\)[^ ()"]*"(?:\s+|//[^\n]*\n|/\*.*?\*/)*+(?:u8?)?R"[^ ()"]*\(', re.DOTALL
 )
+_LONG = re.compile(r'"""(.*?)"""', re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MAX_BYTES = 1_000_000  # of a file that is searched
 _WRITE_IT = "let the program write the text into a file, and give that to autotune new"
@@ -53,7 +58,7 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None  # whoever reads it as a kernel says so
-    literals = _python_strings(path, text) if is_python else _raw_strings(text)
+    literals = _python_strings(path, text) if is_python else _raw_strings(text) or _other_strings(path, text)
     with_kernel = [
         one for one in literals if _KERNEL.search(one.text) and ("{" in one.text or not one.is_whole)
     ]
@@ -68,6 +73,8 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
         place = f"{path}:{with_kernel[0].line}"
         raise InputError(f"{place}: the program puts this kernel together when it runs: {_WRITE_IT}")
     if is_python:
+        if line := next((one.line for one in literals if "@triton.jit" in one.text), 0):
+            raise InputError(f"{path}:{line}: a kernel in Triton is in this string: {_WRITE_IT}")
         raise InputError(
             f"{path}: no kernel found: no function under @triton.jit, and no string with a kernel in CUDA "
             "C++ or OpenCL C; name the file that has it"
@@ -87,6 +94,33 @@ def _raw_strings(text: str) -> list[_Literal]:
         else:
             found.append(_Literal(parts[place], "".join(parts[:place]).count("\n") + 1))
     return found
+
+
+def _other_strings(path: Path, text: str) -> list[_Literal]:
+    """The long strings of a program in Julia, or the plain ones of one in C or C++, neighbours joined.
+
+    None if it has kernels elsewhere.
+    """
+    if path.suffix == ".jl":
+        found = _LONG.finditer(text)
+        return [_Literal(one[1], text.count("\n", 0, one.start()) + 1) for one in found]
+    if not _KERNEL.search(text) or _KERNEL.search(bare_code(text)):
+        return []
+    tree = SourceTree(text)
+    nodes = [one for one in descendants(tree.root) if one.type in ("concatenated_string", "string_literal")]
+    return [
+        _Literal("".join(_contents(tree, one)), one.start_point.row + 1)
+        for one in nodes
+        if one.parent is None or one.parent.type != "concatenated_string"
+    ]
+
+
+def _contents(tree: SourceTree, string: Node) -> Iterator[str]:
+    """The contents of the strings that stand after each other, whose escapes are Python's, too."""
+    for one in descendants(string):
+        if one.type == "string_literal":
+            with suppress(SyntaxError, ValueError):
+                yield ast.literal_eval(tree.text[one.start_byte : one.end_byte])
 
 
 def _relatives(path: Path, text: str) -> list[str]:

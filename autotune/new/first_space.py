@@ -137,20 +137,28 @@ class _Work:
     def _proven(self, kernel: KernelFile, *, is_triton: bool = False) -> FirstSpace:
         """Write, load, compile and run the space of a kernel that is in a file of its own."""
         path = kernel.path
-        space, reference, headers = _files(kernel)
-        _require_absent(space, reference, headers)
+        space, reference, headers, front = _files(kernel)
+        _require_absent(space, reference, headers, front)
         if is_triton:
             _require_no_options(kernel)
             draft = self._read(kernel, "drafting.draft_triton", kernel)
         else:
             self.written.callback(shutil.rmtree, headers, ignore_errors=True)
-            draft = self._compiled(kernel, self._read(kernel, "drafting.draft", kernel, headers))
+            self.written.callback(front.unlink, missing_ok=True)
+            draft = self._compiled(kernel, self._read(kernel, "drafting.draft", kernel, headers), front)
             if not draft.stand_ins:
                 shutil.rmtree(headers, ignore_errors=True)
+            kernel = draft.kernel
+            if not kernel.front:
+                front.unlink(missing_ok=True)
         self.written.add(space, draft.space)
         self.written.add(reference, draft.reference)
         can_run = self._can_run(draft.dialect)
-        notes = [*(Note(False, text) for text in draft.notes), self._loaded(kernel, space, can_run=can_run)]
+        notes = [Note(False, text) for text in draft.notes]
+        if kernel.front:
+            text = f"{front} defines what the host may put before {path.name}: guessed, so check it"
+            notes.append(Note(False, text))
+        notes = [*notes, self._loaded(kernel, space, can_run=can_run)]
         self.written.keep()
         if draft.complaint:
             notes.append(Note(False, f"not compiled: {draft.complaint}"))
@@ -169,12 +177,12 @@ class _Work:
             advice = "move the kernel and what it uses to a file of its own"
             raise InputError(f"{kernel.path}: not read: {why}; {advice}") from None
 
-    def _compiled(self, kernel: KernelFile, draft: SpaceDraft) -> SpaceDraft:
+    def _compiled(self, kernel: KernelFile, draft: SpaceDraft, front: Path) -> SpaceDraft:
         """A draft whose default compiles, or the draft as it is with the reason why it does not."""
         self.on_stage(Stage("compiling the default"))
         try:
             found: SpaceDraft = self.workshop.run(
-                "drafting.compiled", kernel, draft.stand_ins, limit_s=self._most_s
+                "drafting.compiled", kernel, draft.stand_ins, front, limit_s=self._most_s
             )
         except Stopped as why:
             return replace(draft, complaint=str(why))
@@ -211,21 +219,23 @@ class _Work:
     def _run(
         self, kernel: KernelFile, draft: SpaceDraft, space: Path, reference: Path
     ) -> tuple[SpaceDraft, list[Note]]:
-        """Run the default; if it fails, once more with room in its arrays, which is kept if that helps."""
+        """Run the default; if it fails, again with room in its arrays, and then as small as it can be."""
         said = self._tried("trials.run_default", space)
-        if said[-1].is_good or draft.dialect == TRITON or self.workshop.left_s < _LEAST_S:
-            return draft, said
-        try:
-            roomy = self.workshop.run(
-                "drafting.with_room", kernel, draft.stand_ins, limit_s=self.workshop.left_s
-            )
-        except (InputError, SetupError, Stopped):
-            return draft, said
-        _write(space, roomy.space, "w")
-        _write(reference, roomy.reference, "w")
-        again = self._tried("trials.run_default", space)
-        if again[-1].is_good:
-            return roomy, again
+        for is_small in (False, True):
+            if said[-1].is_good or draft.dialect == TRITON or self.workshop.left_s < _LEAST_S:
+                break
+            try:
+                limit_s = self.workshop.left_s
+                roomy = self.workshop.run(
+                    "drafting.with_room", kernel, draft.stand_ins, is_small=is_small, limit_s=limit_s
+                )
+            except (InputError, SetupError, Stopped):
+                break
+            _write(space, roomy.space, "w")
+            _write(reference, roomy.reference, "w")
+            again = self._tried("trials.run_default", space)
+            if again[-1].is_good:
+                return roomy, again
         _write(space, draft.space, "w")
         _write(reference, draft.reference, "w")
         return draft, said
@@ -276,11 +286,12 @@ def _reference_name(path: Path, name: str) -> str:
     return other if is_taken else usual
 
 
-def _files(kernel: KernelFile) -> tuple[Path, Path, Path]:
-    """The space, the reference and the folder of headers that are written for a kernel."""
-    names = (f"{kernel.name}.yaml", kernel.reference, f"{kernel.name}_headers")
-    space, reference, headers = map(kernel.path.with_name, names)
-    return space, reference, headers
+def _files(kernel: KernelFile) -> tuple[Path, Path, Path, Path]:
+    """The space, the reference, the folder of headers and the file in front that a kernel may get."""
+    front = f"{kernel.name}_front{kernel.path.suffix}"
+    names = (f"{kernel.name}.yaml", kernel.reference, f"{kernel.name}_headers", front)
+    space, reference, headers, front_file = map(kernel.path.with_name, names)
+    return space, reference, headers, front_file
 
 
 def _require_absent(*files: Path) -> None:

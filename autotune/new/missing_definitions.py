@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
-from autotune.compilers.kernel_source import source_text
 from autotune.core.c_types import SCALARS
 from autotune.core.text import first_error
 from autotune.sources.bare_code import bare_code, definitions
@@ -28,29 +27,38 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
 )
 
 
-def what_helps(complaint: str, source: Path, dialect: str, types: Sequence[str] = ()) -> str:
+def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Sequence[str] = ()) -> str:
     """The remedy for a compiler's complaint, as the end of a sentence; empty if unknown.
 
     Args:
         complaint: The compiler's log.
         source: The file that it compiled.
+        text: The file's text, with what it includes.
         dialect: The file's language.
         types: Names of types that the source does not define, and for which others stood in.
     """
     if dialect == "opencl" and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"
-    text = bare_code(source_text(source))
-    called = [word for word in undefined_names(complaint) if re.search(rf"\b{word}\s*\(", text)]
+    code = bare_code(text)
+    called = [word for word in undefined_names(complaint) if re.search(rf"\b{word}\s*\(", code)]
     missing = next((word for word in (*called, *types) if word not in SCALARS), "")
     if not missing:
         return ""
     place = f"at the top of {source.name}"
-    for file in _neighbours(source):
-        if _defines(missing, file):
-            name = file.relative_to(source.parent)
-            return f'; {name} defines {missing}: write #include "{name}" {place}'
+    names = [file.relative_to(source.parent).as_posix() for file in defining_files(missing, source)]
+    if len(names) > 1:
+        return f"; {' and '.join(names)} define {missing}: write an #include of the right one {place}"
+    if names:
+        return f'; {names[0]} defines {missing}: write #include "{names[0]}" {place}'
     nowhere = f"; no file next to {source.name} defines {missing}"
+    if missing in called and missing.isupper():
+        return f"{nowhere}, which the host may give: write #define {missing}(...) {place}"
     return f"{nowhere}: write it, or #include the file that does, {place}"
+
+
+def defining_files(name: str, source: Path) -> Iterator[Path]:
+    """The files in the folder of a source, and in folders of that, which define a word."""
+    return (file for file in _neighbours(source) if _defines(name, file))
 
 
 def _extension(complaint: str) -> str:

@@ -19,6 +19,7 @@ class KernelFile:
         entry: The kernel's name in the source; None takes the first.
         include_dirs: Folders of headers, as the space names them: relative to the source.
         definitions: Macros that the user defines, with their values.
+        front: The text of the file, if it was written to include the source of another one.
     """
 
     path: Path
@@ -27,6 +28,7 @@ class KernelFile:
     entry: str | None = None
     include_dirs: tuple[str, ...] = ()
     definitions: tuple[tuple[str, str], ...] = ()
+    front: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class SpaceDraft:
     """The texts of a space and its reference, with what was found in the source.
 
     Attributes:
+        kernel: What it is for: the kernel's file, or one that was written to include it, with all folders of
+            headers.
         dialect: The source's.
         entry: The kernel that the space is for.
         kernels: All that the source has.
@@ -47,6 +51,7 @@ class SpaceDraft:
         complaint: What a compiler says against the default; empty if it says nothing or was not asked.
     """
 
+    kernel: KernelFile
     dialect: str
     entry: str
     kernels: tuple[str, ...]

@@ -40,7 +40,7 @@ def write_stand_ins(path: Path, include_dirs: Sequence[Path], folder: Path) -> s
 
 
 def folders_of_headers(path: Path, missing: Sequence[str], stand_ins: Path) -> list[str]:
-    """The folders around a source that have headers which it misses, relative to the current folder.
+    """The folders around a source that have headers which it misses, relative to its own.
 
     The search goes up to the folder of the repository, or a few levels, and ends where there are many files.
     It passes over the folder `stand_ins`.
@@ -60,5 +60,5 @@ def folders_of_headers(path: Path, missing: Sequence[str], stand_ins: Path) -> l
         folders = [file.parents[len(wanted) - 1] for file in files if file.parts[-len(wanted) :] == wanted]
         if folders:
             nearest = min(folders, key=lambda folder: len(Path(os.path.relpath(folder, here)).parts))
-            found[os.path.relpath(nearest)] = header
+            found[os.path.relpath(nearest, here)] = header
     return [*found]

@@ -1,4 +1,4 @@
-"""Choose the sizes of a first space: the host's, else some whose arrays fit and whose launch is short."""
+"""Choose the sizes of a first space: the host's, or others, whose arrays fit and whose launch is short."""
 
 from __future__ import annotations
 
@@ -29,15 +29,28 @@ def default_sizes(
         arguments: Their arrays have to fit.
         extents: The usual ones, on a GPU and on a CPU.
     """
-    given = _of_host(launch)
+    usual_gpu, usual_cpu = (dict.fromkeys(launch.sizes, extent) for extent in extents)
+    gpu = _fitting(usual_gpu | _of_host(launch), launch, arguments, 0)
+    cpu = _fitting(usual_cpu, launch, arguments, 1)
+    return {name: (gpu[name], cpu[name]) for name in launch.sizes}
+
+
+def fitting_checks(
+    launch: GuessedLaunch, arguments: Sequence[GuessedArgument], checks: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], ...]:
+    """The extents of each check, smaller where the arrays would not fit."""
+    given = (dict(zip(launch.sizes, one, strict=True)) for one in checks)
+    return tuple(dict.fromkeys((*_fitting(one, launch, arguments, 1).values(),) for one in given))
+
+
+def _fitting(
+    sizes: Mapping[str, int], launch: GuessedLaunch, arguments: Sequence[GuessedArgument], kind: int
+) -> Mapping[str, int]:
+    """Sizes, halved until the arrays fit."""
     config = {item.name: item.default for item in launch.parameters}
-    found = []
-    for kind, extent in enumerate(extents):
-        sizes = dict.fromkeys(launch.sizes, extent) | (given if kind == 0 else {})
-        while max(sizes.values()) > 1 and not _fits(sizes, config, launch, arguments, kind):
-            sizes = {name: max(1, size // 2) for name, size in sizes.items()}
-        found.append(sizes)
-    return {name: (found[0][name], found[1][name]) for name in launch.sizes}
+    while max(sizes.values()) > 1 and not _fits(sizes, config, launch, arguments, kind):
+        sizes = {name: max(1, size // 2) for name, size in sizes.items()}
+    return sizes
 
 
 def _of_host(launch: GuessedLaunch) -> dict[str, int]:

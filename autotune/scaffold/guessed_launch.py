@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
+from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
@@ -22,6 +23,7 @@ from autotune.scaffold.guessed_parameters import (
     parameter_of,
     template_macro,
     threads_parameter,
+    with_number,
     within_a_block,
 )
 from autotune.scaffold.host_grid import host_grid
@@ -127,14 +129,15 @@ class GuessedLaunch:
         return self.grid[0] if is_count else scalar_value(argument, self.kernel, self.facts, self.sizes)
 
 
-def guess_launch(kernel: FoundKernel, source: Source, *, is_small: bool) -> GuessedLaunch:
-    """Guess how to launch a kernel; with `is_small`, parameters have the least of their values by default."""
+def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> GuessedLaunch:
+    """Guess how to launch a kernel."""
     axes = _axes(kernel)
     tuned = [macro for macro in source.macros if macro.default is None or macro.default.isdigit()]
     fixed = tuple(macro for macro in source.macros if macro not in tuned)
     tuned += [template_macro(item) for item in kernel.template if not item.choices]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)
-    if is_small:
+    parameters = [with_number(item, assumed.number) for item in parameters]
+    if assumed.is_small:
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     sizes = _size_names(kernel, {parameter.name for parameter in parameters})
     divided = divided_sizes(kernel.facts, sizes, parameters)
@@ -271,7 +274,8 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
 
     Without the former these are those that bound any index, else the first, else n.
     """
-    integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
+    numbers = (item for item in kernel.arguments if not (item.is_pointer or item.fields))
+    integers = [item.name for item in numbers if "int" in item.dtype]
     integers = [name for name in integers if name not in kernel.facts.calls]
     able = [name for name in integers if not is_offset(name, kernel.facts)]
     chosen = [name for name in integers if _SIZE.fullmatch(name)]

@@ -24,6 +24,8 @@ _MAX_THREADS = 1024  # of a block
 TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
 MIN_SIMILARITY = 0.85  # of a name to the one that may be meant
 _ONE_OF_A_FAMILY = re.compile(r"_[A-Za-z0-9]$|\d$")  # BLOCK_X beside BLOCK_Y
+_ANY = "nothing says what it may be: list its values"
+_ASKED = "a condition asks for it: a flag, or a number?"
 _FLAG = re.compile(r"(use|has|enable|with|is|do)_.*", re.IGNORECASE)
 
 
@@ -100,8 +102,15 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
         if re.fullmatch(pattern, macro.name):
             return GuessedParameter(macro.name, values, 1)
     if macro.test == "if":
-        return GuessedParameter(macro.name, (False, True), False)
-    return GuessedParameter(macro.name, (1,), 1, "nothing says what it may be: list its values")
+        return GuessedParameter(macro.name, (False, True), False, _ASKED)
+    return GuessedParameter(macro.name, (1,), 1, _ANY)
+
+
+def with_number(parameter: GuessedParameter, number: int) -> GuessedParameter:
+    """A macro of which nothing says what it may be, with another number than 1; any other as it is."""
+    if number == 1 or parameter.remark not in (_ANY, _ASKED):
+        return parameter
+    return replace(parameter, values=(number,), default=number, remark=_ANY)
 
 
 def _around(name: str, default: int, axes: Sequence[str], *, is_tested: bool) -> GuessedParameter:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.scaffold.assumptions import Assumptions
-from autotune.scaffold.default_sizes import default_sizes
+from autotune.scaffold.default_sizes import default_sizes, fitting_checks
 from autotune.scaffold.guessed_arguments import (
     GuessedArgument,
     array_argument,
@@ -46,7 +46,7 @@ class Guess:
 def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
     """Guess the parts of a space file for one kernel of a source."""
     is_roomy = assumed.is_roomy
-    launch = guess_launch(kernel, source, is_small=assumed.is_small)
+    launch = guess_launch(kernel, source, assumed)
     facts, names = launch.facts, launch.sizes
     roles = {item.name: role_of(item, facts) for item in kernel.arguments if item.is_pointer}
     reference = reference_body(launch.kernel, facts, roles, names)
@@ -83,4 +83,5 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
         else:
             arguments.append(scalar_argument(item, launch))
     sizes = default_sizes(launch, arguments, extents)
+    checks = fitting_checks(launch, arguments, checks)
     return Guess(launch, sizes, checks, tuple(arguments), reference)

@@ -17,7 +17,7 @@ _BRACKETED = re.compile(rf"[(\[{{]\s*({_LIST.pattern})\s*[)\]}}]")
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
 _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
 _BUILT_IN = re.compile(
-    r"__\w*|DTYPE\w*|CLK_\w+|CL_\w+|CUDA\w*|(?:FLT|DBL|HALF|FP)_\w+|"
+    r"__\w*|_[A-Z]\w*|DTYPE\w*|CLK_\w+|CL_\w+|CUDA\w*|(?:FLT|DBL|HALF|FP)_\w+|"
     r"(?:U?CHAR|SCHAR|U?SHRT|U?INT|U?LONG|U?LLONG|SIZE)_(?:MAX|MIN|BIT|WIDTH)|"
     r"M_(?:E|LOG2E|LOG10E|LN2|LN10|PI|PI_2|PI_4|1_PI|2_PI|2_SQRTPI|SQRT2|SQRT1_2)(?:_[FH])?|"
     r"NULL|INFINITY|NAN|HUGE_VALF?|TRUE|FALSE|NDEBUG|MAXFLOAT|cl_(?:khr|amd|intel|nv)_\w+|defined|true|false"

@@ -14,16 +14,19 @@ from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template, with_function_objects
 from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, constant_value
+from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
-from autotune.sources.dialects import portable_macros
+from autotune.sources.dialects import INTRODUCER, portable_macros
 from autotune.sources.facts import Facts, facts
 from autotune.sources.kernel_source import Function, KernelSource, Parameter, Variable, read_kernel_source
 from autotune.sources.launches import Launch
 
 _IMAGE = re.compile(r"image\d\w*_t")
-_PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C
-    r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|(?<!=)(?<!= )\{\{\s*[A-Za-z_][\w.]*\s*\}\}"
+_PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C, and so is `a %b`
+    r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|(?<!=)(?<!= )\{\{\s*[A-Za-z_][\w.]*\s*\}\}|"
+    r"(?:(?<=void )|(?<=global )|(?<=local )|(?<=const )|(?<=[(,{;\[]))%[A-Z]\w+"
 )
+_HAS_BODY = re.compile(r"[^;{]*\{")
 _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
 _UNSUPPORTED = {
     "cudaTextureObject_t": f"is a texture; {_AN_ARRAY}",
@@ -123,18 +126,20 @@ def read_kernels(
         program = read_kernel_source(host, {}, "cuda") if host else None
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
-    if placeholder := _PLACEHOLDER.search(source.code.text):
-        raise InputError(
-            f"{name}: {placeholder[0]} is of a template language, which autotune does not know; write a "
-            "macro in its place, which becomes a parameter"
-        )
     if any(variable.type.startswith("texture<") for variable in source.variables):
         raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
+    kernels_and_wanted = [*kernels_of_branches(source, values, branches)]
+    for text in (source.code.text, *(one.source.code.text for one, _ in kernels_and_wanted)):
+        if placeholder := _PLACEHOLDER.search(text):
+            raise InputError(
+                f"{name}: {placeholder[0]} is of a template language, which autotune does not know; write a "
+                "macro in its place, which becomes a parameter"
+            )
     found: list[FoundKernel] = []
     refusals: list[str] = []
     launches = (program or source).launches
     types = KnownTypes.of(source, assumed.generic)
-    for function, wanted in kernels_of_branches(source, values, branches):
+    for function, wanted in kernels_and_wanted:
         if function.source is not types.source:
             types = KnownTypes.of(function.source, assumed.generic)
         try:
@@ -142,12 +147,7 @@ def read_kernels(
         except InputError as error:
             refusals.append(str(error))
     if not found:
-        raise InputError(
-            refusals[0]
-            if refusals
-            else f"{name}: no kernel found; expected a function that starts with KERNEL (the portable "
-            "dialect), __global__ (CUDA C++) or __kernel (OpenCL C)"
-        )
+        raise InputError(_first_of(own, refusals) if refusals else f"{name}: {_why_none(own)}")
     types = KnownTypes.of(source, assumed.generic)
     stand_ins = _stand_ins(types, source, branches, assumed)
     own_words = read_kernel_source(own, values).code.used if own != text else source.code.used
@@ -167,6 +167,28 @@ def read_kernels(
     macros = find_macros(source, branches, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
     return Source(dialect, (*kernels,), chosen, source, branches, program, (*dict.fromkeys(refusals),))
+
+
+def _first_of(own: str, refusals: Sequence[str]) -> str:
+    """The first refusal of a kernel of the source itself; else the first."""
+    words = {*re.findall(r"\w+", own)}
+    return next((one for one in refusals if words & {*re.findall(r"^[^:]*: (\w+)", one)}), refusals[0])
+
+
+def _why_none(own: str) -> str:
+    """What to say of a source without a kernel, or with one that was not understood."""
+    code = without_comments(own)
+    begin = next((one for one in INTRODUCER.finditer(code) if _HAS_BODY.match(code, one.end())), None)
+    if begin is not None:
+        line = code.count("\n", 0, begin.start()) + 1
+        return (
+            f"the kernel that begins in line {line} cannot be read, or no values of the source's macros "
+            "select it; move it and what it uses to a file of its own"
+        )
+    return (
+        "no kernel found; expected a function that starts with KERNEL (the portable dialect), __global__ "
+        "(CUDA C++) or __kernel (OpenCL C)"
+    )
 
 
 def _stand_ins(

@@ -29,10 +29,13 @@ def scalar_value(argument: KernelArgument, kernel: FoundKernel, facts: Facts, si
     """
     if argument.name in sizes:
         return argument.name
+    if argument.fields:
+        return "1"
     if "int" not in argument.dtype:
         floats = [item.name for item in kernel.arguments if not (item.is_pointer or "int" in item.dtype)]
         return str(2 + floats.index(argument.name))
-    integers = [item.name for item in kernel.arguments if not item.is_pointer and "int" in item.dtype]
+    numbers = (item for item in kernel.arguments if not (item.is_pointer or item.fields))
+    integers = [item.name for item in numbers if "int" in item.dtype]
     if is_offset(argument.name, facts):
         return "0"
     if argument.name in facts.calls:

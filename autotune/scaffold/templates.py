@@ -40,7 +40,8 @@ def read_template(
     found = []
     used = next((launch.template for launch in launches if launch.template), ())
     for number, one in enumerate(function.template or ()):
-        if "::" in one.type and one.default:  # a choice of a library, which the compiler makes
+        is_choice = "::" in one.type or (not one.type and "<" in one.default)
+        if is_choice and one.default:  # of a library or of the source, which the compiler makes
             break
         if not (one.is_plain and one.name) or "<" in one.type:
             raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, prod
 from operator import add, floordiv, lshift, mod, mul, rshift, sub
@@ -20,6 +20,8 @@ from autotune.sources.type_table import Structure as DeclaredStructure
 UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
 _VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
+_OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")
+_USUAL_EXTENT = 4  # of an array whose declaration is not there
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
 _COMPLEX = {
@@ -69,6 +71,8 @@ class KnownTypes:
     def layout(self, kind: str) -> tuple[str, int]:
         """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""
         kind = self._resolved(kind)
+        if instance := self._instance(kind):
+            return instance.layout(kind.partition("<")[0])
         if kind in SCALARS:
             return SCALARS[kind], 1
         if kind == "void":  # of a pointer to bytes
@@ -109,6 +113,29 @@ class KnownTypes:
             name in self._used and name not in self.source.types.declared and self.layout(name)[0] == UNKNOWN
         )
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The names of types that the source uses and leaves to its user."""
+        return tuple(name for name in sorted(self._used) if name.isidentifier() and self.is_unknown(name))
+
+    def members(self, kind: str) -> dict[str, int]:
+        """The members that a structure has by its use, with the extents of arrays and 0 for numbers.
+
+        Empty if all of them are a vector's, or if one has members itself.
+        """
+        found: dict[str, int] = {}
+        for names, parts in self._variables(kind):
+            for part in parts:
+                match part:
+                    case ast.Attribute(ast.Attribute(value), _) if _base(value) in names:
+                        return {}
+                    case ast.Subscript(ast.Attribute(value, member), index) if _base(value) in names:
+                        last = number_of(index, {}) or 0
+                        found[member] = max(found.get(member, _USUAL_EXTENT), last + 1)
+                    case ast.Attribute(value, member) if _base(value) in names:
+                        found.setdefault(member, 0)
+        return {} if all(map(_OF_VECTOR.fullmatch, found)) else found
+
     @cached_property
     def _used(self) -> frozenset[str]:
         """The names of types that the device's functions and structures use."""
@@ -119,7 +146,7 @@ class KnownTypes:
     def stand_in(self, name: str) -> str:
         """A type for one that the source leaves to its user.
 
-        Whole numbers if they are shifted, masked or stand in an index.
+        Whole numbers if they are shifted, masked or stand in an index, or if only structures have them.
         """
         if name not in self.chosen:
             self.chosen[name] = self._chosen(name)
@@ -128,9 +155,12 @@ class KnownTypes:
     def _chosen(self, name: str) -> str:
         if re.search("(?i)char|byte", name):
             return f"uchar{self._elements(name)}"
-        width = re.search(r"[234]$", name)
+        width = re.search(r"(?<!\d)(?:16|[2348])$", name)
         elements = width[0] if width else self._elements(name)
-        if any(_is_whole(names, parts) for names, parts in self._variables(name)):
+        variables = self._variables(name)
+        if not variables and name in self._used:  # of fields alone
+            return "int"
+        if any(_is_whole(names, parts) for names, parts in variables):
             return f"uint{elements}" if elements else "unsigned"
         return f"float{elements}"
 
@@ -154,7 +184,23 @@ class KnownTypes:
     def _resolved(self, kind: str) -> str:
         for _ in range(_ALIASES):
             kind = " ".join(self.aliases.get(kind, kind).split())
-        return kind
+        own = kind.rpartition("::")[2]
+        return own if own in self.source.types.structures else kind
+
+    def _instance(self, kind: str) -> KnownTypes | None:
+        """The types in an instance of a structure that is a template; None for another type."""
+        name, bracket, given = kind.removesuffix(">").partition("<")
+        declared = self.source.types.structures.get(name.strip())
+        if not bracket or declared is None or not declared.template:
+            return None
+        names = [text.split()[-1] for text in declared.template]
+        values = [self._resolved(one) for one in given.split(",")]
+        return replace(self, aliases={**self.aliases, **dict(zip(names, values, strict=False))})
+
+    def _known(self, kind: str) -> str:
+        """A type itself, or what stands in for one that the source leaves to its user."""
+        is_unknown = kind.isidentifier() and self.layout(kind)[0] == UNKNOWN
+        return self.stand_in(kind) if is_unknown else kind
 
     def _count(self, one: Field) -> int:
         """The number of elements of a field; 0 if that is not known."""
@@ -171,11 +217,8 @@ class KnownTypes:
         if not declared.is_plain:
             return _NO_LAYOUT
         for one in declared.fields:
-            kind, count = one.type, self._count(one)
+            kind, count = self._known(one.type), self._count(one)
             dtype, width = (STRUCT, 1) if one.is_pointer or kind == name else self.layout(kind)
-            if dtype == UNKNOWN and kind.isidentifier():  # a type that the source leaves to its user
-                kind = self.stand_in(kind)
-                dtype, width = self.layout(kind)
             if dtype in (STRUCT, UNKNOWN) or count == 0:
                 return _NO_LAYOUT
             dtypes.add(dtype)
@@ -200,13 +243,14 @@ class KnownTypes:
         if declared.is_union or declared.is_packed or declared.alignment or not declared.is_plain:
             return ()
         for one in declared.fields:
-            dtype, width = (STRUCT, 1) if one.is_pointer else self.layout(one.type)
+            kind = self._known(one.type)
+            dtype, width = (STRUCT, 1) if one.is_pointer else self.layout(kind)
             if dtype in (UNKNOWN, STRUCT):
                 return ()
-            kinds = {kind for _, kind in self.fields_of(one.type)}
-            if width > 1 and kinds != {dtype}:  # bytes of several types
+            dtypes = {dtype for _, dtype in self.fields_of(kind)}
+            if width > 1 and dtypes != {dtype}:  # bytes of several types
                 return ()
-            aligned, count = self.alignment_bytes(one.type), self._count(one)
+            aligned, count = self.alignment_bytes(kind), self._count(one)
             widest, own_widest = max(widest, aligned), max(own_widest, assumed_bytes(dtype))
             place = _round_up(place, assumed_bytes(dtype))
             if count == 0 or place % aligned:

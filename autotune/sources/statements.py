@@ -428,6 +428,12 @@ class Statements:
         given = value.elts if isinstance(value, ast.List) else [value]
         return _call(self._tree.of(field(node, "type")), *given)
 
+    def _unknown_type(self, brackets: Node) -> str:
+        """The name in brackets that nothing declares: before others it is a type, `(KIND)(-x)`."""
+        name = self._tree.of(brackets.named_children[0]) if brackets.named_child_count == 1 else ""
+        is_declared = name in self._known or any(name in scope for scope in self._scopes)
+        return name if name.isidentifier() and not is_declared else ""
+
     def _call_expression(self, node: Node) -> ast.expr:
         function, inside = field(node, "function"), field(node, "arguments")
         given = [
@@ -445,6 +451,9 @@ class Statements:
             called: ast.expr = ast.Attribute(ast.Name(owner), member)
         elif function.type == "identifier":
             called = ast.Name(self._tree.of(function))
+        elif function.type == "parenthesized_expression" and (name := self._unknown_type(function)):
+            self.types.setdefault(name, node.start_byte)
+            called = ast.Name(name)
         else:
             called = self.expression(function)
         if configuration := [one for one in node.children if one.type == "kernel_call_syntax"]:

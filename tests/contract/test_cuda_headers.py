@@ -44,9 +44,9 @@ def test_headers_of_the_toolkit_are_found_by_themselves(header):
     ("header", "advice"),
     [("curand_gone.h", "pip install nvidia-curand"), ("mine/gone.h", "name its folder in include_dirs")],
 )
-def test_a_missing_header_says_what_to_do(header, advice):
+def test_a_missing_header_that_a_kernel_needs_says_what_to_do(header, advice):
     with pytest.raises(CompileError) as error:
-        cuda_compiler("sm_90").compile(f"#include <{header}>\n__global__ void kernel() {{}}\n", ())
+        cuda_compiler("sm_90").compile(f"#include <{header}>\n__global__ void kernel() {{ gone(); }}\n", ())
     assert str(error.value).startswith(f"the header {header} is not found: {advice}")
 
 

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.host_code import device_part
+from autotune.compilers.host_code import device_part, needed_part
 from autotune.compilers.kernel_source import packaged, read_source
+from autotune.compilers.known_compilers import cuda_compiler
+from autotune.errors import CompileError
 
 KERNELS = sorted(Path(packaged("kernels")).glob("*.cu"))
 
@@ -92,3 +94,51 @@ def test_what_is_the_host_s_is_gone_whatever_its_type(declared, is_left):
     kernel = "__global__ void f(int *x) { x[0] = 1; }"
     left = device_part(f"{declared}\n{kernel}").removesuffix(f"\n{kernel}")
     assert left.strip() == (declared if is_left else "")
+
+
+HEADER = """
+#define API __attribute__((visibility("default"))) extern
+#define OLD(function, hint) function __attribute__((deprecated(hint)))
+#ifdef __cplusplus
+extern "C" {
+#endif
+enum mode { FIRST, SECOND };
+struct pair { int a; pair(int x) : a(x) {} std::string name() const; };
+struct job { std::string name; };
+OLD(API struct pair * make(
+        struct pair * one),
+    "use another");
+API const char * text(enum mode which);
+#ifdef __cplusplus
+}
+#endif
+const float half = 0.5f, whole = 2.0f * half;
+__device__ int twice(int x) { return 2 * x; }
+__device__ int thrice(int x) { return 3 * x; }
+#define TWICE(x) twice(x)
+__global__ void kernel(pair *p, float *y) { p->a = TWICE(SECOND); y[0] = whole; }
+"""
+
+
+def test_the_needed_part_has_what_kernels_name_through_macros_types_and_functions():
+    left = needed_part(HEADER, ["kernel"])
+    assert left.count("\n") == HEADER.count("\n")
+    for word in ("enum mode", "struct pair { int a;", "twice(int", "constexpr float half"):
+        assert word in left, word
+    for word in ("struct job", "make(", "text(", "thrice", "pair(int", "name() const"):
+        assert word not in left, word
+    assert left.count("{") == left.count("}")
+
+
+def test_a_kernel_compiles_that_includes_a_header_for_programs():
+    pytest.importorskip("cuda.bindings.nvrtc")
+    compiler = cuda_compiler("sm_90")
+    source = HEADER.replace('extern "C" {', '#include <nowhere/project.h>\nextern "C" {')
+    assert compiler.compile(source, (), ("kernel",)).symbols == {"kernel": "_Z6kernelP4pairPf"}
+    with pytest.raises(CompileError, match=r"the header nowhere/project\.h is not found"):
+        compiler.compile(source.replace("= TWICE(", "= of_project("), (), ("kernel",))
+
+
+def test_a_lambda_is_for_the_device_where_a_kernel_has_it():
+    text = "__global__ void k(int *x) { auto one = [=] __device__ (int i) { x[i] = 1; }; one(0); }"
+    assert "[=]            (int i)" in needed_part(text, ["k"])

@@ -9,6 +9,10 @@ from autotune.new.missing_definitions import what_helps
 UNKNOWN = "error: k.cl:1:9: implicit declaration of function 'twice' is invalid in OpenCL"
 
 
+def helps(complaint, source, *others):
+    return what_helps(complaint, source, source.read_text(), *others)
+
+
 @pytest.fixture
 def source(tmp_path):
     (tmp_path / "k.cl").write_text("__kernel void f(__global int *x) { x[0] = twice(x[1]) + other; }")
@@ -22,17 +26,35 @@ def test_the_file_that_defines_a_function_is_named(source, text):
     (source.parent / "common").mkdir()
     (source.parent / "common" / "a.h").write_text("int twice(int x); // twice(x) {")
     (source.parent / "common" / "b.opencl").write_text(text)
-    said = what_helps(UNKNOWN, source, "opencl")
+    said = helps(UNKNOWN, source, "opencl")
     assert said == '; common/b.opencl defines twice: write #include "common/b.opencl" at the top of k.cl'
+
+
+def test_a_macro_that_is_called_is_asked_for_as_one(source):
+    source.write_text("__kernel void f(__global int *x) { x[0] = TWICE(x[1]); }")
+    said = helps(UNKNOWN.replace("twice", "TWICE"), source, "opencl")
+    assert said == (
+        "; no file next to k.cl defines TWICE, which the host may give: write #define TWICE(...) at the "
+        "top of k.cl"
+    )
+
+
+def test_of_several_files_that_define_a_function_none_is_preferred(source):
+    for name in ("add.cl", "multiply.cl"):
+        (source.parent / name).write_text("int twice(int x) { return 2 * x; }")
+    said = helps(UNKNOWN, source, "opencl")
+    assert said == (
+        "; add.cl and multiply.cl define twice: write an #include of the right one at the top of k.cl"
+    )
 
 
 def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
     expected = (
         "; no file next to k.cl defines twice: write it, or #include the file that does, at the top of k.cl"
     )
-    assert what_helps(UNKNOWN, source, "opencl") == expected
-    assert what_helps("error: use of undeclared identifier 'other'", source, "opencl") == ""
-    assert what_helps("error: expected ')'", source, "opencl") == ""
+    assert helps(UNKNOWN, source, "opencl") == expected
+    assert helps("error: use of undeclared identifier 'other'", source, "opencl") == ""
+    assert helps("error: expected ')'", source, "opencl") == ""
 
 
 @pytest.mark.parametrize(
@@ -46,7 +68,7 @@ def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
     ],
 )
 def test_what_the_device_lacks_is_named(source, complaint, extension):
-    assert f"it needs a device with {extension}" in what_helps(complaint, source, "opencl")
+    assert f"it needs a device with {extension}" in helps(complaint, source, "opencl")
 
 
 @pytest.mark.parametrize(
@@ -61,14 +83,14 @@ def test_what_the_device_lacks_is_named(source, complaint, extension):
 def test_the_file_that_defines_a_type_is_named(source, text):
     (source.parent / "types.cl").write_text(text)
     complaint = "error: member reference base type 'float' is not a structure"
-    said = what_helps(complaint, source, "opencl", ["point"])
+    said = helps(complaint, source, "opencl", ["point"])
     assert said == '; types.cl defines point: write #include "types.cl" at the top of k.cl'
-    assert "no file next to k.cl defines pint" in what_helps(complaint, source, "opencl", ["pint"])
+    assert "no file next to k.cl defines pint" in helps(complaint, source, "opencl", ["pint"])
 
 
 def test_the_first_error_says_which_extension_is_needed(source):
     complaint = "error: half requires cl_khr_fp16\nerror: implicit declaration of function 'get_sub_group_id'"
-    assert "cl_khr_fp16" in what_helps(complaint, source, "opencl")
+    assert "cl_khr_fp16" in helps(complaint, source, "opencl")
 
 
 @pytest.mark.parametrize(("name", "dialect"), [("atom_add", "cuda"), ("atom_charge", "opencl")])
@@ -76,12 +98,12 @@ def test_no_extension_is_named_for_another_language_or_for_what_only_begins_like
     source, name, dialect
 ):
     source.write_text(f"void f(int *x) {{ x[0] = {name}(x); }}")
-    said = what_helps(f'error: identifier "{name}" is undefined', source, dialect)
+    said = helps(f'error: identifier "{name}" is undefined', source, dialect)
     assert f"no file next to k.cl defines {name}" in said
 
 
 def test_a_type_of_opencl_that_stands_in_for_itself_is_not_missed(source):
-    assert what_helps('error: expected a ";"', source, "cuda", ["uint"]) == ""
+    assert helps('error: expected a ";"', source, "cuda", ["uint"]) == ""
 
 
 def test_a_file_that_cannot_be_read_defines_nothing(source, monkeypatch):
@@ -94,4 +116,4 @@ def test_a_file_that_cannot_be_read_defines_nothing(source, monkeypatch):
         return read_text(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "read_text", refused)
-    assert "no file next to k.cl defines twice" in what_helps(UNKNOWN, source, "opencl")
+    assert "no file next to k.cl defines twice" in helps(UNKNOWN, source, "opencl")

@@ -1,5 +1,7 @@
 """What `autotune new` makes of kinds of source that other projects have."""
 
+from math import prod
+
 import pytest
 
 from autotune.compilers.kernel_source import read_source, render
@@ -444,3 +446,57 @@ def test_a_comment_on_pairs_of_halves_needs_no_header_of_the_toolkit(tmp_path):
 def test_a_kernel_without_arguments_is_refused_in_one_line():
     with pytest.raises(InputError, match="k takes no arguments, so no result of it can be checked"):
         made("__global__ void k() {}")
+
+
+def test_a_structure_of_the_source_may_be_a_template_or_in_a_namespace():
+    text = """
+        namespace own { struct pair { int a; float b; }; }
+        template <typename T> struct record { T value; int key; };
+        template <typename T> __global__ void k(own::pair p, record<T> *r, T *y) { y[p.a] = r[0].value; }
+        """
+    found = {item.name: (item.dtype, item.width, item.fields) for item in made(text).kernel.arguments}
+    assert found["p"][2] == (("a", "int32"), ("b", "float32"))
+    assert found["r"][:2] == ("uint8", 8)
+
+
+def test_names_that_belong_to_the_compiler_are_no_macros():
+    text = """
+        #if _MSC_VER > 1900
+        #define API __declspec(dllexport)
+        #endif
+        __global__ void fill(float *y) { y[threadIdx.x] = 1; }
+        """
+    assert set(chosen(text)) == {"BLOCK_SIZE"}
+
+
+def test_checks_have_room_in_memory_however_many_sizes_there_are():
+    names = [f"ne{number}" for number in range(8)]
+    text = f"__kernel void k(__global float *y, {', '.join(f'int {name}' for name in names)}) {{"
+    text += " ".join(f"if (get_global_id(0) >= {name}) return;" for name in names)
+    guess = made(f"{text} y[{' * '.join(names)} - 1] = 1; }}").guess
+    assert max(prod(extents) for extents in guess.verify_sizes) <= 2**26
+
+
+def test_a_structure_that_is_passed_is_no_size_and_an_unknown_type_before_brackets_is_a_type():
+    text = """
+        typedef struct { kind_t extents[2]; kind_t offset; } shape;
+        __kernel void k(__global float *y, shape s, int n) {
+            if (get_global_id(0) < n) y[s.offset] = (VALUE8)(1).s7;
+        }
+        """
+    found = made(text)
+    assert list(found.guess.sizes) == ["n"]
+    shape = next(item for item in found.guess.arguments if item.argument.name == "s")
+    assert [kind for _, kind in shape.argument.fields] == ["int32"] * 3
+    assert (shape.value, found.kernel.types["VALUE8"]) == ("1", "float8")
+
+
+def test_a_function_object_that_a_template_has_by_default_is_left_to_the_compiler():
+    text = """
+        namespace own {
+        template <typename T> struct Add { __device__ T operator()(T a, T b) const { return a + b; } };
+        template <typename T, int BLOCK = 256, typename Op = Add<T>>
+        __global__ void fold(T *y) { Op op; y[threadIdx.x] = op(y[threadIdx.x], y[BLOCK]); }
+        }
+        """
+    assert made(text).kernel.entry == "own::fold<DTYPE, BLOCK>"

@@ -1,0 +1,111 @@
+"""Write what a host program puts in front of a source: its use and its neighbours tell what that may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Container, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.compilers.base import undefined_names
+from autotune.compilers.kernel_source import source_text
+from autotune.errors import InputError, WriteError
+from autotune.new.compiled_draft import Draft, compiled_scaffold
+from autotune.new.missing_definitions import defining_files
+from autotune.new.space_draft import KernelFile
+from autotune.scaffold.types import KnownTypes
+from autotune.sources.dialects import INTRODUCER
+
+_ROUNDS = 6  # of compilations: each finds what the one before was stopped by
+_CONVERSION = re.compile(r"CONVERT_(\w+)")
+
+
+def with_front(kernel: KernelFile, drafted: Draft, front: Path) -> tuple[KernelFile, Draft] | None:
+    """Draft a space for a file `front` that has definitions and includes a source; None without any.
+
+    Each word that the source leaves to its host is defined by a file next to it, or by how it is used.
+    Raises WriteError if the file cannot be written.
+    """
+    found: dict[str, str] = {}
+    refused: set[str] = set()
+    best = None
+    for _ in range(_ROUNDS):
+        fresh = dict(_definitions(kernel.path, drafted, found.keys(), refused))
+        if not fresh:
+            break
+        found |= fresh
+        own = replace(kernel, path=front, front=_text(kernel.path, found))
+        _write(front, own.front)
+        try:
+            drafted = compiled_scaffold(own)
+        except InputError:  # of a neighbour that cannot be included
+            refused |= {*fresh.values()}
+            found = {word: line for word, line in found.items() if word not in fresh}
+            continue
+        best = own, drafted
+        if not drafted.complaint:
+            break
+    if best is not None:
+        _write(front, best[0].front)
+    return best
+
+
+def _write(front: Path, text: str) -> None:
+    try:
+        front.write_text(text)
+    except OSError as error:
+        raise WriteError(f"{front}: cannot be written: {error.strerror}") from None
+
+
+def _text(source: Path, found: dict[str, str]) -> str:
+    lines = dict.fromkeys(filter(None, found.values()))
+    return "\n".join(
+        (
+            f"// What the host program of {source.name} may put in front of it, guessed: check each line.",
+            *sorted(lines, key=lambda line: not line.startswith("#include")),
+            f'#include "{source.name}"\n',
+        )
+    )
+
+
+def _definitions(
+    source: Path, drafted: Draft, known: Container[str], refused: Container[str]
+) -> Iterator[tuple[str, str]]:
+    """The words that nothing defines, each with a line that may define it and is not `refused`."""
+    types = KnownTypes.of(drafted.made.source.read)
+    unknown = [word for word in types.unknown if types.members(word)]
+    called = _calls(drafted)
+    for word in dict.fromkeys((*unknown, *undefined_names(drafted.complaint))):
+        if word in known or not (word in called or word in unknown):
+            continue
+        files = (file for file in defining_files(word, source) if not INTRODUCER.search(source_text(file)))
+        lines = [f'#include "{file.relative_to(source.parent).as_posix()}"' for file in files]
+        lines = lines if len(lines) == 1 else []  # of several, only the host knows which
+        if word in unknown:
+            lines.append(_structure(word, types.members(word)))
+        else:
+            lines += _conversion(word, called[word], drafted)
+        if line := next((one for one in lines if one not in refused), ""):
+            yield word, line
+
+
+def _structure(name: str, members: dict[str, int]) -> str:
+    fields = " ".join(f"int {one}[{extent}];" if extent else f"int {one};" for one, extent in members.items())
+    return f"typedef struct {{ {fields} }} {name};"
+
+
+def _calls(drafted: Draft) -> dict[str, int]:
+    """The functions that the source calls, each with the number of its arguments."""
+    functions = (one for one in drafted.made.source.read.functions if not one.is_of_host)
+    parts = (part for one in functions for part in one.parts if isinstance(part, ast.Call))
+    return {part.func.id: len(part.args) for part in parts if isinstance(part.func, ast.Name)}
+
+
+def _conversion(word: str, arguments: int, drafted: Draft) -> list[str]:
+    """A macro for a conversion that is called as OpenCL's own, in capitals; none for another word."""
+    named = _CONVERSION.fullmatch(word)
+    if named is None or arguments != 1 or drafted.made.source.dialect != "opencl":
+        return []
+    kind = drafted.made.kernel.types.get(named[1], named[1].lower())
+    return [f"#define {word}(value) convert_{kind}(value)"]

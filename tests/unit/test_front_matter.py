@@ -1,0 +1,57 @@
+"""What `autotune new` writes in front of a source whose host defines some of its words."""
+
+import pytest
+
+from autotune.devices.listing import find_devices
+from autotune.new.compiled_draft import compiled_scaffold
+from autotune.new.front_matter import with_front
+from autotune.new.space_draft import KernelFile
+
+pytestmark = pytest.mark.skipif(not find_devices(["opencl"]), reason="no OpenCL device")
+
+KERNEL = """
+__kernel void scale(__global REAL *y, Shape shape, int n) {
+    int i = get_global_id(0);
+    if (i < n && i < shape.extents[2] + shape.first)
+        y[i] = CONVERT_REAL(2 * y[i]);
+}
+"""
+
+
+@pytest.fixture
+def fronted(tmp_path):
+    """Writes a source, and returns the text in front of it and what a compiler says then."""
+
+    def done(text, **neighbours):
+        for name, own in neighbours.items():
+            (tmp_path / f"{name}.h").write_text(own)
+        path = tmp_path / "scale.cl"
+        path.write_text(text)
+        kernel = KernelFile(path, "scale", "scale.py")
+        found = with_front(kernel, compiled_scaffold(kernel), tmp_path / "scale_front.cl")
+        return ("", "") if found is None else (found[0].front, found[1].complaint)
+
+    return done
+
+
+def test_structures_and_conversions_are_defined_by_their_use(fronted):
+    front, complaint = fronted(KERNEL)
+    assert "typedef struct { int extents[4]; int first; } Shape;" in front
+    assert "#define CONVERT_REAL(value) convert_float(value)" in front
+    assert front.endswith('#include "scale.cl"\n') and complaint == ""
+
+
+def test_the_definition_of_a_neighbour_comes_first(fronted):
+    front, complaint = fronted(KERNEL, shape="typedef struct { int_t extents[3], first; } Shape;")
+    assert '#include "shape.h"' in front and "struct" not in front and complaint == ""
+
+
+def test_a_function_that_two_neighbours_define_is_left_to_the_user(fronted):
+    one = "float twice(float x) { return x + x; }"
+    text = KERNEL.replace("2 * y[i]", "twice(y[i])")
+    front, complaint = fronted(text, a=one, b=one)
+    assert front.count("#include") == 1 and "'twice'" in complaint
+
+
+def test_what_the_host_leaves_out_needs_no_file(fronted):
+    assert fronted("__kernel void f(__global float *y) { y[0] = unknown(1); }") == ("", "")
