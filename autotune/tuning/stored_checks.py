@@ -25,7 +25,7 @@ from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Binary, Failure, Status, Trial
 from autotune.evaluation.deadline import Deadline, Killable
-from autotune.evaluation.device_process import DeviceState, verify_often
+from autotune.evaluation.device_process import DeviceState, verify_often, verify_once
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
     HostSanitizer,
@@ -36,8 +36,9 @@ from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.problem.covering import covering
-from autotune.problem.data_sets import DATA_SETS, other_data
+from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
 from autotune.problem.problem_instance import ProblemInstance, in_order
+from autotune.problem.shapes import SHAPES
 from autotune.tuning.context import TuningContext
 
 MANY_RUNS, OTHER_SCHEDULES = "many runs", "other schedules"
@@ -266,8 +267,9 @@ def on_other_data(
 ) -> dict[Config, Failure]:
     """The first failure of each configuration on another data set.
 
-    A data set is left out if the default fails on it, or if rounding alone could exceed the tolerances.
-    Special values are always used, because the space asks for them.
+    A data set is left out if rounding alone could exceed the tolerances, or if the default fails on it. Where
+    the reference takes that set, this is told as a doubt about the default. Special values are always used,
+    because the space asks for them.
     """
     special, sets = context.task.spec.special, _data_sets(context)
     if not sets or not built:
@@ -284,22 +286,42 @@ def on_other_data(
                 continue
             if not deadline.allows(_data(name)):
                 break
+            if config == default and name not in special:
+                if not _is_judged(context, judged[config].binary, problem, name):
+                    unfit.add(sizes)
+                continue
             found = context.verify(judged[config].binary, problem)
-            is_judge = config == default and name not in special
-            if is_judge and (isinstance(found, Failure) or not is_fit(context.worker, problem)):
-                unfit.add(sizes)
-            elif _is_finding(found):
+            if _is_finding(found):
                 failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
             elif isinstance(found, Failure):
                 deadline.note_late(_data(name))
     return failures
 
 
+def _is_judged(context: TuningContext, default: Binary, problem: ProblemInstance, name: str) -> bool:
+    """True if a data set may be counted against configurations, because the default is right on it."""
+    if not is_fit(context.worker, problem):
+        return False
+    found = context.run_on(with_margin(problem), verify_once, default)
+    if not isinstance(found, Failure):
+        return True
+    found = context.verify(default, problem)
+    if name in SHAPES and _is_finding(found) and found.status is not Status.CRASHED:
+        context.observer.warn(
+            f"the default is doubtful: with {_data(name)}, which counts against no other: {found}"
+        )
+    return False
+
+
 def _data_sets(context: TuningContext) -> list[str]:
     """The names of the data sets that the inputs can have."""
-    checks = context.maker.make(context.task.spec.default).verify_problems
+    default = context.maker.make(context.task.spec.default)
     names = (*DATA_SETS, *context.task.spec.special)
-    return [name for name in names if any(other_data(check, name) for check in checks)]
+    return [
+        name
+        for name in names
+        if any(other_data(one, name) for one in at_sizes(name, default.verify_problems, default.problem))
+    ]
 
 
 def _by_size(built: Mapping[Config, Built], name: str) -> Iterator[tuple[ProblemInstance, Config]]:
@@ -307,7 +329,7 @@ def _by_size(built: Mapping[Config, Built], name: str) -> Iterator[tuple[Problem
     problems = [
         (problem, config)
         for config, one in built.items()
-        for check in one.instance.verify_problems
+        for check in at_sizes(name, one.instance.verify_problems, one.instance.problem)
         if (problem := other_data(check, name))
     ]
     sizes = list(dict.fromkeys(size_text(problem.definition.sizes) for problem, _ in problems))
