@@ -15,15 +15,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
-from autotune.core.records import Config
+from autotune.core.records import Config, Sizes
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Binary, Failure, Status, Trial
+from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.deadline import Deadline, Killable
 from autotune.evaluation.device_process import DeviceState, verify_often, verify_once
 from autotune.evaluation.host_sanitizer import (
@@ -32,16 +34,18 @@ from autotune.evaluation.host_sanitizer import (
     Unchecked,
     find_host_sanitizer,
 )
-from autotune.evaluation.instance import KernelInstance
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
-from autotune.problem.covering import covering
+from autotune.problem.covering import Domain, at_tiles, covering
 from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
 from autotune.problem.problem_instance import ProblemInstance, in_order
 from autotune.problem.shapes import SHAPES
 from autotune.tuning.context import TuningContext
 
-MANY_RUNS, OTHER_SCHEDULES = "many runs", "other schedules"
+MANY_RUNS, OTHER_SIZES = "many runs", "other sizes"
+OTHER_SCHEDULES, OTHER_DATA = "other schedules", "other data"
+MAX_SIZES, MAX_SIZES_S = 6, 3.0  # sizes that the tiles of a configuration make interesting, and their time
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_S = 10.0  # of one run with another schedule
@@ -155,7 +159,7 @@ class StoredChecks:
                 else:
                     passed[config] = SkippedChecks(one.reason)
 
-        checks: list[_Check] = [often, with_other_schedules, on_other_data]
+        checks: list[_Check] = [often, at_other_sizes, with_other_schedules, on_other_data]
         with ThreadPoolExecutor(1) as thread:
             by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers, self._on_host)
             try:
@@ -212,6 +216,56 @@ def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadl
         elif isinstance(found, Failure):  # it did not end, or the machine failed: it has not passed
             deadline.note_late(MANY_RUNS)
     return failures
+
+
+def at_other_sizes(
+    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
+) -> dict[Config, Failure]:
+    """The first failure of each configuration at sizes that its own tiles make interesting.
+
+    Sizes that divide as all of the space do count in any case, others if the default is right there: else the
+    kernel may not be made for them, and the default is doubted.
+    """
+    context.observer.stage(Stage(f"last round: {OTHER_SIZES}"))
+    task, maker = context.task, context.maker
+    planner = InstanceMaker(task.space, task.source, task.dialect, {})  # makes no inputs
+    default = _build(context, [task.spec.default])[0].get(task.spec.default)
+    failures: dict[Config, Failure] = {}
+    doubts: list[Failure] = []
+    for config, (instance, binary) in built.items():
+        checks, timed, end_s = instance.verify_problems, instance.problem, time.perf_counter() + MAX_SIZES_S
+        domain = Domain([one.definition.sizes for one in (*checks, timed)])
+        count = MAX_SIZES if checks and not timed.trusted else 0
+        for planned in at_tiles(checks, timed, config, partial(_check_at, planner, config), count):
+            if config in failures or time.perf_counter() > end_s or not deadline.allows(OTHER_SIZES):
+                break
+            sizes, place = planned.definition.sizes, planned.definition.seed - task.space.problem.seed
+            problem = _check_at(maker, config, sizes, place)
+            if problem is None or context.worker.place(problem) is not None:
+                continue  # the reference does not take these sizes
+            found = context.verify(binary, problem)
+            if not _is_finding(found):
+                continue
+            if not domain.is_declared(sizes):
+                own = _check_at(maker, default.instance.config, sizes, place) if default else None
+                judged = context.verify(default.binary, own) if default and own else False
+                if isinstance(judged, Failure):
+                    doubts.append(judged)
+                if judged is False or isinstance(judged, Failure):
+                    continue
+            failures[config] = replace(found, detail=f"at sizes of its tiles: {found.detail}")
+    if doubts:
+        context.observer.warn(
+            f"the default is doubtful at sizes unlike the space's, which counts against no other: {doubts[0]}"
+        )
+    return failures
+
+
+def _check_at(maker: InstanceMaker, config: Config, sizes: Sizes, place: int) -> ProblemInstance | None:
+    try:
+        return maker.check_at(config, sizes, place)
+    except (ExpressionError, SetupError):
+        return None
 
 
 def with_other_schedules(
@@ -284,7 +338,7 @@ def on_other_data(
             sizes = size_text(problem.definition.sizes)
             if sizes in unfit or config in failures:
                 continue
-            if not deadline.allows(_data(name)):
+            if not deadline.allows(OTHER_DATA):
                 break
             if config == default and name not in special:
                 if not _is_judged(context, judged[config].binary, problem, name):
@@ -294,7 +348,7 @@ def on_other_data(
             if _is_finding(found):
                 failures[config] = replace(found, detail=f"with data {name}: {found.detail}")
             elif isinstance(found, Failure):
-                deadline.note_late(_data(name))
+                deadline.note_late(OTHER_DATA)
     return failures
 
 
@@ -439,11 +493,12 @@ def checks_text(context: TuningContext, skipped: Iterable[SkippedChecks]) -> str
     left = list(skipped)
     late = dict.fromkeys(name for one in left for name in one.late)
     broken = {name for one in left for name in one.broken}
-    data = ", ".join(name for name in _data_sets(context) if _data(name) not in late)
+    sets = len(_data_sets(context)) if OTHER_DATA not in late else 0
     has_schedules = _shows_schedules(context) and OTHER_SCHEDULES not in late
     has_sizes = bool(context.maker.make(context.task.spec.default).verify_problems)
     done = (
-        f"data {data}" if data else "no other data",
+        f"{sets} sets of data" if sets else "no other data",
+        "other sizes" if has_sizes and OTHER_SIZES not in late else "no other sizes",
         f"up to {MAX_RUNS} runs" if has_sizes and MANY_RUNS not in late else "no repeated runs",
         f"{len(SCHEDULES)} schedules" if has_schedules else "no schedules",
     )

@@ -57,7 +57,7 @@ def test_a_wrong_result_is_replaced_by_the_next_best(folder, check):
     refreshed = check("--refresh")
     assert refreshed.returncode == 0
     (stored,) = re.findall(r"^ +stored (.*), ", refreshed.stdout, re.MULTILINE)
-    assert f"\n           nothing wrong in {stored}: data zeros, ones, " in refreshed.stdout
+    assert f"\n           nothing wrong in {stored}: 10 sets of data; " in refreshed.stdout
     assert "; up to 200 runs; no schedules, no sanitizer\n" in refreshed.stdout
     again = check("--json")
     assert again.returncode == 0
