@@ -68,7 +68,7 @@ def test_a_race_is_not_stored_and_what_could_not_be_checked_is(
     (entry,) = read_record(str(result.cache_file)).entries
     assert not any(config["RACE"] for config in (entry.config, *entry.ties))
     gap = "not checked on the CPU: ran out of 0 s"
-    done = "data alternating, smallest, largest; up to 200 runs; 2 schedules, no sanitizer"
+    done = "6 sets of data; other sizes; up to 200 runs; 2 schedules, no sanitizer"
     assert entry.provenance.checks == (f"{done}, {gap}" if find_host_sanitizer() else done)
     assert (gap in capsys.readouterr().err) == bool(find_host_sanitizer())
 
