@@ -243,7 +243,7 @@ class Verifier:
             self._unfit[name] = {
                 what_of(one)
                 for default, problems in self._defaults
-                for one in {*problems, *at_sizes(name, problems, default.problem)}
+                for one in (*problems, *at_sizes(name, problems, default.problem))
                 if (other := other_data(one, name))
                 and (not is_fit(self._worker, other) or self._verified([(default, (with_margin(other),), 0)]))
             }
