@@ -114,7 +114,7 @@ def at_tiles(
     entries = {step.entry for problem in given for step in problem.launches}
     draw = random.Random(repr(sorted(divisors)))
     candidates = Domain([one.definition.sizes for one in given]).candidates(divisors, draw)
-    known = set().union(*(_remainders(one, divisors) for one in problems))
+    known = set().union(*(_remainders(one, divisors) for one in given))
     largest = {name: max(one.definition.sizes[name] for one in given) for name in timed.definition.sizes}
 
     def news(problem: ProblemInstance) -> set[tuple[object, ...]]:
@@ -127,7 +127,13 @@ def at_tiles(
     for number in range(_TRIED):
         sizes = next(candidates)
         made = make(sizes, len(problems) + 1 + number)
-        if made is not None and _is_small(made) and entries >= {step.entry for step in made.launches}:
+        is_new = all(sizes != one.definition.sizes for one in given)
+        if (
+            is_new
+            and made is not None
+            and _is_small(made)
+            and entries >= {step.entry for step in made.launches}
+        ):
             left.setdefault(repr(sizes), made)
     chosen: list[ProblemInstance] = []
     while left and len(chosen) < count:

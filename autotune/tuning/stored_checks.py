@@ -48,6 +48,7 @@ OTHER_SCHEDULES, OTHER_DATA = "other schedules", "other data"
 MAX_SIZES, MAX_SIZES_S = 6, 3.0  # sizes that the tiles of a configuration make interesting, and their time
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
+MAX_JUDGED_S = 1.0  # for the reference and the default on a set of data; slower sizes get no further shapes
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
 FINDINGS = (*WRONG, Status.CRASHED)
@@ -331,6 +332,7 @@ def on_other_data(
     default = context.task.spec.default
     judged = {**_build(context, [default])[0], **built}
     failures: dict[Config, Failure] = {}
+    slow: set[str] = set()  # sizes whose reference would take the time of the other checks
     for name in sets:
         context.observer.stage(Stage(f"last round: {_data(name)}"))
         unfit: set[str] = set()
@@ -341,8 +343,12 @@ def on_other_data(
             if not deadline.allows(OTHER_DATA):
                 break
             if config == default and name not in special:
-                if not _is_judged(context, judged[config].binary, problem, name):
+                began_s = time.perf_counter()
+                is_slow = name in SHAPES and sizes in slow
+                if is_slow or not _is_judged(context, judged[config].binary, problem, name):
                     unfit.add(sizes)
+                if time.perf_counter() - began_s > MAX_JUDGED_S:
+                    slow.add(sizes)
                 continue
             found = context.verify(judged[config].binary, problem)
             if _is_finding(found):
