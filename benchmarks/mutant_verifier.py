@@ -32,7 +32,7 @@ from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.sanitizer import Sanitizer
 from autotune.evaluation.worker import Worker
 from autotune.problem.covering import covering
-from autotune.problem.data_sets import DATA_SETS, other_data
+from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.space import SpaceSpec, load_space
@@ -231,7 +231,8 @@ class Verifier:
         """The runs on each data set; as in a search, none on which the right default fails."""
         for name in (*DATA_SETS, *self._spec.special):
             for instance, problems in tried:
-                other = (found for problem in problems if (found := other_data(problem, name)))
+                used = at_sizes(name, problems, instance.problem)
+                other = (found for problem in used if (found := other_data(problem, name)))
                 fit = tuple(problem for problem in other if self._is_fit(name, problem))
                 if fit:
                     yield instance, fit, 0
@@ -243,9 +244,9 @@ class Verifier:
             self._unfit[name] = {
                 what_of(one)
                 for default, problems in self._defaults
-                for one in problems
+                for one in (*problems, *at_sizes(name, problems, default.problem))
                 if (other := other_data(one, name))
-                and (self._verified([(default, (other,), 0)]) or not is_fit(self._worker, other))
+                and (not is_fit(self._worker, other) or self._verified([(default, (with_margin(other),), 0)]))
             }
         return what_of(problem) not in self._unfit[name]
 
@@ -299,8 +300,8 @@ class Verifier:
         if failure is not None:  # an earlier mutant may have written anywhere
             self._worker.close()
             failure = self._worker.place(*problems)
-        if failure is not None:
-            raise SystemExit(f"{self._spec.kernel}: {failure.detail}")
+        if failure is not None:  # the reference does not take these data
+            return failure
         for problem in problems:
             found = self._worker.run(verify_once, binary, problem, timeout_s=TIMEOUT_S)
             if isinstance(found, Failure):

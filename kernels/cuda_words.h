@@ -39,16 +39,6 @@ static inline double2 make_double2(double x, double y) { return {x, y}; }
 static inline void __threadfence_block() { autotune::fence(); }
 static inline void __threadfence_system() { autotune::fence(); }
 
-template <class To, class From> static inline To __as(From from)
-{
-    To to;
-    memcpy(&to, &from, sizeof to);
-    return to;
-}
-#define __float_as_int __as<int, float>
-#define __float_as_uint __as<unsigned int, float>
-#define __int_as_float __as<float, int>
-#define __uint_as_float __as<float, unsigned int>
 static inline int __popc(unsigned int bits) { return __builtin_popcount(bits); }
 static inline int __clz(unsigned int bits) { return bits ? __builtin_clz(bits) : 32; }
 static inline int __ffs(int bits) { return __builtin_ffs(bits); }

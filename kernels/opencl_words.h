@@ -5,6 +5,9 @@
 #ifndef AUTOTUNE_OPENCL_WORDS_H
 #define AUTOTUNE_OPENCL_WORDS_H
 
+#include <float.h>
+#include <limits.h>
+
 #define __kernel extern "C" __attribute__((noinline))
 #define kernel __kernel
 #define __global
@@ -101,7 +104,8 @@ template <class T, class L, class H> static inline T clamp(T value, L low, H hig
     static inline vector operator symbol(vector a, vector b) { return {__VA_ARGS__}; }                                  \
     static inline vector operator symbol(vector a, type b) { return a symbol make_##vector(b); }                        \
     static inline vector operator symbol(type a, vector b) { return make_##vector(a) symbol b; }                        \
-    static inline vector &operator symbol##=(vector &a, vector b) { return a = a symbol b; }
+    static inline vector &operator symbol##=(vector &a, vector b) { return a = a symbol b; }                            \
+    static inline vector &operator symbol##=(vector &a, type b) { return a = a symbol b; }
 #define DEFINE_ARITHMETIC(type, symbol)                                                                                 \
     DEFINE_OPERATOR(type##2, type, symbol, a.x symbol b.x, a.y symbol b.y)                                              \
     DEFINE_OPERATOR(type##4, type, symbol, a.x symbol b.x, a.y symbol b.y, a.z symbol b.z, a.w symbol b.w)
@@ -112,11 +116,46 @@ template <class T, class L, class H> static inline T clamp(T value, L low, H hig
     static inline type##4 make_##type##4(type x) { return {x, x, x, x}; }                                               \
     DEFINE_ARITHMETIC(type, +)                                                                                          \
     DEFINE_ARITHMETIC(type, -)                                                                                          \
-    DEFINE_ARITHMETIC(type, *)
+    DEFINE_ARITHMETIC(type, *)                                                                                          \
+    DEFINE_ARITHMETIC(type, /)                                                                                          \
+    static inline type##2 operator-(type##2 a) { return {-a.x, -a.y}; }                                                 \
+    static inline type##4 operator-(type##4 a) { return {-a.x, -a.y, -a.z, -a.w}; }
 DEFINE_VECTOR_TYPE(float)
 DEFINE_VECTOR_TYPE(int)
+#define DEFINE_FUNCTION(name)                                                                                           \
+    static inline float2 name(float2 a) { return {name(a.x), name(a.y)}; }                                              \
+    static inline float4 name(float4 a) { return {name(a.x), name(a.y), name(a.z), name(a.w)}; }
+DEFINE_FUNCTION(exp)
+DEFINE_FUNCTION(exp2)
+DEFINE_FUNCTION(log)
+DEFINE_FUNCTION(log2)
+DEFINE_FUNCTION(sqrt)
+DEFINE_FUNCTION(fabs)
+DEFINE_FUNCTION(floor)
+DEFINE_FUNCTION(sin)
+DEFINE_FUNCTION(cos)
+DEFINE_FUNCTION(tanh)
+#define DEFINE_FUNCTION_OF_TWO(name, type)                                                                              \
+    static inline type##2 name(type##2 a, type##2 b) { return {name(a.x, b.x), name(a.y, b.y)}; }                       \
+    static inline type##4 name(type##4 a, type##4 b)                                                                    \
+    {                                                                                                                   \
+        return {name(a.x, b.x), name(a.y, b.y), name(a.z, b.z), name(a.w, b.w)};                                        \
+    }
+DEFINE_FUNCTION_OF_TWO(fmin, float)
+DEFINE_FUNCTION_OF_TWO(fmax, float)
+DEFINE_FUNCTION_OF_TWO(min, float)
+DEFINE_FUNCTION_OF_TWO(max, float)
+DEFINE_FUNCTION_OF_TWO(min, int)
+DEFINE_FUNCTION_OF_TWO(max, int)
+static inline float2 fma(float2 a, float2 b, float2 c) { return {fmaf(a.x, b.x, c.x), fmaf(a.y, b.y, c.y)}; }
+static inline float4 fma(float4 a, float4 b, float4 c)
+{
+    return {fmaf(a.x, b.x, c.x), fmaf(a.y, b.y, c.y), fmaf(a.z, b.z, c.z), fmaf(a.w, b.w, c.w)};
+}
 static inline float dot(float4 a, float4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
 static inline float dot(float2 a, float2 b) { return a.x * b.x + a.y * b.y; }
+static inline float2 vload2(size_t i, const float *from) { return {from[2 * i], from[2 * i + 1]}; }
+static inline void vstore2(float2 value, size_t i, float *to) { memcpy(to + 2 * i, &value, sizeof value); }
 static inline float4 vload4(size_t i, const float *from) { return {from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]}; }
 static inline void vstore4(float4 value, size_t i, float *to) { memcpy(to + 4 * i, &value, sizeof value); }
 

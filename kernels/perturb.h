@@ -16,12 +16,17 @@
 #define AUTOTUNE_FUNCTION static __device__ __forceinline__
 #endif
 
-/* The place of one of `count` in another order: from the end for odd seeds, else from both ends in turn. Without a
- * remainder of 64 bits, with which PoCL 5.0 mixes up the blocks of some kernels. */
+/* The place of one of `count` in another order: from the end for odd seeds, else as if at random, or from both ends in
+ * turn where the product would overflow. Without a remainder of 64 bits, with which PoCL 5.0 mixes up the blocks of some
+ * kernels. */
 AUTOTUNE_FUNCTION unsigned int autotune_place(unsigned int i, unsigned int count, unsigned int seed)
 {
     if (seed % 2 == 1)
         return count - 1 - i;
+    if (count < 1u << 19) {
+        const unsigned int prime = count % 7919 ? 7919 : 7907;
+        return (i * prime + count / 3) % count;
+    }
     return i % 2 == 0 ? i / 2 : count - 1 - i / 2;
 }
 

@@ -2,8 +2,8 @@
  * and these are here, in the place of ThreadSanitizer's own, which knows nothing of blocks and takes a hundred times as
  * long. threads.h includes this, and tells it of barriers, fences and atomics.
  *
- * For every four bytes of global and shared memory it keeps the last write, the last atomic and the last reads of two
- * threads. Two accesses by different threads, one of them a write and not both atomic, race unless one of these is
+ * For every four bytes of global and shared memory it keeps the last write, the last atomics of two blocks and the last
+ * reads of two threads and of another block. Two accesses by different threads, one of them a write and not both atomic, race unless one of these is
  * between them:
  *   - the start of a launch, a barrier of the block, a barrier of the warp that both took part in
  *   - a fence and then an atomic of the first thread (or of one that a barrier has brought up to date with it), and
@@ -23,7 +23,8 @@ struct access_t {
     bool is_atomic;
 };
 
-enum slot_t { WRITE, CHANGE, READ, OTHER_READ, SLOTS }; /* a change is atomic, and hides no write before it */
+/* A change is atomic, and hides no write before it. Of changes and reads, those of the last other block stay, too. */
+enum slot_t { WRITE, CHANGE, FOREIGN_CHANGE, READ, OTHER_READ, FOREIGN_READ, SLOTS };
 struct cell_t { access_t last[SLOTS]; };
 
 /* Events so far; at the last launch, at the block's last barrier, at the last atomic. */
@@ -134,9 +135,13 @@ UNWATCHED void record(const void *address, size_t size, bool is_write, bool is_a
             fflush(stdout);
             _exit(FOUND);
         }
-        if (!is_write && cell->last[READ].thread != own.thread)
-            cell->last[OTHER_READ] = cell->last[READ];
-        cell->last[!is_write ? READ : is_atomic ? CHANGE : WRITE] = own;
+        const slot_t slot = !is_write ? READ : is_atomic ? CHANGE : WRITE;
+        const access_t replaced = cell->last[slot];
+        if (slot != WRITE && replaced.thread && (replaced.thread - 1) / count != block)
+            cell->last[slot == READ ? FOREIGN_READ : FOREIGN_CHANGE] = replaced;
+        if (slot == READ && replaced.thread != own.thread)
+            cell->last[OTHER_READ] = replaced;
+        cell->last[slot] = own;
     }
 }
 

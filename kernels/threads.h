@@ -290,14 +290,21 @@ UNWATCHED void launch(uint3 grid, uint3 block_of_threads, size_t shared_bytes, v
     current = 0;
 }
 
+UNWATCHED bool is_active(unsigned int mask, unsigned int thread)
+{
+    return thread < count && mask >> thread % 32 & 1 && fibers[thread].state != DONE;
+}
+
 template <class T> UNWATCHED T exchange(unsigned int mask, T value, unsigned int lane, bool is_inside)
 {
     static_assert(sizeof(T) <= 8, "a shuffle of at most 8 bytes");
     const unsigned int own = current->number, from = own / 32 * 32 + lane;
     memcpy(&exchanged[own], &value, sizeof value);
     wait_for_warp(mask, false);
-    if (is_inside && from < count)
+    if (is_inside && is_active(mask, from))
         memcpy(&value, &exchanged[from], sizeof value);
+    else if (is_inside)
+        memset(&value, UNWRITTEN, sizeof value); /* of an inactive lane: a GPU gives anything */
     wait_for_warp(mask, false);
     return value;
 }
@@ -464,6 +471,20 @@ DEFINE_ATOMIC(atomicXor, before ^ value)
 DEFINE_ATOMIC(atomicInc, before < value ? before + 1 : 0)
 DEFINE_ATOMIC(atomicCAS, before == expected ? value : before, typename plain<T>::type expected, )
 DEFINE_ATOMIC(atomicDec, before == 0 || before > value ? value : before - 1)
+
+#define DEFINE_BITS(name, to, from)                                                                                     \
+    static inline to name(from value)                                                                                   \
+    {                                                                                                                   \
+        to bits;                                                                                                        \
+        memcpy(&bits, &value, sizeof bits);                                                                             \
+        return bits;                                                                                                    \
+    }
+DEFINE_BITS(__float_as_int, int, float)
+DEFINE_BITS(__float_as_uint, unsigned int, float)
+DEFINE_BITS(__int_as_float, float, int)
+DEFINE_BITS(__uint_as_float, float, unsigned int)
+DEFINE_BITS(__double_as_longlong, long long, double)
+DEFINE_BITS(__longlong_as_double, double, long long)
 
 template <class T> static inline T __ldg(const T *from) { return *from; }
 template <class T> static inline T __ldcs(const T *from) { return *from; }

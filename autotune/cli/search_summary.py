@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
-from autotune.core.checks import checks_text, is_late, reasons, together, unchecked_text
+from autotune.core.checks import checks_text, is_late, names_text, reasons, together, unchecked_text
 from autotune.core.records import NOISY, Value
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
@@ -114,7 +114,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """What was not checked, for the first line; empty if everything was."""
-    names = ", ".join(name for name, reason in reasons(result.checks).items() if reason)
+    names = names_text(name for name, reason in reasons(result.checks).items() if reason)
     return f": not verified in full, without {names}" if names else ""
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from autotune.core.trials import Failure
 
 FRESH_INPUTS, OTHER_SIZES = "fresh inputs", "other sizes"
-_OUTPUT = "output "
+_OUTPUT, _DATA = "output ", "data "
+_MAX_NAMED = 3  # sets of data; more are counted
 
 
 @dataclass(frozen=True)
@@ -69,17 +70,27 @@ def is_compared(found: Mapping[str, str]) -> bool:
     return any(name.startswith(_OUTPUT) and not reason for name, reason in found.items())
 
 
+def names_text(names: Iterable[str]) -> str:
+    """The names of checks; many sets of data are counted."""
+    rest = list(names)
+    sets = [name for name in rest if name.startswith(_DATA)]
+    if len(sets) > _MAX_NAMED:
+        rest[rest.index(sets[0])] = f"{len(sets)} sets of data"
+        rest = [name for name in rest if name not in sets]
+    return ", ".join(rest)
+
+
 def unchecked_text(found: Mapping[str, str]) -> str:
     """The checks that have not passed, by their reasons; empty if all have."""
     names: dict[str, list[str]] = {}
     for name, reason in found.items():
         if reason:
             names.setdefault(reason, []).append(name)
-    groups = (f"{', '.join(group)} ({reason})" for reason, group in names.items())
+    groups = (f"{names_text(group)} ({reason})" for reason, group in names.items())
     return f"without {'; '.join(groups)}" if names else ""
 
 
 def checks_text(found: Mapping[str, str]) -> str:
     """The checks that have passed, and those that have not."""
-    passed = ", ".join(name for name, reason in found.items() if not reason)
+    passed = names_text(name for name, reason in found.items() if not reason)
     return "; ".join(filter(None, (passed, unchecked_text(found))))

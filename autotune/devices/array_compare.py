@@ -27,6 +27,10 @@ class Tolerance:
     atol: float = 0.0
     factor: float = 0.0
 
+    def times(self, share: float) -> Tolerance:
+        """A share of it."""
+        return Tolerance(self.rtol * share, self.atol * share, self.factor * share)
+
     def __str__(self) -> str:
         of_magnitude = f" and {self.factor:.3g} of the sum of magnitudes" if self.factor else ""
         return f"rtol={self.rtol:g}, atol={self.atol:g}{of_magnitude}"

@@ -10,9 +10,9 @@ import numpy as np
 from autotune.core.launch_plan import Settings
 from autotune.devices.array_compare import ArrayComparison, Difference
 from autotune.devices.base import Arguments, Buffer, Device, LocalMemory, Program
-from autotune.devices.element_types import scalar_of
+from autotune.devices.element_types import numpy_dtype, scalar_of
 from autotune.errors import ImpossibleTime
-from autotune.evaluation.guarded_buffer import GuardedBuffer, wrong_bytes
+from autotune.evaluation.guarded_buffer import PLACES, GuardedBuffer
 from autotune.evaluation.poison import GUARD_BYTES
 from autotune.problem.inputs import ProblemData
 from autotune.problem.problem_instance import Array, ProblemInstance
@@ -138,7 +138,8 @@ def device_bytes(problem: ProblemInstance) -> int:
     for array in problem.arrays:
         if array.name in problem.used or array.role == "out":
             image_bytes = _image_bytes(array)
-            total += 3 * image_bytes + wrong_bytes(array) if array.role == "out" else 2 * image_bytes
+            wrong_bytes = min(array.count, PLACES) * numpy_dtype(array.dtype).itemsize
+            total += 3 * image_bytes + wrong_bytes if array.role == "out" else 2 * image_bytes
     return total
 
 

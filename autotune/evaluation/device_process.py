@@ -28,7 +28,14 @@ from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
 from autotune.evaluation.measure import Control, Stopwatch, impossible, measure
 from autotune.evaluation.preparation import Preparation
-from autotune.evaluation.verify import attempt, changed_inouts, check, verify, wrong_arrays
+from autotune.evaluation.verify import (
+    after_other_inputs,
+    attempt,
+    changed_inouts,
+    check,
+    verify,
+    wrong_arrays,
+)
 from autotune.evaluation.work_item import Outcome, WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.problem.inputs import ProblemData, draw_inputs
@@ -252,11 +259,17 @@ def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) ->
 def verify_often(
     state: DeviceState, binary: Binary, problem: ProblemInstance, count: int, limit_s: float
 ) -> Failure | None:
-    """Check the results of `count` runs of a verified configuration, or of as many as `limit_s` allows."""
+    """Check the results of `count` runs of a verified configuration, or of as many as `limit_s` allows.
+
+    Every other run follows one on inputs of which a few elements differ.
+    """
     began_s = time.perf_counter()
     program, buffers = state.program(binary, keep=True), state.buffers(problem)
     for number in range(1, count + 1):
-        failure = attempt(program, buffers, inputs=False).failure
+        if number % 2:
+            failure = after_other_inputs(program, buffers, few=True)
+        else:
+            failure = attempt(program, buffers, inputs=False).failure
         if failure is not None:
             return replace(failure, detail=f"in run {number} of the same: {failure.detail}")
         if time.perf_counter() - began_s > limit_s:

@@ -26,7 +26,8 @@ from autotune.problem.sampling import sample_indices
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
 _READ_BYTES = 2**22  # per transfer to the host when an image is compared there
 PINNED_BYTES = 2**26  # larger host memory is pinned while it is copied: three times as fast
-WRONG_BYTES = 2**18  # of an output made wrong before a timed run: little compared with a run's traffic
+PLACES = 32  # elements of an array that are made wrong or replaced, a few at a time
+AT_ONCE = 4
 
 
 class GuardedMemory:
@@ -92,6 +93,8 @@ class GuardedBuffer:
         self.item_bytes = self.dtype.itemsize
         self.is_pristine = False  # known to hold its initial content, guard zones included
         self._device = device
+        draw = np.random.default_rng([data.problem.seed, self.count])
+        self._places = draw.choice(self.count, min(self.count, PLACES), replace=False)  # in no order
         seed, content = data.problem.seed, data.inputs.get(array.name)
         expected = data.expected.get(array.name)
         self.guard = guard_zone(array, seed)
@@ -128,31 +131,32 @@ class GuardedBuffer:
             self._device.copy(self._memory.whole, self._pristine.whole, self._memory.whole_bytes)
             self.is_pristine = True
 
-    def alter(self) -> None:
-        """Restore the initial content, then copy its first half over its second: another legal input."""
-        self.restore()
-        half = self.count // 2
-        self._put(self._pristine.whole, self.count - half, half, source_offset=GUARD_BYTES)
+    def alter(self, *, few: bool) -> None:
+        """Restore the initial content and change it to other legal input: its second half, or few elements.
 
-    def write_expected_part(self) -> None:
-        """Write the expected result, except for a quarter in its second half, which keeps the run's values.
-
-        If only a sample is expected, all elements keep the run's values.
+        The first half is copied over the second, or a few elements over a few others. Arrays of one length
+        are altered in the same places.
         """
-        if self._expected is None:
-            return
-        first = self.count - self.count // 2
-        end = first + self.count // 4 + 1
-        for start, stop in ((0, first), (end, self.count)):
-            source_offset = GUARD_BYTES + start * self.item_bytes
-            self._put(self._expected.whole, start, max(0, stop - start), source_offset)
+        self.restore()
+        if few:
+            for target, source in zip(self._places[:AT_ONCE], self._places[::-1], strict=False):
+                self._put(self._pristine.whole, int(target), 1, GUARD_BYTES + int(source) * self.item_bytes)
+        else:
+            half = self.count // 2
+            self._put(self._pristine.whole, self.count - half, half, source_offset=GUARD_BYTES)
 
-    def corrupt(self, turn: int) -> None:
-        """Write plausible but wrong values into a part of an output, a different part in every turn."""
-        if self._wrong is not None and self.count:
-            length = wrong_bytes(self.array) // self.item_bytes
-            start = turn * length % self.count
-            self._put(self._wrong, start, min(length, self.count - start))
+    def write_nearly_expected(self) -> None:
+        """Write the expected result, except for a few elements; nothing if only a sample is expected."""
+        if self._expected is not None:
+            self._put(self._expected.whole, 0, self.count, GUARD_BYTES)
+            self.spoil(0)
+
+    def spoil(self, turn: int) -> None:
+        """Write plausible but wrong values to a few scattered elements of an output, others in each turn."""
+        if self._wrong is not None:
+            for number in range(turn * AT_ONCE, turn * AT_ONCE + min(AT_ONCE, len(self._places))):
+                place = number % len(self._places)
+                self._put(self._wrong, int(self._places[place]), 1, place * self.item_bytes)
 
     def against_initial(self) -> ArrayComparison:
         """The comparison with the initial content, guard zones included."""
@@ -238,11 +242,12 @@ class GuardedBuffer:
             self._device.copy(self._memory.whole, source, count * self.item_bytes, offsets)
 
     def _wrong_content(self) -> Buffer | None:
-        """Plausible values, each wrong in its place; None without an expected result."""
-        if self._expected_values is None:
+        """Plausible values, each wrong in one of the places; None without an expected result."""
+        if self._expected_values is None or not self.count:
             return None
         plain = numpy_dtype(plain_dtype(self.array.dtype))
-        values = np.resize(self._expected_values, wrong_bytes(self.array) // self.item_bytes).view(plain)
+        known = np.minimum(self._places, self._expected_values.size - 1)
+        values = np.ascontiguousarray(self._expected_values[known]).view(plain)
         if is_floating(plain):
             with np.errstate(over="ignore", invalid="ignore"):
                 values = values + np.maximum(np.abs(values), 1).astype(values.dtype)
@@ -264,9 +269,3 @@ def _pinned(device: Device, part: Bytes) -> Iterator[None]:
             with suppress(DeviceError):  # if the device is really lost, a copy says so
                 opened.enter_context(device.pinned(part))
         yield
-
-
-def wrong_bytes(array: Array) -> int:
-    """Size in bytes of the wrong values that `GuardedBuffer.corrupt` writes into an output."""
-    item_bytes = numpy_dtype(array.dtype).itemsize
-    return item_bytes * min(array.count, WRONG_BYTES // item_bytes)

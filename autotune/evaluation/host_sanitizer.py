@@ -80,9 +80,10 @@ _OPENCL_WORDS = (  # told apart by their place alone: pointers to shared memory,
     (re.compile(_LOCAL + r"(?![^;{}()]*,\s*\*)"), "__shared__"),  # g++ refuses both in one declaration
     (re.compile(r"\(\s*((?:float|int)[24])\s*\)\s*(?=\()"), r"make_\1"),
 )
-_OWN_WORDS = {  # instead of portable.h's: shared memory has a size, copies take time
+_OWN_WORDS = {  # instead of portable.h's: shared memory has a size, copies take time, swaps are atomic
     "extern __shared__ __align__(16) type name[]": "__shared__ __align__(16) type name[count]",
     "#define COPY_ASYNC(target, source) (*(target) = *(source))": "#define COPY_ASYNC autotune::copy_async",
+    "bits_type found = *bits, expected;": "bits_type found = atomicAdd((bits_type *)bits, 0), expected;",
     "#define COPY_COMMIT()\n": "#define COPY_COMMIT() autotune::end_group()\n",
     "#define COPY_WAIT(groups)\n": "#define COPY_WAIT(groups) autotune::wait_for_copies(groups)\n",
 }
@@ -92,6 +93,8 @@ _FRAME = (  # the first entry of a report in the kernel's source: function, file
 )
 _RACE = re.compile(r"^RACE: (.*) at (\w+) and (.*) at (\w+)$", re.MULTILINE)
 _OUTSIDE = re.compile(r"^(?:==.* caused by a )?(READ|WRITE) .*\n" + _FRAME, re.MULTILINE)
+_TRAP = re.compile(r"^==.*AddressSanitizer: (FPE|ILL|BUS|SEGV) .*\n(?:==.*\n)*" + _FRAME, re.MULTILINE)
+_TRAPS = {"FPE": "a division by zero", "ILL": "an illegal instruction"}
 _MISUSE = re.compile(r"^(?:\S*/)?([^ /:]+:\d+):\d+: runtime error: (.*?)(?: 0x\w+)?( for .*)?$", re.MULTILINE)
 _ERROR = re.compile(r"^(?:\S*/)?([^ /]+:\d+:\d+: (?:fatal )?error: .*\S)", re.MULTILINE)
 _SHARED = re.compile(r"(\w+ \w+) [bBdD] _ZZ")
@@ -241,12 +244,24 @@ def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, st
     if outside := _OUTSIDE.search(done.stderr):
         kind, function, line = outside.groups()
         return _found(Status.OUT_OF_BOUNDS, f"{kind.lower()} outside of all arrays in {function} ({line})")
+    if trap := _TRAP.search(done.stderr):
+        kind, function, line = trap.groups()
+        what = _TRAPS.get(kind, "an access outside of all memory")
+        return _found(
+            Status.OUT_OF_BOUNDS if kind in ("SEGV", "BUS") else Status.WRONG_RESULT,
+            f"{what} in {function} ({line})",
+        )
     if misuse := _MISUSE.search(done.stderr):
         return _found(Status.OUT_OF_BOUNDS, f"{misuse[2]}{misuse[3] or ''} ({misuse[1]})")
     if race := _RACE.search(done.stdout):
         kind, code, other_kind, other_code = race.groups()
         places = _place(program, code), _place(program, other_code)
         return _found(Status.WRONG_RESULT, f"a race: {kind} in {places[0]} and {other_kind} in {places[1]}")
+    if done.returncode == -signal.SIGFPE:
+        return _found(Status.WRONG_RESULT, _TRAPS["FPE"])
+    if done.returncode == _FOUND and "stack-overflow" not in done.stderr:  # of fibers, which are small
+        said = next((line for line in done.stderr.splitlines() if "ERROR" in line or "error" in line), "")
+        return _found(Status.WRONG_RESULT, said.partition("Sanitizer: ")[2] or said or "ended by a sanitizer")
     return Unchecked(f"the program ended with {done.returncode}")
 
 

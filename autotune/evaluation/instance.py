@@ -108,10 +108,9 @@ class InstanceMaker:
         space = self.space
         checks = []
         for place, sizes in enumerate(self._verify_sizes, 1):
-            values = space.valid_values(config, sizes)
-            if values is not None:  # each with its own seed, hence its own poison
-                check = replace(space.problem, sizes=sizes, seed=space.problem.seed + place)
-                checks.append(self._instance_at(values, check, is_check=True))
+            check = self.check_at(config, sizes, place)
+            if check is not None:
+                checks.append(check)
         values = space.values(config)
         problems = (*checks, self._instance_at(values, space.problem))
         options = compiler_options(space.spec.compiler_options.get(self._dialect, {}), values)
@@ -163,6 +162,17 @@ class InstanceMaker:
     def problem_instance(self, config: Config, problem: Problem) -> ProblemInstance:
         """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError."""
         return self._instance_at(self.space.values(config, problem.sizes), problem)
+
+    def check_at(self, config: Config, sizes: Sizes, place: int) -> ProblemInstance | None:
+        """The problem to verify a configuration on at these sizes; None if it is not valid there.
+
+        `place` gives it a seed of its own, hence its own poison. Raises ExpressionError.
+        """
+        values = self.space.valid_values(config, sizes)
+        if values is None:
+            return None
+        problem = replace(self.space.problem, sizes=sizes, seed=self.space.problem.seed + place)
+        return self._instance_at(values, problem, is_check=True)
 
     def _instance_at(
         self, values: Mapping[str, Any], problem: Problem, *, is_check: bool = False

@@ -19,6 +19,7 @@ LAUNCH_MS = 0.02  # overhead of a first run on a GPU
 FIRST_RUN_MS = 1.0  # the same on a CPU
 SETTLING_MS = 5.0  # until a CPU's threads and caches settle
 MAX_WARMUPS = 100
+MAX_POISONED_BYTES = 2**18  # of a scratch array before a timed run: little compared with a run's traffic
 MAX_BATCH_MS = 20.0  # the longest batch: such a sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
 ENERGY_BATCH_MS = 20.0  # runs queued at once, to keep the device busy
@@ -54,6 +55,11 @@ class Stopwatch:
         ]
         self._written = [guarded for guarded in arrays if guarded.array.role != "in"]
         self._outputs = [guarded for guarded in arrays if guarded.array.role == "out"]
+        self._scratch = [
+            guarded
+            for guarded in arrays
+            if guarded.array.role == "scratch" and guarded.size_bytes <= MAX_POISONED_BYTES
+        ]
         self._turn = 0
         self.start_over()
         self.on_gpu = self._device.info.kind == "gpu"
@@ -106,6 +112,8 @@ class Stopwatch:
     def _put_back(self) -> None:
         """Restore arrays that runs change, and make every output wrong: no kernel may find its work done.
 
+        Small scratch arrays are poisoned in every second turn, so that none may keep results.
+
         The clocks are set first: that may take longer than the flush, after which the run begins at once.
         """
         if self._settings:
@@ -113,8 +121,10 @@ class Stopwatch:
         for guarded in self._to_restore:
             guarded.restore()
         self._to_restore = self._restored
+        for guarded in self._scratch if self._turn % 2 else ():
+            guarded.restore()
         for guarded in self._outputs:
-            guarded.corrupt(self._turn)
+            guarded.spoil(self._turn)
         self._turn += 1
 
     @property

@@ -7,6 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from autotune.evaluation.buffers import device_bytes
 from autotune.problem.inputs import ProblemData, prepare
@@ -64,7 +68,16 @@ class Preparation:
 
     def allows_rounding(self, problem: ProblemInstance) -> bool:
         """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
-        return self._thread.submit(allows_rounding, problem, self._reference, self.compared).result()
+        return bool(self._thread.submit(self._rounding, problem, self.compared).result()["allows"].all())
+
+    def _rounding(self, problem: ProblemInstance, compared: frozenset[str]) -> dict[str, NDArray[Any]]:
+        """The verdict as an array, which is kept like the results of a slow reference."""
+
+        def run() -> dict[str, NDArray[Any]]:
+            return {"allows": np.array([allows_rounding(problem, self._reference, compared)], np.uint8)}
+
+        key = f"rounding {problem.identity_text}"
+        return run() if self._kept is None else self._kept.of(self._reference, key, run)
 
     def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
         return self._thread.submit(prepare, problem, self._reference, self._kept)

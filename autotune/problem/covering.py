@@ -1,28 +1,34 @@
-"""Chooses the smallest problems at which a configuration does all that it does at others, for slow checks.
+"""Chooses problems by what a configuration does there.
 
-Blocks and loop trips are told apart by how the sizes divide: by a configuration's numbers, such as the size
-of a tile, by the extents of its blocks, and by products of two of these.
+For slow checks, these are the smallest ones at which it does all that it does at others. For further checks,
+they have sizes that its tiles make interesting: one less than, exactly and one more than a tile, several
+tiles, fewer elements than a warp. Blocks and loop trips are told apart by how the sizes divide: by a
+configuration's numbers, such as the size of a tile, by the extents of its blocks, and by products of two of
+these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
-from autotune.core.records import Config
+from autotune.core.records import Config, Sizes
 from autotune.problem.problem_instance import ProblemInstance
 
+_FEW = (1, 7, 31)  # elements: fewer than a warp
+_TIMES = (1, 2, 3, 5, 17)  # tiles
+_CHANGED, _ALIKE = 0.7, 0.5  # shares
+_BEYOND = 4  # times the largest size of the space
+_TRIED = 80  # sizes, of which a few are chosen
+_MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of such a problem
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 
 
 def covering(problems: Sequence[ProblemInstance], config: Config) -> tuple[ProblemInstance, ...]:
     """The problems without those, the largest first, whose kinds of blocks and trips others have, too."""
-    numbers = {value for value in config.values() if type(value) is int and value > 1}
-    extents = {
-        extent for problem in problems for step in problem.launches for extent in step.block if extent > 1
-    }
-    factors = sorted(numbers | extents)
-    divisors = sorted({one * other for one, other in product(factors, [1, *factors])})
+    divisors = _divisors(problems, config)
     kinds = {place: _kinds(problem, divisors) for place, problem in enumerate(problems)}
     for place in sorted(kinds, key=lambda place: threads(problems[place]), reverse=True):
         others = set().union(*(found for other, found in kinds.items() if other != place))
@@ -46,3 +52,120 @@ def _kinds(problem: ProblemInstance, divisors: Sequence[int]) -> set[tuple[objec
     return {("launches", launches)} | {
         (divisor, *((min(size // divisor, 2), size % divisor == 0) for size in sizes)) for divisor in divisors
     }
+
+
+class Domain:
+    """What the sizes of a space say of those that its kernel takes."""
+
+    def __init__(self, given: Sequence[Sizes]) -> None:
+        self._largest = {name: max(one[name] for one in given) for name in given[0]}
+        self._steps = {name: math.gcd(*(one[name] for one in given)) for name in given[0]}
+        self._varied = {name for name in given[0] if len({one[name] for one in given}) > 1}
+        self._equals = {  # of each, the first that always equals it
+            name: next(one for one in given[0] if all(sizes[one] == sizes[name] for sizes in given))
+            for name in given[0]
+        }
+        self._given = given
+
+    def is_declared(self, sizes: Sizes) -> bool:
+        """True if sizes are no larger than the space's, divide as these do, and are equal where these are."""
+        return all(
+            size <= self._largest[name]
+            and size % self._steps[name] == 0
+            and size == sizes[self._equals[name]]
+            for name, size in sizes.items()
+        )
+
+    def candidates(self, divisors: Sequence[int], draw: random.Random) -> Iterator[Sizes]:
+        """Sizes that some tiles make interesting, drawn at random; half are equal where the space's are."""
+        near = {times * tile + step for tile in divisors for times in _TIMES for step in (-1, 0, 1)}
+        near |= {*_FEW}
+        choices = {
+            name: sorted(size for size in near if 0 < size <= _BEYOND * largest)
+            for name, largest in self._largest.items()
+        }
+        while True:
+            drawn = dict(draw.choice(self._given))
+            for name in self._varied:
+                if draw.random() < _CHANGED:
+                    drawn[name] = draw.choice(choices[name])
+            is_alike = draw.random() < _ALIKE
+            yield {name: drawn[self._equals[name] if is_alike else name] for name in drawn}
+
+
+def at_tiles(
+    problems: Sequence[ProblemInstance],
+    timed: ProblemInstance,
+    config: Config,
+    make: Callable[[Sizes, int], ProblemInstance | None],
+    count: int,
+) -> list[ProblemInstance]:
+    """Further problems at which a configuration does what it does at none of those it is verified on.
+
+    Args:
+        problems: The problems of the sizes to verify.
+        timed: The problem of the size to tune for.
+        config: The configuration.
+        make: Makes the problem of sizes and a number; None where the configuration is not valid.
+        count: How many, at most.
+    """
+    given = (*problems, timed)
+    divisors = _divisors(given, config)
+    entries = {step.entry for problem in given for step in problem.launches}
+    draw = random.Random(repr(sorted(divisors)))
+    candidates = Domain([one.definition.sizes for one in given]).candidates(divisors, draw)
+    known = set().union(*(_remainders(one, divisors) for one in given))
+    largest = {name: max(one.definition.sizes[name] for one in given) for name in timed.definition.sizes}
+
+    def news(problem: ProblemInstance) -> set[tuple[object, ...]]:
+        sizes = problem.definition.sizes.items()
+        return (
+            _remainders(problem, divisors) | {(name,) for name, size in sizes if size > largest[name]}
+        ) - known
+
+    left: dict[str, ProblemInstance] = {}
+    for number in range(_TRIED):
+        sizes = next(candidates)
+        made = make(sizes, len(problems) + 1 + number)
+        is_new = all(sizes != one.definition.sizes for one in given)
+        if (
+            is_new
+            and made is not None
+            and _is_small(made)
+            and entries >= {step.entry for step in made.launches}
+        ):
+            left.setdefault(repr(sizes), made)
+    chosen: list[ProblemInstance] = []
+    while left and len(chosen) < count:
+        found = {key: news(one) for key, one in left.items()}
+        best = max(found, key=lambda key: len(found[key]))
+        if not found[best]:
+            break
+        known |= found[best]
+        chosen.append(left.pop(best))
+    return chosen
+
+
+def _is_small(problem: ProblemInstance) -> bool:
+    return threads(problem) <= _MAX_THREADS and sum(one.size_bytes for one in problem.arrays) <= _MAX_BYTES
+
+
+def _divisors(problems: Sequence[ProblemInstance], config: Config) -> list[int]:
+    """A configuration's numbers, the extents of its blocks, and products of two of these."""
+    numbers = {value for value in config.values() if type(value) is int and value > 1}
+    extents = {
+        extent for problem in problems for step in problem.launches for extent in step.block if extent > 1
+    }
+    factors = sorted(numbers | extents)
+    return sorted({one * other for one, other in product(factors, [1, *factors])})
+
+
+def _remainders(problem: ProblemInstance, divisors: Sequence[int]) -> set[tuple[object, ...]]:
+    """How each size divides by each divisor, and which of the sizes are larger."""
+    sizes = problem.definition.sizes
+    ends = {0: 0, 1: 1, -1: 2}
+    return {
+        (name, divisor, min(size // divisor, _MANY), ends.get(rest if rest < 2 else rest - divisor, 3))
+        for (name, size), divisor in product(sizes.items(), divisors)
+        for rest in (size % divisor,)
+    } | {(one, other, sizes[one] < sizes[other]) for one, other in product(sizes, sizes)}

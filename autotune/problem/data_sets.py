@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from autotune.core.error_bounds import SMALLEST, SMALLEST_NORMAL
 from autotune.core.fills import RANDOM_FILLS, SPECIAL_VALUES
 from autotune.core.records import Value
 from autotune.problem.problem_instance import Array, ProblemInstance
+from autotune.problem.shapes import SHAPES, fill_of_shape
 
-DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest", "denormals")
+DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest", "denormals", *SHAPES)
+_MAX_BYTES = 2**22  # of the size to tune for: its reference runs for each data set
+_MARGIN = 1 / 8  # of the tolerance, for the default: other orders of additions may be off by more
 
 
 def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
@@ -20,13 +23,42 @@ def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
         problem: A problem whose expected results the reference computes.
         name: One of DATA_SETS or SPECIAL_VALUES. "zeros" and "ones", for ranges that have these, "smallest"
             and "largest": all elements are the same. "alternating": the smallest, the largest and, between
-            them, 0 in turn. "denormals": the largest and the smallest denormal of each sign in turn. Special
-            values take the places of a few random elements.
+            them, 0 in turn. "denormals": the largest and the smallest denormal of each sign in turn. Those of
+            SHAPES change the drawn values. Special values take the places of a few random elements.
     """
     if problem.expected is not None or problem.trusted:
         return None
     arrays = tuple(replace(array, fill=_other_fill(array, name)) for array in problem.arrays)
     return None if arrays == problem.arrays else replace(problem, arrays=arrays)
+
+
+def at_sizes(
+    name: str, checks: Sequence[ProblemInstance], timed: ProblemInstance
+) -> Sequence[ProblemInstance]:
+    """The problems to use a data set on: for one of SHAPES a large one and another, for others the checks.
+
+    Args:
+        name: The data set.
+        checks: The problems of the sizes to verify.
+        timed: The problem of the size to tune for, which may be the large one if it is small enough.
+    """
+    if name not in SHAPES:
+        return checks
+    large = max((*checks, *([timed] if _bytes(timed) <= _MAX_BYTES else [])), key=_bytes)
+    turn = SHAPES.index(name) % len(checks) if checks else 0
+    return [*(one for one in checks[turn : turn + 1] if one is not large), large]
+
+
+def _bytes(problem: ProblemInstance) -> int:
+    return sum(array.size_bytes for array in problem.arrays)
+
+
+def with_margin(problem: ProblemInstance) -> ProblemInstance:
+    """The problem with a stricter tolerance, if its data have one of SHAPES; others keep the usual one."""
+    if not any(array.fill and array.fill[0] in SHAPES for array in problem.arrays):
+        return problem
+    bounds = tuple((name, bound.times(_MARGIN)) for name, bound in problem.bounds)
+    return replace(problem, tolerance=problem.tolerance.times(_MARGIN), bounds=bounds)
 
 
 def has_special_values(arrays: Iterable[Array]) -> bool:
@@ -39,7 +71,11 @@ def _other_fill(array: Array, name: str) -> tuple[Value, ...] | None:
     if name in SPECIAL_VALUES:
         is_asked = fill is not None and fill[0] in RANDOM_FILLS and array.dtype in SMALLEST
         return (name, *fill) if fill is not None and is_asked else fill
+    if name in SHAPES:
+        return fill_of_shape(name, fill, array.dtype, array.shape)
     match fill:
+        case ("normal", *_) if name in ("zeros", "ones"):
+            return ("constant", int(name == "ones"))
         case ("normal", *_) if name == "denormals":
             return _denormals(array.dtype, -1, 1) or fill
         case ("uniform", int() | float() as low, int() | float() as high) if name == "denormals":

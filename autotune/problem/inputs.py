@@ -29,6 +29,7 @@ from autotune.problem.data_sets import has_special_values
 from autotune.problem.kept_results import KeptResults, load_results
 from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.problem.reference import run_magnitude, run_reference
+from autotune.problem.shapes import SHAPES, shaped
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
 _PIECE = 2**18  # elements drawn at once: they fit in a core's cache, and threads seldom wait for Python
@@ -139,6 +140,10 @@ def _fill(
             values = _fill(array, (drawn, *of_drawn), seed, earlier)
             _put_special(values, str(kind), np.random.default_rng([seed, *array.name.encode()]))
             return values
+        case _, [str(drawn), *of_drawn] if kind in SHAPES:
+            values = _fill(array, (drawn, *of_drawn), seed, earlier)
+            draw = np.random.default_rng([seed, *array.name.encode()])
+            return shaped(str(kind), values, (drawn, *of_drawn), array.dtype, draw)
         case "constant", [value]:
             return np.full(array.shape, value, dtype)
         case "sequence", [int() | float() as start, int() | float() as step]:

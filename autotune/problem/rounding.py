@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autotune.core.error_bounds import SMALLEST_NORMAL, UNIT_ROUNDOFF
 from autotune.devices.array_compare import EXACT, unlike
+from autotune.devices.element_types import is_floating
 from autotune.errors import BrokenReference
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.reference import run_magnitude, run_reference
+from autotune.problem.shapes import SHAPES
+
+_MAX_PARTS = 9
+_SHARE = 0.25  # of the tolerance, for inputs that differ in their last bits
 
 
 def allows_rounding(problem: ProblemInstance, reference: Path, compared: Set[str]) -> bool:
-    """True if the tolerance allows additions in any order, and denormal inputs taken for zeros."""
-    return is_order_free(problem, reference, compared) and allows_flushing(problem, reference)
+    """True if the tolerance allows additions in any order, denormals taken for zeros, and rounded inputs."""
+    return (
+        is_order_free(problem, reference, compared)
+        and allows_flushing(problem, reference)
+        and is_well_conditioned(problem, reference)
+    )
 
 
 def is_order_free(problem: ProblemInstance, reference: Path, compared: Set[str]) -> bool:
     """True if sums that are compared exactly are the same in any order.
 
-    That holds if the sums of magnitudes are whole numbers that the element type holds exactly.
+    That holds if the element type holds the sums of magnitudes exactly: as whole numbers, or as multiples of
+    a half, a quarter and so on, if they are that.
     """
     largest = {
         array.name: 1 / UNIT_ROUNDOFF[array.dtype]
@@ -39,7 +51,17 @@ def is_order_free(problem: ProblemInstance, reference: Path, compared: Set[str])
         magnitudes = run_magnitude(reference, inputs, problem.definition, problem.arrays)
     except BrokenReference:
         return True  # it does not take absolute values
-    return all(bool((magnitudes[name] <= most).all()) for name, most in largest.items() if name in magnitudes)
+    return all(
+        bool((magnitudes[name] * _parts(magnitudes[name]) <= most).all())
+        for name, most in largest.items()
+        if name in magnitudes
+    )
+
+
+def _parts(magnitudes: NDArray[Any]) -> int:
+    """The smallest power of two by which all are whole; 1 if they are no such fractions."""
+    powers = (2**power for power in range(_MAX_PARTS))
+    return next((one for one in powers if np.array_equal(magnitudes * one, np.rint(magnitudes * one))), 1)
 
 
 def allows_flushing(problem: ProblemInstance, reference: Path) -> bool:
@@ -57,10 +79,55 @@ def allows_flushing(problem: ProblemInstance, reference: Path) -> bool:
     }
     if all(np.array_equal(flushed[name], inputs[name]) for name in inputs):
         return True
+    results = _results(problem, reference, inputs, flushed)
+    if results is None:
+        return False
+    first, second = results
+    return not any(unlike(second[name], first[name], problem.tolerance_of(name)).any() for name in first)
+
+
+def is_well_conditioned(problem: ProblemInstance, reference: Path) -> bool:
+    """True if inputs of other shapes, changed in their last bits, change results by less than the tolerance.
+
+    Equal elements stay equal, and 0 stays 0. Results that are compared exactly count only if they are whole
+    numbers, such as places: others, such as copies, may follow each bit. All results have to be finite.
+    """
+    shaped_ones = {array.name for array in problem.arrays if array.fill and array.fill[0] in SHAPES}
+    if not shaped_ones:
+        return True
+    inputs = draw_inputs(problem.definition, problem.arrays)
+    changed = {
+        name: _changed(values) if name in shaped_ones and is_floating(values.dtype) else values
+        for name, values in inputs.items()
+    }
+    results = _results(problem, reference, inputs, changed)
+    if results is None:
+        return False
+    first, second = results
+    for name, values in first.items():
+        tolerance = problem.tolerance_of(name)
+        if is_floating(values.dtype) and not np.isfinite(values).all():
+            return False
+        is_judged = not tolerance.factor and (tolerance != EXACT or not is_floating(values.dtype))
+        if is_judged and unlike(second[name], values, tolerance.times(_SHARE)).any():
+            return False
+    return True
+
+
+def _changed(values: NDArray[Any]) -> NDArray[Any]:
+    """Each element's neighbour above or below, by its own bits."""
+    wide = values if values.dtype.itemsize > 2 else values.astype(np.float32)
+    bits = np.ascontiguousarray(wide).view(f"u{wide.dtype.itemsize}")
+    mixed = bits * bits.dtype.type(0x9E3779B1) >> bits.dtype.type(8 * wide.dtype.itemsize - 1)
+    towards = np.where(mixed == 1, np.inf, -np.inf).astype(wide.dtype)
+    return np.where(wide == 0, wide, np.nextafter(wide, towards))
+
+
+def _results(
+    problem: ProblemInstance, reference: Path, *given: Mapping[str, NDArray[Any]]
+) -> list[dict[str, NDArray[Any]]] | None:
+    """The reference's results for each of several inputs; None if it is not defined for one of them."""
     try:
-        results, others = (
-            run_reference(reference, given, problem.definition, problem.arrays) for given in (inputs, flushed)
-        )
+        return [run_reference(reference, one, problem.definition, problem.arrays) for one in given]
     except BrokenReference:
-        return False  # it is not defined for zeros
-    return not any(unlike(others[name], results[name], problem.tolerance_of(name)).any() for name in results)
+        return None

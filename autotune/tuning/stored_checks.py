@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, TypeGuard
 
@@ -34,28 +35,32 @@ from autotune.core.checks import (
     worst,
 )
 from autotune.core.launch_plan import TRITON
-from autotune.core.records import Config
+from autotune.core.records import Config, Sizes
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Binary, Failure, Status, Trial
+from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.deadline import Deadline, Killable
-from autotune.evaluation.device_process import DeviceState, verify_often
+from autotune.evaluation.device_process import DeviceState, verify_often, verify_once
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
     HostSanitizer,
     find_host_sanitizer,
 )
-from autotune.evaluation.instance import KernelInstance
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
-from autotune.problem.covering import covering
-from autotune.problem.data_sets import DATA_SETS, other_data
+from autotune.problem.covering import Domain, at_tiles, covering
+from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
 from autotune.problem.problem_instance import ProblemInstance, in_order
+from autotune.problem.shapes import SHAPES
 from autotune.tuning.context import TuningContext
 
-MANY_RUNS, OTHER_SCHEDULES = "many runs", "other schedules"
+MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
+MAX_SIZES, MAX_SIZES_S = 6, 3.0  # sizes that the tiles of a configuration make interesting, and their time
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
+MAX_JUDGED_S = 1.0  # for the reference and the default on a set of data; slower sizes get no further shapes
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
 FINDINGS = (*WRONG, Status.CRASHED)
@@ -144,7 +149,7 @@ class StoredChecks:
                 if config not in failures and (failed := failure(record)) is not None:
                     failures[config] = failed
 
-        checks: list[_Check] = [often, with_other_schedules, on_other_data]
+        checks: list[_Check] = [often, at_sizes_of_tiles, with_other_schedules, on_other_data]
         with ThreadPoolExecutor(1) as thread:
             by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers, self._on_host)
             try:
@@ -181,7 +186,7 @@ def plan(context: TuningContext) -> Checks:
     for name in instance.uncompared(compared):
         planned[output(name)] = Unchecked("the reference does not return it")
     planned[OTHER_SIZES] = sizes
-    planned[MANY_RUNS] = sizes or LATE
+    planned |= dict.fromkeys((MANY_RUNS, TILE_SIZES), sizes or LATE)
     if _shows_schedules(context):
         planned[OTHER_SCHEDULES] = LATE
     left_out = Unchecked("--no-sanitizer") if context.skips_sanitizer else None
@@ -221,6 +226,72 @@ def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadl
             found = context.check(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
             records[config] = {MANY_RUNS: _outcome(found)}
     return records
+
+
+def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
+    """The outcome of each configuration at sizes that its own tiles make interesting.
+
+    Sizes that divide as all of the space do count in any case, others if the default is right there: else the
+    kernel may not be made for them, and the default is doubted.
+    """
+    context.observer.stage(Stage(f"last round: {TILE_SIZES}"))
+    default = _build(context, [context.task.spec.default])[0].get(context.task.spec.default)
+    doubts: list[Failure] = []
+    found = {
+        config: {TILE_SIZES: _at_sizes_of_tiles(context, config, one, default, doubts, deadline)}
+        for config, one in built.items()
+        if one.instance.verify_problems
+    }
+    if doubts:
+        context.observer.warn(
+            f"the default is doubtful at sizes unlike the space's, which counts against no other: {doubts[0]}"
+        )
+    return found
+
+
+def _at_sizes_of_tiles(
+    context: TuningContext,
+    config: Config,
+    one: Built,
+    default: Built | None,
+    doubts: list[Failure],
+    deadline: Deadline,
+) -> Outcome:
+    """The outcome of one configuration; what is wrong of the default goes to the doubts."""
+    task, maker = context.task, context.maker
+    planner = InstanceMaker(task.space, task.source, task.dialect, {})  # makes no inputs
+    checks, timed = one.instance.verify_problems, one.instance.problem
+    end_s = time.perf_counter() + MAX_SIZES_S
+    domain = Domain([each.definition.sizes for each in (*checks, timed)])
+    count = 0 if timed.trusted else MAX_SIZES
+    for planned in at_tiles(checks, timed, config, partial(_check_at, planner, config), count):
+        if deadline.is_over:
+            return LATE
+        if time.perf_counter() > end_s:
+            break
+        sizes, place = planned.definition.sizes, planned.definition.seed - task.space.problem.seed
+        problem = _check_at(maker, config, sizes, place)
+        if problem is None or context.worker.place(problem) is not None:
+            continue  # the reference does not take these sizes
+        found = context.verify(one.binary, problem)
+        if not _is_finding(found):
+            continue
+        if not domain.is_declared(sizes):
+            own = _check_at(maker, default.instance.config, sizes, place) if default else None
+            judged = context.verify(default.binary, own) if default and own else False
+            if isinstance(judged, Failure):
+                doubts.append(judged)
+            if judged is False or isinstance(judged, Failure):
+                continue
+        return replace(found, detail=f"at sizes of its tiles: {found.detail}")
+    return PASSED
+
+
+def _check_at(maker: InstanceMaker, config: Config, sizes: Sizes, place: int) -> ProblemInstance | None:
+    try:
+        return maker.check_at(config, sizes, place)
+    except (ExpressionError, SetupError):
+        return None
 
 
 def with_other_schedules(
@@ -284,8 +355,9 @@ def _shows_schedules(context: TuningContext) -> bool:
 def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
     """The outcome of each configuration on each other data set.
 
-    A data set does not apply if the default fails on it, or if rounding alone could exceed the tolerances.
-    Special values are always used, because the space asks for them.
+    A data set does not apply if rounding alone could exceed the tolerances, or if the default fails on it.
+    Where the reference takes that set, this is told as a doubt about the default. Special values are always
+    used, because the space asks for them.
     """
     special, sets = context.task.spec.special, _data_sets(context)
     records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
@@ -293,6 +365,7 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
         return records
     default = context.task.spec.default
     judged = {**_build(context, [default])[0], **built}
+    slow: set[str] = set()  # sizes whose reference would take the time of the other checks
     for number, name in enumerate(sets, 1):
         unfit: set[str] = set()
         check = f"data {name}"
@@ -305,23 +378,47 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
                     record[check] = worst((record.get(check), LATE))
                 break
             context.observer.stage(Stage("last round: other data", number, len(sets)))
-            found = context.verify(judged[config].binary, problem)
-            is_judge = config == default and name not in special
-            if is_judge and (isinstance(found, Failure) or not is_fit(context.worker, problem)):
-                unfit.add(sizes)
-            elif config in built:
-                outcome = _outcome(found)
-                if isinstance(outcome, Failure):
-                    outcome = replace(outcome, detail=f"with data {name}: {outcome.detail}")
-                records[config][check] = worst((records[config].get(check), outcome))
+            if config == default and name not in special:
+                began_s = time.perf_counter()
+                is_slow = name in SHAPES and sizes in slow
+                if is_slow or not _is_judged(context, judged[config].binary, problem, name):
+                    unfit.add(sizes)
+                elif config in built:
+                    records[config][check] = worst((records[config].get(check), PASSED))
+                if time.perf_counter() - began_s > MAX_JUDGED_S:
+                    slow.add(sizes)
+                continue
+            outcome = _outcome(context.verify(judged[config].binary, problem))
+            if isinstance(outcome, Failure):
+                outcome = replace(outcome, detail=f"with data {name}: {outcome.detail}")
+            records[config][check] = worst((records[config].get(check), outcome))
     return records
+
+
+def _is_judged(context: TuningContext, default: Binary, problem: ProblemInstance, name: str) -> bool:
+    """True if a data set may be counted against configurations, because the default is right on it."""
+    if not is_fit(context.worker, problem):
+        return False
+    found = context.run_on(with_margin(problem), verify_once, default)
+    if not isinstance(found, Failure):
+        return True
+    found = context.verify(default, problem)
+    if name in SHAPES and _is_finding(found) and found.status is not Status.CRASHED:
+        context.observer.warn(
+            f"the default is doubtful: with data {name}, which counts against no other: {found}"
+        )
+    return False
 
 
 def _data_sets(context: TuningContext) -> list[str]:
     """The names of the data sets that the inputs can have."""
-    checks = context.maker.make(context.task.spec.default).verify_problems
+    default = context.maker.make(context.task.spec.default)
     names = (*DATA_SETS, *context.task.spec.special)
-    return [name for name in names if any(other_data(check, name) for check in checks)]
+    return [
+        name
+        for name in names
+        if any(other_data(one, name) for one in at_sizes(name, default.verify_problems, default.problem))
+    ]
 
 
 def _by_size(built: Mapping[Config, Built], name: str) -> Iterator[tuple[ProblemInstance, Config]]:
@@ -329,7 +426,7 @@ def _by_size(built: Mapping[Config, Built], name: str) -> Iterator[tuple[Problem
     problems = [
         (problem, config)
         for config, one in built.items()
-        for check in one.instance.verify_problems
+        for check in at_sizes(name, one.instance.verify_problems, one.instance.problem)
         if (problem := other_data(check, name))
     ]
     sizes = list(dict.fromkeys(size_text(problem.definition.sizes) for problem, _ in problems))

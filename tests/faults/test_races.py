@@ -98,4 +98,4 @@ def test_each_thread_has_its_own_place_in_every_schedule(tmp_path):
     printed = subprocess.run([tmp_path / "places"], capture_output=True, text=True, check=True).stdout
     rows = [list(map(int, line.split())) for line in printed.splitlines()]
     assert [sorted(row) for row in rows] == 2 * [list(range(count)) for count in range(1, 10)]
-    assert rows[4] == [4, 3, 2, 1, 0] and rows[13] == [0, 4, 1, 3, 2]
+    assert rows[4] == [4, 3, 2, 1, 0] and rows[13] == [1, 0, 4, 3, 2]

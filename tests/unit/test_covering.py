@@ -2,7 +2,7 @@
 
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Problem
-from autotune.problem.covering import covering
+from autotune.problem.covering import Domain, at_tiles, covering
 from autotune.problem.problem_instance import ProblemInstance
 
 TILE = Config({"TILE": 32, "UNROLL": 1, "MODE": "fast"})
@@ -45,3 +45,32 @@ def test_a_size_that_launches_another_kernel_stays():
 def test_something_always_stays():
     assert kept(tiled(n=100), tiled(n=100)) == [{"n": 100}]
     assert kept() == []
+
+
+def further(count, *given):
+    checks = [tiled(**sizes) for sizes in given]
+    found = at_tiles(checks[:-1], checks[-1], TILE, lambda sizes, place: tiled(**sizes), count)
+    return [one.definition.sizes["n"] for one in found]
+
+
+def test_further_sizes_end_before_at_and_behind_a_tile():
+    found = further(6, {"n": 5}, {"n": 1000})
+    assert len(found) == 6 and {0, 1, 31} <= {size % 32 for size in found}
+    assert found == further(6, {"n": 5}, {"n": 1000}), "another time other ones"
+
+
+def test_what_is_verified_already_is_not_verified_further():
+    assert 33 not in further(3, *({"n": n} for n in (1, 7, 31, 32, 33, 63, 64, 65, 95, 96, 97, 1000)))
+
+
+def test_sizes_that_divide_otherwise_or_were_equal_are_not_the_spaces_own():
+    domain = Domain([{"n": 64, "m": 64}, {"n": 48, "m": 48}])
+    assert domain.is_declared({"n": 16, "m": 16})
+    assert not domain.is_declared({"n": 16, "m": 32}) and not domain.is_declared({"n": 80, "m": 80})
+    assert not domain.is_declared({"n": 17, "m": 17})
+
+
+def test_a_size_that_launches_a_kernel_of_its_own_is_left_out():
+    checks = [tiled(n=5), tiled(n=1000)]
+    other = Launch("other", (1, 1, 1), (1, 1, 1), 0, ())
+    assert at_tiles(checks[:1], checks[1], TILE, lambda sizes, place: problem(other, **sizes), 3) == []

@@ -66,15 +66,16 @@ def test_what_is_wrong_on_special_values_only_is_found(check):
     assert " is 0.0, expected nan" in wrong[0] and " was never written" in wrong[1]
 
 
-def test_a_sum_of_whole_numbers_in_an_integer_is_found(folder, check):
+@pytest.mark.parametrize("verify", ["{rtol: 0}", "{rtol: 0, special: [halves]}"])
+def test_a_sum_of_whole_numbers_in_an_integer_is_found(folder, check, verify):
     folder.edit("{uniform: [-1, 1]}", "{integers: [-100, 100]}")
     right, wrong = check(
         "np.full_like(x, x.sum(dtype=float))",
-        "{rtol: 0, special: [halves]}",
+        verify,
         "x.sum(dtype=float)",
         "x.astype(int).sum()",
     )
-    assert right == "" and wrong.startswith("with data halves: ")
+    assert right == "" and wrong.startswith("with data halves between: ")
 
 
 def test_special_values_are_tried_only_where_the_space_asks_for_them(check):
@@ -95,6 +96,26 @@ def test_what_is_wrong_on_denormals_only_is_found_and_flushing_is_not(check):
         "numpy.where(x == 0, 1, x * numpy.sin(x) / (x * x))",
     )
     assert right == flushed == "" and wrong.startswith("with data denormals: y[0] is nan, expected 1.0")
+
+
+def test_what_rounding_decides_on_other_data_is_no_mistake(check):
+    """A sum of far values that nearly cancel, in two orders."""
+    right, other = check(
+        "np.full_like(x, (x.astype(float) - x.mean(dtype=float)).sum())",
+        "{rtol: 1e-6, atol: 1e-3}",
+        "numpy.float32((x.astype(float) - x.mean(dtype=float)).sum())",
+        "(x - x.mean(dtype=numpy.float32)).sum(dtype=numpy.float32)",
+    )
+    assert right == other == ""
+
+
+def test_a_default_that_is_wrong_on_other_data_is_doubted_and_counts_against_no_other(folder, check):
+    folder.edit("{uniform: [-1, 1]}", "{normal: [0, 1]}")
+    assert check("2 * x", "{rtol: 1e-6}", "numpy.minimum(2 * x, 200)", "2 * x") == ["", ""]
+    doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
+    assert (
+        "the default is doubtful: with data far above, which counts against no other: wrong_result" in doubts
+    )
 
 
 def test_denormals_are_left_out_where_the_tolerance_does_not_cover_flushing(check):
@@ -131,6 +152,26 @@ def test_denormals_are_those_of_the_type_within_the_range(dtype):
         assert np.log2(normal) == round(np.log2(normal)) and normal > smallest[dtype]
     assert with_data("denormals", ("uniform", 0.25, 4), dtype) is None
     assert with_data("denormals", ("integers", -8, 8), dtype) is None
+
+
+def test_shapes_keep_the_bounds_of_the_space():
+    for name, fill in (("close", ("uniform", 5, 6)), ("negative", ("uniform", -2, 1))):
+        drawn = with_data(name, fill)
+        assert fill[1] <= drawn.min() < drawn.max() <= fill[2]
+    assert with_data("far above", ("uniform", 0, 1)) is None
+    assert with_data("wide", ("integers", 0, 9), "int8") is None
+
+
+def test_each_shape_is_what_its_name_says():
+    fill = ("normal", 0, 1)
+    assert len(set(with_data("constant rows", fill))) == 1
+    assert len(set(with_data("few values", fill))) == 3
+    assert with_data("far below", fill).max() < -100 < 100 < with_data("far above", fill).min()
+    assert (with_data("one large", fill) > 1000).sum() == 1
+    close = with_data("close", fill)
+    assert len(set(close)) == 16 and np.ptp(close) < 1e-4
+    assert (with_data("halves between", ("integers", -8, 8)) % 1 == 0.5).any()
+    assert (with_data("wide", ("integers", 0, 9), "int32") > 2**24).sum() == 79
 
 
 @pytest.mark.parametrize("count", [1, 17, 5000])

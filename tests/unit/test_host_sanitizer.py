@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from autotune.compilers.kernel_source import render, source_of_text
+from autotune.compilers.kernel_source import packaged, read_source, render, source_of_text
 from autotune.core import timeline
 from autotune.core.checks import LATE, PASSED, Unchecked
 from autotune.core.records import Config, Launch
@@ -170,6 +170,19 @@ def test_an_atomic_hands_over_what_a_fence_ordered_before_it(release, races):
         assert re.match(r"run on the CPU: a race: read in .* and write in last_sum", failure.detail)
 
 
+def test_a_read_of_another_block_is_remembered_behind_those_of_the_last_one():
+    """The first block reads what the last one writes, after the last one has read it, too."""
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    lines = "if (BLOCK_INDEX(x) != 1) more[i] = parts[0];\n    BARRIER();"
+    source = KERNEL.replace("    more[i] = 0;\n    BARRIER();", f"    more[i] = 0;\n    {lines}").replace(
+        "parts[BLOCK_INDEX(x)] = value;", "parts[2 - BLOCK_INDEX(x)] = value;"
+    )
+    found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM], Deadline())
+    assert "a race: write in last_sum" in found.detail and "and read in last_sum" in found.detail
+
+
 @pytest.mark.parametrize(
     ("limit", "value", "source", "reason"),
     [
@@ -273,6 +286,18 @@ void sums(__global const float *restrict x, __local float4 *cells, volatile __gl
             r"a race: read in sums \(sums.cl:17\) and write in sums",
         ),
         ("own, 31 - i", "own, 32 - i", BOUNDS, r"read outside of all arrays in halve \(sums.cl:1\)"),
+        (
+            "y[at] = halves[i]",
+            "y[at] = min(FLT_MAX, fmax(-exp(cells[i] / 2), (float4)(0)).x) + halves[i] + vload2(at, x).y - 1",
+            None,
+            "",
+        ),
+        (
+            "y[at] = halves[i]",
+            "y[at] = halves[i] + 8 / (*count - (int)i + 3)",
+            WRONG,
+            "a division by zero in sums",
+        ),
     ],
 )
 def test_plain_opencl_runs_too(old, new, status, words):
@@ -293,6 +318,43 @@ def test_plain_opencl_runs_too(old, new, status, words):
     found = host.check(source, [problem], Deadline())
     assert (found and found.status) == status, found
     assert status is None or re.match(f"run on the CPU: {words}", found.detail), found
+
+
+REDUCED = """\
+#include "portable.h"
+#include "portable_reduce.h"
+KERNEL KERNEL_BLOCK(32, 1, 1)
+most(GLOBAL const float *RESTRICT x, GLOBAL float *y)
+{
+    SHARED float cell;
+    const float own = x[BLOCK_INDEX(x) * 32 + THREAD_INDEX(x)];
+    if (THREAD_INDEX(x) == 0)
+        cell = -1e30f;
+    BARRIER();
+    ATOMIC_MAX(&cell, fmax(own, SHUFFLE_XOR(own, 1)));
+    BARRIER();
+    if (THREAD_INDEX(x) == 0)
+        y[BLOCK_INDEX(x)] = cell;
+}
+"""
+
+
+@pytest.mark.parametrize("missing", ["", "    BARRIER();\n"])
+def test_atomics_of_reductions_are_watched(missing, tmp_path):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    for name in ("portable.h", "portable_reduce.h"):
+        (tmp_path / name).write_text((packaged("kernels") / name).read_text())
+    (tmp_path / "most.cu").write_text(REDUCED.replace(missing, "", 1) if missing else REDUCED)
+    arrays = (
+        Array("x", "float32", (N,), "in", ("normal", 0, 1)),
+        Array("y", "float32", (3,), "out", None),
+    )
+    launch = Launch("most", (3, 1, 1), (32, 1, 1), 0, ("x", "y"))
+    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
+    found = host.check(render(read_source(tmp_path / "most.cu"), {}), [problem], Deadline())
+    assert (found and found.status) == (WRONG if missing else None), found
 
 
 CUDA = """\
@@ -330,6 +392,20 @@ template <typename T, int B> __global__ void turn(const T *x, T *y)
             r"a race: write in turn<.*> \(turn.cu:6\) and read",
         ),
         ("", "", 64, BOUNDS, r"write outside of all arrays in turn \(turn.cu:15\)"),
+        (
+            "__shfl_sync(~0u, kept[i], 0, 8)",
+            "i < 16 ? __shfl_down_sync(0xffffu, kept[i], 1) : 0",
+            128,
+            None,
+            "",
+        ),
+        (
+            "+ Turn",
+            "+ (i < 16 ? __shfl_down_sync(0xffffu, kept[i], 1) : 0) + Turn",
+            128,
+            WRONG,
+            r"y\[15\] depends on memory that nobody wrote",
+        ),
     ],
 )
 def test_templates_and_shared_memory_of_a_launch_are_watched(old, new, shared_bytes, status, words):

@@ -29,6 +29,7 @@ def spans(folder, *options):
 def test_a_slow_reference_runs_once_a_seed_and_those_of_the_last_round_elsewhere(folder):
     calls = folder.path / "calls"
     (folder.path / "reference.py").write_text(SLOW.format(calls=str(calls)))
+    folder.edit("{integers: [-100, 100]}", "{sequence: [1, 1]}")  # without sets of other data
     assert ("references", "keep") in spans(folder)
     processes = [line.split()[0] for line in calls.read_text().splitlines() if line.endswith(" 1000")]
     assert len(processes) == 3 and len(set(processes)) > 1

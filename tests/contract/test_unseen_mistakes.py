@@ -1,0 +1,133 @@
+"""Mistakes that show only on data, at sizes or in states that a space does not have, on the CPU."""
+
+import json
+
+import pytest
+
+from tests.conftest import Folder
+from tests.devices_here import devices_here
+
+SOFTMAX = """\
+#define LOOP for (uint c = t; c < columns; c += BLOCK)
+__kernel void rows_of(__global const float *x, __global float *y, const uint columns)
+{
+    __local float cells[BLOCK];
+    const uint t = get_local_id(0);
+    const size_t row = (size_t)get_group_id(0) * columns;
+    float most = -INFINITY, sum = 0;
+    LOOP most = fmax(most, x[row + c]);
+    cells[t] = most;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = 0; i < BLOCK; i++)
+        most = fmax(most, cells[i]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    LOOP sum += exp(x[row + c] - most);
+    cells[t] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum = 0;
+    for (uint i = 0; i < BLOCK; i++)
+        sum += cells[i];
+    LOOP y[row + c] = exp(x[row + c] - most) / sum;
+}
+"""
+ARGMAX = """\
+__kernel void rows_of(__global const float *x, __global int *y, const uint columns)
+{
+    const size_t row = (size_t)get_group_id(0) * columns;
+    if (get_local_id(0) == 0) {
+        int place = 0;
+        for (uint c = 1; c < columns; c++)
+            if (x[row + c] > x[row + place])
+                place = c;
+        y[get_group_id(0)] = place;
+    }
+}
+"""
+SPACE = """\
+schema: 1
+kernel: rows_of
+source: rows_of.cl
+reference: rows_of.py
+sizes:
+  default: {rows: 40, columns: 512}
+verify_sizes: [{rows: 1, columns: 64}, {rows: 9, columns: 256}]
+parameters: {BLOCK: [64], WRONG: [0, 1]}
+default: {BLOCK: 64, WRONG: 0}
+arguments:
+  - {name: x, dtype: float32, shape: [rows, columns], role: in, fill: {normal: [0, 1]}}
+  - {name: y, dtype: RESULT}
+  - {name: columns, dtype: uint32, value: columns}
+launch:
+  - {entry: rows_of, grid: [rows], block: [BLOCK], arguments: [x, y, columns]}
+verify: {rtol: 1e-4, atol: 1e-7}
+"""
+EXPECTED = {
+    SOFTMAX: "(e := np.exp(x - x.max(1, keepdims=True))) / e.sum(1, keepdims=True)",
+    ARGMAX: "x.argmax(1)",
+}
+RESULT = {SOFTMAX: "float32, shape: [rows, columns], role: out", ARGMAX: "int32, shape: [rows], role: out"}
+
+
+@pytest.fixture
+def found(tmp_path):
+    """Check a right kernel and the same with a mistake; return what is said of the mistake."""
+    devices_here("opencl")
+    folder = Folder(tmp_path)
+
+    def check(kernel, old, new, *, in_default=False):
+        assert old in kernel
+        wrong = kernel.replace(old, new)
+        source = f"#if WRONG\n{wrong}\n#else\n{wrong if in_default else kernel}\n#endif\n"
+        (tmp_path / "rows_of.cl").write_text(source)
+        (tmp_path / "rows_of.py").write_text(
+            "import numpy as np\n\ndef reference(inputs, sizes):\n"
+            f"    x = inputs['x'].astype(float)\n    return {{'y': {EXPECTED[kernel]}}}\n"
+        )
+        space = SPACE.replace("RESULT", RESULT[kernel])
+        (tmp_path / "rows_of.yaml").write_text(space)
+        configs = [word for wrong in (0, 1) for word in ("--config", f"WRONG={wrong}")]
+        words = ("rows_of.yaml", "--device", "opencl", "--json", "--no-sanitizer", *configs)
+        done = folder.run("check", *words)
+        right, wrong = (row["detail"] for row in json.loads(done.stdout))
+        assert right == "", done.stderr
+        return wrong
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("kernel", "old", "new", "data"),
+    [
+        (SOFTMAX, "x[row + c] - most", "x[row + c]", "far above"),
+        (SOFTMAX, "most = -INFINITY", "most = 0", "far below"),
+        (ARGMAX, "> x[row + place]", ">= x[row + place]", "zeros"),
+        (
+            ARGMAX,
+            "(x[row + c] > x[row + place])",
+            "((int)(x[row + c] * 65536) > (int)(x[row + place] * 65536))",
+            "",
+        ),
+    ],
+    ids=["no maximum", "a maximum from zero", "the last of equals", "compared in fewer bits"],
+)
+def test_what_only_data_show_that_the_space_does_not_have_is_found(found, kernel, old, new, data):
+    assert found(kernel, old, new).startswith(f"with data {data}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("LOOP sum +=", "for (uint c = t; c < columns - (columns % BLOCK == 1); c += BLOCK) sum +="),
+        ("LOOP y", "for (uint c = t; c < columns && c < 8 * BLOCK; c += BLOCK) y"),
+    ],
+    ids=["a tail of one", "more columns than any size has"],
+)
+def test_what_only_other_sizes_show_is_found(found, old, new):
+    assert found(SOFTMAX, old, new).startswith("at sizes of its tiles: y[")
+
+
+def test_a_kernel_that_takes_multiples_of_a_tile_only_is_not_called_wrong(found):
+    """It says so nowhere, but every size of the space is one."""
+    loop = "for (uint c = t; c < columns; c += BLOCK)"
+    whole = loop.replace("columns", "columns / BLOCK * BLOCK")
+    assert found(SOFTMAX, loop, whole, in_default=True) == ""
