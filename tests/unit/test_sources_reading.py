@@ -250,3 +250,12 @@ def test_a_large_generated_source_is_read():
         f"__global__ void k{n}(float *y, int n) {{ y[threadIdx.x] = {n} * n; }}\n" for n in range(4000)
     )
     assert len(read_kernel_source(text).kernels) == 4000
+
+
+def test_a_variable_in_brackets_before_an_and_is_no_type():
+    source = (
+        "__global__ void k(int *x, int n) { int a = x[0]; if ((a) >= (n) && (a) <= 2 * (n)) x[1] = 1; }\n"
+    )
+    (kernel,) = read_kernel_source(source).kernels
+    tests = [ast.unparse(one.test) for one in kernel.body if isinstance(one, ast.If)]
+    assert tests == ["a >= n and a <= 2 * n"]
