@@ -161,11 +161,20 @@ class Function:
         """The defaults of what its template takes."""
         return {one.name: one.default for one in self.template or () if one.default}
 
+    @property
+    def has_error(self) -> bool:
+        """True if the parser did not understand all of it."""
+        return self._node.has_error
+
     @cached_property
     def _statements(self) -> tuple[tuple[ast.stmt, ...], Statements]:
+        return self.read_by(Statements)
+
+    def read_by(self, reader: type[Statements]) -> tuple[tuple[ast.stmt, ...], Statements]:
+        """Its statements as a reader finds them, and that reader."""
         pointers = (one.name for one in self.parameters if one.pointers)
         known = (*self.source.declared_names, *(one.name for one in self.template or ()))
-        reading = Statements(self.source.tree, known, pointers)
+        reading = reader(self.source.tree, known, pointers)
         reading.declare(one.name for one in self.parameters)
         body = field(self._node, "body")
         return ((*reading.of(body),) if body else (), reading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from time import thread_time
@@ -14,6 +15,7 @@ from autotune.sources.bare_code import without_comments
 
 _LIMIT_S, _LIMIT_S_PER_MB = 2.0, 3.0  # what is no code at all may take minutes
 _CHUNK = 65_536  # letters
+_VALUE = re.compile(r"([(=,!&|<>?:+*/%-]\s*)\((\s*\w+\s*)\)(?=\s*&&)")  # read as a cast of what follows
 
 
 class SourceTree:
@@ -22,6 +24,7 @@ class SourceTree:
     def __init__(self, text: str) -> None:
         if "*/" in without_comments(text):  # the parser takes seconds to go on after many of them
             raise InputError("the source has a */ that ends no comment")
+        text = _VALUE.sub(r"\1 \2 ", text)
         self.text = text.encode("ascii", "replace").decode()  # a letter is a byte
         self.root = _parsed(self.text.encode())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,8 @@ from autotune.sources.branches import Branches, read_branches
 from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
+from autotune.space.dry_runs import run_mistakes
+from autotune.space.misspelt import declared_in, misspelt_names
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches, space_macros
@@ -36,6 +38,15 @@ _SIMILAR = 0.8  # of a word to the macro that may be meant: one letter of five, 
 _SHORTEST = 4  # letters of such a word
 _LINE = re.compile(r'[ \t]*#[ \t]*line[ \t]+(\d+)[ \t]+"(.*)"')
 _THREAD_INDEX = {"portable": "THREAD_INDEX({0})", "cuda": "threadIdx.{0}", "opencl": "get_local_id({1})"}
+# Findings whose consequences a run would show as mistakes of their own.
+_BREAKS = (
+    "signature",
+    "redefined_parameter",
+    "unknown_macro",
+    "unknown_name",
+    "hidden_variable",
+    "flat_block",
+)
 VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")  # macros that only a diagnosis defines
 _PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
 
@@ -118,16 +129,21 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     read = None if is_python else read_default(space, source)
     code = bare_code(source, is_python=is_python)
     found = Facts() if read is None else _facts_of_only_kernel(read)
-    return (
+    unknown = (*_unknown_macros(space, source, code, read),)
+    findings = (
         *_signatures(space, source, read),
         *_unused_parameters(space, code),
         *_unlisted_values(space),
         *unseen_parameters(space, source),
-        *_unknown_macros(space, source, code, read),
+        *unknown,
+        *(() if read is None else _misspelt(space, source, read, {one.subject for one in unknown})),
         *_untried_edges(space),
         *_large_grids(space, found),
         *_flat_blocks(space, found),
     )
+    if read is None or any(one.kind in _BREAKS for one in findings):
+        return findings
+    return (*findings, *_dry_runs(space, source, read))
 
 
 def read_default(space: Space, source: str) -> KernelSource | None:
@@ -307,9 +323,30 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
         yield Finding("unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word))
 
 
-def _resembles(word: str, known: Iterable[str]) -> bool:
+def _resembles(word: str, known: Collection[str]) -> bool:
     """True if a word is probably a misspelt one of those that are known."""
-    return len(word) >= _SHORTEST and bool(difflib.get_close_matches(word, known, 1, _SIMILAR))
+    if len(word) < _SHORTEST:
+        return False
+    is_swapped = any(sorted(word) == sorted(one) for one in known)
+    return is_swapped or bool(difflib.get_close_matches(word, known, 1, _SIMILAR))
+
+
+def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[str]) -> Iterator[Finding]:
+    """Names that nothing declares, but for a slip, and variables whose name is a macro of the space."""
+    macros = {parameter.name for parameter in space.parameters}
+    for name, meant in dict(misspelt_names(read, macros)).items():
+        if name in told:
+            continue
+        place = source_place(space, source, name)
+        yield Finding("unknown_name", name, f"nothing declares it; did you mean {meant}?", place)
+    for function in (one for one in read.functions if not one.is_of_host):
+        for name in sorted(macros.intersection(declared_in(function))):
+            detail = (
+                f"the space defines a macro of this name, which replaces this variable of {function.name}; "
+                "remove the variable, or give it another name"
+            )
+            place = source_place(space, source, name, after=function.name)
+            yield Finding("hidden_variable", name, detail, place)
 
 
 def source_place(space: Space, source: str, word: str, after: str = "") -> str:
@@ -425,6 +462,18 @@ def _flat_blocks(space: Space, found: Facts) -> Iterator[Finding]:
                 )
                 yield Finding("flat_block", place, detail, located(space.spec.path, place))
                 break
+
+
+def _dry_runs(space: Space, source: str, read: KernelSource) -> Iterator[Finding]:
+    """Mistakes that show when a few configurations run on indices alone."""
+    lines = [place for place, _ in placed_lines(space.spec.source, source)]
+    for one in run_mistakes(space, read):
+        if one.place is None:
+            place = located(space.spec.path, one.subject)
+        else:
+            before = source[: one.place].split("\n")[:-1]
+            place = lines[sum(not _LINE.match(line) for line in before)]
+        yield Finding(one.kind, one.subject, one.detail, place)
 
 
 def _untried_edges(space: Space) -> Iterator[Finding]:

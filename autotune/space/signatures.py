@@ -55,7 +55,7 @@ def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator
         return
     functions = () if source is None else source.functions
     names = {function.name for function in functions}
-    if source is not None and not {_own_name(step.entry) for step in space.spec.launch} <= names:
+    if source is not None and not {own_name(step.entry) for step in space.spec.launch} <= names:
         branches = read_branches(source.original)
         others = kernels_of_branches(source, space_macros(space), branches)
         functions = (*functions, *(one for one, _ in others if one.name not in names))
@@ -71,7 +71,7 @@ def space_macros(space: Space) -> dict[str, str]:
 
 
 def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str) -> Mismatch | None:
-    name = _own_name(entry)
+    name = own_name(entry)
     if space.spec.source.suffix == ".py":
         definitions = _python_definitions(text, entry)
     elif what := _no_kernel(space, text, functions, entry):
@@ -87,7 +87,7 @@ def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str
 
 def _no_kernel(space: Space, text: str, functions: Sequence[Function], entry: str) -> str:
     """Why a source in C has no such kernel; empty if it has, or nothing shows that it has not."""
-    name = _own_name(entry)
+    name = own_name(entry)
     kernels = [one.name for one in functions if one.is_kernel]
     own = [one for one in functions if one.name == name]
     is_own = "::" not in entry  # a namespace may be one of a library
@@ -107,7 +107,7 @@ def _misfit(space: Space, entry: str, parameters: Sequence[Parameter]) -> tuple[
     arguments = {argument.name: argument for argument in space.spec.arguments}
     numbers = [number for number, step in enumerate(space.spec.launch) if step.entry == entry]
     plans = [[arguments[name] for name in space.spec.launch[number].arguments] for number in numbers]
-    name = _own_name(entry)
+    name = own_name(entry)
     is_python = space.spec.source.suffix == ".py"
     if not is_python and (hidden := _hidden(space, name, parameters, plans[0])):
         return hidden
@@ -124,7 +124,7 @@ def _misfit(space: Space, entry: str, parameters: Sequence[Parameter]) -> tuple[
     return next(filter(None, types), None)
 
 
-def _own_name(entry: str) -> str:
+def own_name(entry: str) -> str:
     """The name of a kernel without its namespace and template arguments."""
     return re.split(r"[<(]", entry)[0].strip().rpartition("::")[2]
 
@@ -205,9 +205,9 @@ def _wrong_type(parameter: Parameter, argument: ArgumentSpec, dtype: str, proble
 
 def _definitions(functions: Sequence[Function], entry: str) -> list[list[Parameter]]:
     """The parameters of each kernel that an entry may mean; none if one of them cannot be read."""
-    given = _arguments_of_template(entry)
+    given = arguments_of_template(entry)
     found = []
-    own = [one for one in functions if one.name == _own_name(entry)]
+    own = [one for one in functions if one.name == own_name(entry)]
     for one in [one for one in own if one.is_kernel] or own:
         if (given is not None) != (one.template is not None or bool(one.specialised)):
             continue
@@ -216,7 +216,7 @@ def _definitions(functions: Sequence[Function], entry: str) -> list[list[Paramet
     return [] if None in found else [one for one in found if one is not None]
 
 
-def _arguments_of_template(entry: str) -> tuple[str, ...] | None:
+def arguments_of_template(entry: str) -> tuple[str, ...] | None:
     """What an entry gives a template; None without angle brackets."""
     if "<" not in entry:
         return None

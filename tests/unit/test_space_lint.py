@@ -3,7 +3,9 @@
 import pytest
 
 from autotune.cli import main
+from autotune.sources.kernel_source import read_kernel_source
 from autotune.space import ConstraintReport, bind, constraint_report, lint, load_space, problem_of
+from autotune.space.misspelt import misspelt_names
 from tests.conftest import KERNEL, SPACE
 from tests.kernel_space import spec_of
 from tests.space_example import GPU, SOURCE, YAML, write_space
@@ -225,3 +227,30 @@ def test_sizes_that_checks_need_are_told_once_the_default_passes(folder):
     folder.write(KERNEL)
     right = folder.run("search", "double.yaml", "--device", "fake", "--budget", "1", "--fresh")
     assert right.returncode == 0 and "warning: double.yaml:8: n: verify_sizes needs" in right.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "meant"),
+    [
+        ("out[i] = blokIdx.x;", "blokIdx", "blockIdx"),
+        ("__syncthread();", "__syncthread", "__syncthreads"),
+        ("int width = 1; out[i] = widht;", "widht", "width"),
+        ("out[i] = BLOKC;", "BLOKC", ""),  # as a macro
+        ("float fmix = 0; out[i] = fmin(fmix, 1.f);", "", ""),  # a function of the language
+        ("int x1 = 0; out[i] = x2;", "", ""),
+    ],
+)
+def test_a_name_that_is_a_slip_away_from_a_known_one_is_found(tmp_path, line, name, meant):
+    source = f"__global__ void k(float *out) {{ int i = threadIdx.x; {line} }}\n"
+    found = dict(misspelt_names(read_kernel_source(source, {}, "cuda"), ()))
+    assert found == ({name: meant} if meant else {})
+
+
+def test_names_of_a_header_that_is_not_found_are_not_misspelt(tmp_path):
+    source = '#include "own.h"\n__global__ void k(float *out) { int width = 1; out[width] = widths; }\n'
+    assert dict(misspelt_names(read_kernel_source(source, {}, "cuda"), ())) == {}
+
+
+def test_a_variable_that_a_macro_of_the_space_replaces_is_found(tmp_path):
+    source = SOURCE + "KERNEL sum(GLOBAL int *x) { const int VECTOR = 4; x[VECTOR] = 1; }\n"
+    assert ("hidden_variable", "VECTOR") in findings(bound(tmp_path, source=source), source)

@@ -1,0 +1,178 @@
+"""The statements of a function in the order in which they run, for what runs them.
+
+What only reads a function takes effects inside expressions, casts and the kinds of loops for alike. Here they
+differ; a function that is not understood in full is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from autotune.core.c_types import SCALARS
+from autotune.sources.kernel_source import Function
+from autotune.sources.statements import Statements, declarators, type_name
+from autotune.sources.tree import field
+
+CAST = "cast"
+_REFUSED = frozenset((
+    "ERROR", "goto_statement", "labeled_statement", "try_statement", "throw_statement", "for_range_loop",
+))  # fmt: skip
+
+
+class NotUnderstood(Exception):
+    """A function has what only a compiler understands."""
+
+
+class Loop(ast.stmt):
+    """A loop: `before` runs ahead of each test, `step` after each turn; `is_late` if a turn comes first."""
+
+    def __init__(
+        self,
+        before: list[ast.stmt],
+        test: ast.expr,
+        body: list[ast.stmt],
+        step: list[ast.stmt],
+        *,
+        is_late: bool = False,
+    ) -> None:
+        super().__init__()
+        self.before, self.test, self.body, self.step, self.is_late = before, test, body, step, is_late
+
+
+def exact_body(function: Function) -> list[ast.stmt]:
+    """The statements of a function; raises NotUnderstood."""
+    if function.has_error:
+        raise NotUnderstood
+    return [*function.read_by(_Exact)[0]]
+
+
+class _Exact(Statements):
+    def _converted(self, node: Node) -> list[ast.stmt]:
+        if node.type in _REFUSED:
+            raise NotUnderstood
+        if node.type in ("while_statement", "do_statement"):
+            before, test = self._tested(field(node, "condition"))
+            body = self._part(node, "body")
+            return [Loop(before, test, body, [], is_late=node.type == "do_statement")]
+        return self._switch(node) if node.type == "switch_statement" else super()._converted(node)
+
+    def _for(self, node: Node) -> list[ast.stmt]:
+        self._scopes.append({})
+        begin, condition, step = (field(node, name) for name in ("initializer", "condition", "update"))
+        found = [] if begin is None else self._statement(begin)
+        before, test = self._tested(condition)
+        body = self._part(node, "body")
+        loop = Loop(before, test, body, [] if step is None else self._statement(step))
+        self._scopes.pop()
+        return [*found, loop]
+
+    def _tested(self, condition: Node | None) -> tuple[list[ast.stmt], ast.expr]:
+        """The effects of a condition, and what it is then."""
+        outer, self._before = self._before, []
+        test = self.expression(condition) if condition else ast.Constant(value=True)
+        before, self._before = self._before, outer
+        return before, test
+
+    def _switch(self, node: Node) -> list[ast.stmt]:
+        """A switch as a chain of conditions: each of its cases ends it."""
+        subject, cases = self.expression(field(node, "condition")), field(node, "body")
+        tests: list[ast.expr] = []
+        chain: list[tuple[ast.expr, list[ast.stmt]]] = []
+        other: list[ast.stmt] = []
+        for case in cases.named_children if cases else ():
+            if case.type == "comment":
+                continue
+            value = field(case, "value")
+            inside = self._block(
+                one for one in case.named_children if value is None or one.start_byte != value.start_byte
+            )
+            if value is not None:
+                tests.append(ast.Compare(subject, [ast.Eq()], [self.expression(value)]))
+            if not inside and value is not None:  # it shares the statements of the next case
+                continue
+            if case.type != "case_statement" or not inside or not _ends(inside):
+                raise NotUnderstood
+            body = inside[:-1] if isinstance(inside[-1], ast.Break) else inside
+            if value is None:
+                other, tests = body, []
+            else:
+                chain.append((ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0], body))
+                tests = []
+        for test, body in reversed(chain):
+            other = [ast.If(test, body, other, lineno=node.start_byte)]
+        return other
+
+    def _declaration(self, node: Node) -> Iterator[ast.stmt]:
+        declared = node.children_by_field_name("declarator")
+        if any(one.type == "reference_declarator" for outer in declared for one in declarators(outer)):
+            raise NotUnderstood
+        return super()._declaration(node)
+
+    def _update_expression(self, node: Node) -> ast.expr:
+        target = super()._update_expression(node)
+        if node.children[0] != field(node, "argument"):
+            return target
+        is_plus = self._tree.of(field(node, "operator")) == "++"  # the value from before
+        return ast.BinOp(target, ast.Sub() if is_plus else ast.Add(), ast.Constant(value=1))
+
+    def _binary_expression(self, node: Node) -> ast.expr:
+        count = len(self._before)
+        found = super()._binary_expression(node)
+        return self._whole(found, count) if isinstance(found, ast.BoolOp) else found
+
+    def _conditional_expression(self, node: Node) -> ast.expr:
+        count = len(self._before)
+        return self._whole(super()._conditional_expression(node), count)
+
+    def _whole(self, found: ast.expr, effects: int) -> ast.expr:
+        """An expression of which not every part is evaluated: none has an effect."""
+        if len(self._before) > effects:
+            raise NotUnderstood
+        return found
+
+    def _number_literal(self, node: Node) -> ast.expr:
+        value = super()._number_literal(node)
+        ending = self._tree.of(node).lower().lstrip("0123456789abcdefx")
+        if isinstance(value, ast.Constant) and isinstance(value.value, int) and set(ending) & {"u", "l"}:
+            kind = ("unsigned " if "u" in ending else "") + ("long" if "l" in ending else "int")
+            return _cast_call(kind, value)
+        return value
+
+    def _cast(self, kind: Node | None, value: ast.expr) -> ast.expr:
+        if "*" in self._tree.of(kind):
+            return super()._cast(kind, value)
+        name = type_name(self._tree, field(kind, "type") or kind)
+        if name in self._known or any(name in scope for scope in self._scopes):
+            raise NotUnderstood  # of a variable in brackets
+        return _cast_call(name, value)
+
+    def _call_expression(self, node: Node) -> ast.expr:
+        name, inside = self._tree.of(field(node, "function")), field(node, "arguments")
+        given = [one for one in (inside.named_children if inside else ()) if one.type != "comment"]
+        if name in SCALARS and len(given) == 1:
+            return _cast_call(name, self.expression(given[0]))
+        return super()._call_expression(node)
+
+    def _lambda_expression(self, node: Node) -> ast.expr:
+        raise NotUnderstood
+
+    _gnu_asm_expression = _lambda_expression
+
+
+def _cast_call(kind: str, value: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(CAST), [ast.Constant(value=kind), value], [])
+
+
+def _ends(body: list[ast.stmt]) -> bool:
+    """True if the last statement ends a case, and no other one leaves the switch."""
+    left: list[ast.stmt] = [*body[:-1]]
+    while left:
+        one = left.pop()
+        if isinstance(one, ast.Break):
+            return False
+        if isinstance(one, ast.If):
+            left += (*one.body, *one.orelse)
+    return isinstance(body[-1], ast.Break | ast.Return | ast.Continue)

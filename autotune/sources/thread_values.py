@@ -1,0 +1,155 @@
+"""Whole numbers of all threads of a run, as C counts with them; what is not known of them stays unknown."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A whole number in each thread; `kind` is empty for anything else."""
+
+    kind: str
+    data: Ints
+    known: Bools
+
+
+NO, YES = np.zeros(1, np.bool_), np.ones(1, np.bool_)
+UNKNOWN = Value("", np.zeros(1, np.int64), NO)
+
+
+def whole(number: int, kind: str = "") -> Value:
+    """One number in all threads; without a type, that of C for such a number."""
+    bits = number.bit_length()
+    kind = kind or ("i32" if bits < 32 else "i64" if bits < 64 else "u64")
+    held = (number + (1 << 63)) % (1 << 64) - (1 << 63)
+    return Value(kind, np.array([held], np.int64), YES if bits <= 64 else NO)
+
+
+def joined(old: Value, new: Value, sure: Bools, may: Bools) -> Value:
+    """A value with another one in the threads that surely get it; unknown in those that may."""
+    if kind := common(old, new):
+        old, new = converted(old, kind), converted(new, kind)
+    return Value(
+        new.kind or old.kind,
+        np.where(sure, new.data, old.data),
+        np.where(sure, new.known & bool(new.kind), old.known & ~may & bool(old.kind)),
+    )
+
+
+def common(one: Value, other: Value) -> str:
+    """The type to which C takes two values before it counts with them; empty without."""
+    return _RANKED[min(_RANKS[one.kind], _RANKS[other.kind])] if one.kind and other.kind else ""
+
+
+def converted(value: Value, kind: str) -> Value:
+    """A value in another type."""
+    if not value.kind or not kind:
+        return UNKNOWN
+    if value.kind == kind:
+        return value
+    data = value.data
+    if kind == "u32":
+        data = data & 0xFFFFFFFF
+    elif kind == "i32":
+        data = ((data + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+    return Value(kind, data, value.known)
+
+
+def negative(value: Value) -> Value:
+    """What a minus gives."""
+    return arithmetic("-", whole(0), value)
+
+
+def arithmetic(sign: str, one: Value, other: Value) -> Value:
+    """The result of an operator of C; unknown where it overflows or divides by 0."""
+    kind = one.kind if sign in ("<<", ">>") and other.kind else common(one, other)
+    if not kind:
+        return UNKNOWN
+    left = converted(one, kind).data
+    right = (other if sign in ("<<", ">>") else converted(other, kind)).data
+    known = one.known & other.known
+    if sign in ("/", "%"):
+        if kind == "u64":
+            known = known & (left >= 0) & (right >= 0)
+        known = known & (right != 0)
+        divisor = np.where(right == 0, 1, right)
+        quotient = np.abs(left) // np.abs(divisor) * np.sign(left) * np.sign(divisor)
+        data = quotient if sign == "/" else left - quotient * divisor
+    elif sign in ("<<", ">>"):
+        known = known & (right >= 0) & (right < int(kind[1:])) & ((left >= 0) | (sign == "<<"))
+        data = _OPERATORS[sign](left, np.clip(right, 0, 62))
+    else:
+        data = _OPERATORS[sign](left, right)
+    if kind == "u32":
+        data = data & 0xFFFFFFFF
+    elif kind == "i32" and (data.min() < -(1 << 31) or data.max() >= 1 << 31):
+        known = known & (data >= -(1 << 31)) & (data < 1 << 31)
+    return Value(kind, data, known)
+
+
+def compared(one: Value, op: ast.cmpop, other: Value) -> Value:
+    """1 where a comparison holds, and 0 elsewhere."""
+    kind = common(one, other)
+    if not kind:
+        return UNKNOWN
+    left, right = converted(one, kind).data, converted(other, kind).data
+    if kind == "u64":
+        left, right = left.view(np.uint64), right.view(np.uint64)
+    return Value("i32", _COMPARISONS[type(op)](left, right).astype(np.int64), one.known & other.known)
+
+
+def _least(one: Value, other: Value) -> Value:
+    return _picked(one, other, np.minimum)
+
+
+def _most(one: Value, other: Value) -> Value:
+    return _picked(one, other, np.maximum)
+
+
+def _picked(one: Value, other: Value, pick: Callable[[Ints, Ints], Ints]) -> Value:
+    kind = common(one, other)
+    left, right = converted(one, kind), converted(other, kind)
+    known = one.known & other.known
+    if kind == "u64":
+        known = known & (left.data >= 0) & (right.data >= 0)
+    return Value(kind, pick(left.data, right.data), known) if kind else UNKNOWN
+
+
+def _sum_of_product(one: Value, other: Value, added: Value) -> Value:
+    return arithmetic("+", arithmetic("*", one, other), added)
+
+
+def _magnitude(one: Value) -> Value:
+    return Value(one.kind, np.abs(one.data), one.known)
+
+
+EXACT: dict[str, Callable[..., Value]] = {
+    **{"min": _least, "max": _most, "abs": _magnitude, "mad24": _sum_of_product},
+    "clamp": lambda one, low, high: _least(_most(one, low), high),
+}
+ARGUMENTS = {"min": 2, "max": 2, "abs": 1, "mad24": 3, "clamp": 3}
+_RANKED = ("u64", "i64", "u32", "i32")
+_RANKS = {kind: number for number, kind in enumerate(_RANKED)}
+SIGNS: dict[type[ast.operator], str] = {
+    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.LShift: "<<"},
+    **{ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"},
+}
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    **{"+": operator.add, "-": operator.sub, "*": operator.mul, "<<": operator.lshift},
+    **{">>": operator.rshift, "&": operator.and_, "|": operator.or_, "^": operator.xor},
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
+    **{ast.Eq: operator.eq, ast.NotEq: operator.ne},
+}

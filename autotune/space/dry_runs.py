@@ -1,0 +1,332 @@
+"""Mistakes that show when the launches of a few configurations run on indices alone.
+
+A finding is about a valid configuration at sizes of the space, and about threads that surely do what it says.
+Where a kernel is not understood, or takes too long, there is none.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from autotune.core.argument_values import arguments
+from autotune.core.c_types import element_bytes, struct_fields
+from autotune.core.expressions import names_behind, parse
+from autotune.core.frozen import replace
+from autotune.core.records import Argument, Config, Launch, Sizes
+from autotune.errors import AutotuneError
+from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSteps, Pointer, Steps
+from autotune.sources.exact_statements import NotUnderstood
+from autotune.sources.kernel_source import KernelSource, read_kernel_source
+from autotune.sources.thread_values import Bools, Ints
+from autotune.space.signatures import arguments_of_template, own_name
+from autotune.space.space import Space
+
+_MOST_THREADS = 16_384  # of a launch whose blocks all run; of a larger one, those at its corners
+_STEPS = 15_000  # of all runs for a space
+_STEPS_OF_PLAN = 4_000  # of one configuration at some sizes
+_MOST_LETTERS = 200_000  # of a source, which is read for each configuration
+
+
+class Mistake(NamedTuple):
+    """What is wrong.
+
+    Attributes:
+        kind: out_of_bounds, divergent_barrier, small_grid or unwritten_output.
+        subject: The array, or the place in the space file.
+        place: Where it shows in the source's text; None for what is wrong in the space file.
+        detail: What happens and what to do.
+    """
+
+    kind: str
+    subject: str
+    place: int | None
+    detail: str
+
+
+def run_mistakes(space: Space, read: KernelSource) -> Iterator[Mistake]:
+    """What goes wrong in a few configurations, each thing once."""
+    spec = space.spec
+    if spec.functions.source is not None or len(read.original) > _MOST_LETTERS:
+        return
+    rows = (space.config(0), space.config(len(space) - 1))
+    configs = [config for config in dict.fromkeys((spec.default, *rows)) if config in space]
+    steps = Steps(_STEPS)
+    seen: set[tuple[str, str, int | None]] = set()
+    for config in configs:
+        if not steps.left:
+            break
+        try:
+            source = _Source.of(space, config, read)
+        except AutotuneError:  # other branches of the source, or options, that fail when they are tried
+            continue
+        for sizes in (*spec.verify_sizes, {}):
+            for one in _Plan(space, config, sizes, source).mistakes(steps):
+                if one[:3] not in seen:
+                    seen.add(one[:3])
+                    yield one
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The source of a configuration, and the statements of its functions that were needed so far."""
+
+    read: KernelSource
+    ahead: int  # letters in front of the source
+    bodies: dict[str, list[ast.stmt]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, space: Space, config: Config, read: KernelSource) -> _Source:
+        """The source of a configuration, given that of the default."""
+        macros = {name: str(value) for name, value in space.macros(config).items()}
+        for option in space.options(config, space.device.backend):
+            if option.startswith("-D"):
+                name, _, value = option[2:].partition("=")
+                macros[name] = value or "1"
+        head = ""
+        if any(one.has_error for one in read.kernels):  # the name of a macro is a part of another one
+            head = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+            macros = {}
+        elif config == space.spec.default:
+            return cls(read, 0)
+        return cls(read_kernel_source(head + read.original, macros, space.spec.dialect), len(head))
+
+    def place(self, place: int) -> int:
+        """Where a letter of the code stands in the source's text."""
+        return max(0, self.read.code.place(place) - self.ahead)
+
+
+class _Plan:
+    """The launches of a configuration at some sizes."""
+
+    def __init__(self, space: Space, config: Config, sizes: Sizes, source: _Source) -> None:
+        self._space, self._config, self._source = space, config, source
+        self._sizes = {**space.problem.sizes, **sizes}
+        self._memories: dict[str, Memory] = {}
+        self._arguments: dict[str, Argument] = {}
+        self._has_left = False  # an array, in the last run of blocks beyond a grid
+
+    def mistakes(self, steps: Steps) -> Iterator[Mistake]:
+        """What goes wrong in them."""
+        space = self._space
+        values = space.valid_values(self._config, self._sizes)
+        if values is None:
+            return
+        try:
+            launches = [*dict.fromkeys(space.launches(self._config, self._sizes))]
+            found = arguments(space.spec.arguments, values, space.problem.dtype)
+        except AutotuneError:
+            return
+        self._arguments = {one.name: one for one in found}
+        self._memories = {one.name: _memory(one) for one in found if one.value is None and not one.of}
+        own = Steps(min(_STEPS_OF_PLAN, steps.left))
+        begun = own.left
+        with suppress(NotUnderstood, OutOfSteps, RecursionError):
+            yield from self._run(launches, own)
+        steps.left = max(0, steps.left - begun + own.left)
+
+    def _run(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Mistake]:
+        is_whole = True
+        for launch in launches:
+            threads = math.prod(launch.grid) * math.prod(launch.block)
+            has_all = threads <= _MOST_THREADS
+            axes = [range(one) if has_all else sorted({0, one - 1}) for one in launch.grid]
+            run, is_run = self._launched(launch, _blocks(axes), steps)
+            yield from self._places(run)
+            is_whole = is_whole and has_all and is_run and run.is_whole
+            if not is_run:
+                return
+        if is_whole:
+            small = [*self._small_grids(launches, steps)]
+            yield from small or self._unwritten()
+
+    def _launched(self, launch: Launch, blocks: Ints, steps: Steps) -> tuple[DryRun, bool]:
+        """A run of some blocks, and whether it came to its end."""
+        run = DryRun(self._source.read, steps, self._source.bodies)
+        kernels = [one for one in self._source.read.kernels if one.name == own_name(launch.entry)]
+        passed = [self._passed(name) for name in launch.arguments]
+        if len(kernels) != 1 or len(kernels[0].parameters) != len(passed):
+            raise NotUnderstood
+        with suppress(OutOfSteps):
+            run.run(kernels[0], launch, arguments_of_template(launch.entry) or (), passed, blocks)
+            return run, True
+        return run, False
+
+    def _passed(self, name: str) -> Memory | Pointer | int | None:
+        one = self._arguments[name]
+        if one.of or one.symbol:
+            raise NotUnderstood
+        if one.value is None:
+            return self._memories[name]
+        return one.value if isinstance(one.value, int) else None
+
+    def _places(self, run: DryRun) -> Iterator[Mistake]:
+        where = self._where()
+        for (line, _), one in run.found.items():
+            place = self._source.place(line)
+            if isinstance(one, Divergent):
+                yield Mistake(
+                    "divergent_barrier",
+                    "barrier",
+                    place,
+                    f"thread {one.thread} of block {one.block} reaches this barrier, and thread {one.other} "
+                    f"does not, {where}; every thread of a block has to reach it: put it where no condition "
+                    "depends on the thread",
+                )
+            elif isinstance(one, Beyond):
+                verb = "writes" if one.is_written else "reads"
+                mend = (
+                    f"guard the access, or correct the shape of {one.memory.name}"
+                    if one.memory.kind == "argument"
+                    else f"make {one.memory.name} larger, or keep the index within it"
+                )
+                yield Mistake(
+                    "out_of_bounds",
+                    one.memory.name,
+                    place,
+                    f"thread {one.thread} of block {one.block} {verb} element {one.element} of "
+                    f"{one.memory.name}, which has {one.elements}, {where}; {mend}",
+                )
+
+    def _small_grids(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Mistake]:
+        """Grids of which more blocks would reach elements of arrays that no block reaches.
+
+        This is proven in two ways. Some more blocks take all that is left of an input and of an output, and
+        leave no array. Or the source keeps blocks within an array: none leaves it, and one far behind its end
+        does not touch it.
+        """
+        before = {
+            name: memory.reached()
+            for name, memory in self._memories.items()
+            if memory.read is not None and self._has_own_shape(name) and not memory.is_lost
+        }
+        if all(reached.all() for reached in before.values()):
+            return
+        for launch in launches:
+            number = self._number(launch)
+            texts = self._space.spec.launch[number].grid
+            found = [self._left_out(launch, axis, before, steps) for axis in range(len(texts))]
+            count, name, element = max(found, default=(0, "", 0))
+            if count:
+                axis = found.index((count, name, element))
+                yield Mistake(
+                    "small_grid",
+                    f"launch[{number}].grid[{axis}]",
+                    None,
+                    f"{texts[axis]} is {launch.grid[axis]}, and only more blocks reach all of {name}, as "
+                    f"element {element}, {self._where()}; correct it, such as to ceil_div(SIZE, TILE) with "
+                    "the elements that a block takes",
+                )
+
+    def _left_out(
+        self, launch: Launch, axis: int, before: Mapping[str, Bools], steps: Steps
+    ) -> tuple[int, str, int]:
+        """How many elements of an array only further blocks reach, the array, and the first of them."""
+        extent = launch.grid[axis]
+        new = self._new(before, self._further(launch, axis, [extent], steps))
+        if self._has_left or not self._is_exact(launch, axis, before, new, steps):
+            farthest = max(map(len, before.values()))
+            near = [extent + (1 << step) - 1 for step in range(farthest.bit_length())]
+            new = self._new(before, self._further(launch, axis, near, steps))
+            far = self._further(launch, axis, [extent + farthest], steps) if new else {}
+            new = {name: one for name, one in new.items() if name in far and not far[name].any()}
+        found = [(int(one.sum()), name, int(one.argmax())) for name, one in new.items()]
+        return max(found, default=(0, "", 0))
+
+    def _is_exact(
+        self, launch: Launch, axis: int, before: Mapping[str, Bools], new: Mapping[str, Bools], steps: Steps
+    ) -> bool:
+        """True if at most as many blocks again take all and leave no array; the first of them takes `new`."""
+        roles = {self._arguments[name].role for name in new}
+        if "in" not in roles or roles.isdisjoint(("out", "inout")):
+            return False
+        extent = launch.grid[axis]
+        most = max(-(-int((~before[name]).sum()) // int(one.sum())) for name, one in new.items())
+        if most > extent:
+            return False
+        after = self._further(launch, axis, range(extent, extent + most), steps)
+        is_all = all(name in after and (after[name] | before[name]).all() for name in new)
+        return is_all and not self._has_left
+
+    @staticmethod
+    def _new(before: Mapping[str, Bools], after: Mapping[str, Bools]) -> dict[str, Bools]:
+        """The elements of each array that are only reached now."""
+        new = {name: after[name] & ~reached for name, reached in before.items() if name in after}
+        return {name: one for name, one in new.items() if one.any()}
+
+    def _further(self, launch: Launch, axis: int, indices: Sequence[int], steps: Steps) -> dict[str, Bools]:
+        """The elements that blocks beyond a grid reach of the arrays that they do not leave."""
+        axes = [[*range(extent)] for extent in launch.grid]
+        axes[axis] = [*indices]
+        grid = [*launch.grid]
+        grid[axis] = indices[-1] + 1
+        self._has_left = True
+        if math.prod(map(len, axes)) * math.prod(launch.block) > _MOST_THREADS:
+            return {}
+        kept = self._memories
+        self._memories = {one.name: _memory(one) for one in self._arguments.values() if one.name in kept}
+        further = replace(launch, grid=(grid[0], grid[1], grid[2]))
+        run, is_run = self._launched(further, _blocks(axes), steps)
+        found, self._memories = self._memories, kept
+        if not is_run or not run.is_whole:
+            return {}
+        is_followed = not any(one.is_lost for one in found.values())
+        self._has_left = not is_followed or any(isinstance(one, Beyond) for one in run.found.values())
+        return {
+            name: one.reached() for name, one in found.items() if one.read is not None and not one.is_lost
+        }
+
+    def _has_own_shape(self, name: str) -> bool:
+        """True if an array's shape depends on no parameter: then it has no room beyond what is needed."""
+        shape = next(one.shape for one in self._space.spec.arguments if one.name == name)
+        read = names_behind((one for text in shape for one in parse(text).names), self._space.spec.derived)
+        return read.isdisjoint(parameter.name for parameter in self._space.parameters)
+
+    def _unwritten(self) -> Iterator[Mistake]:
+        """Outputs of which no thread writes some elements."""
+        for name, memory in self._memories.items():
+            if self._arguments[name].role == "out" and not memory.is_lost and memory.written is not None:
+                missing = np.flatnonzero(~memory.written)
+                if len(missing) and memory.written[missing[0] :].any():  # at its end may be room
+                    number = [one.name for one in self._space.spec.arguments].index(name)
+                    yield Mistake(
+                        "unwritten_output",
+                        f"arguments[{number}]",
+                        None,
+                        f"no thread writes {len(missing)} of the {len(memory.written)} elements of {name}, "
+                        f"such as element {missing[0]}, {self._where()}; correct the grid, the source or the "
+                        "shape, or write role: inout if they keep their values",
+                    )
+
+    def _number(self, launch: Launch) -> int:
+        plan = self._space.spec.launch
+        return next(
+            number
+            for number, step in enumerate(plan)
+            if own_name(step.entry) == own_name(launch.entry) and {*step.arguments} == {*launch.arguments}
+        )
+
+    def _where(self) -> str:
+        sizes = ", ".join(f"{name}={size}" for name, size in self._sizes.items())
+        return f"with {self._config} at {sizes}" if self._config else f"at {sizes}"
+
+
+def _memory(argument: Argument) -> Memory:
+    if struct_fields(argument.dtype):
+        return Memory(argument.name, None, 0, "argument")
+    unit, count = element_bytes(argument.dtype), math.prod(argument.shape)
+    is_asked = argument.role in ("in", "out", "inout") and count <= 1 << 22
+    read, written = (np.zeros(count, np.bool_) if is_asked else None for _ in range(2))
+    return Memory(argument.name, unit * count, unit, "argument", read, written)
+
+
+def _blocks(axes: Sequence[Sequence[int]]) -> Ints:
+    """Blocks with all indices of each axis: those along x, y and z in three rows."""
+    z, y, x = np.meshgrid(axes[2], axes[1], axes[0], indexing="ij")
+    return np.stack([x.ravel(), y.ravel(), z.ravel()]).astype(np.int64)
