@@ -270,6 +270,8 @@ def test_a_condition_with_a_macro_that_is_called_is_decided():
     text = "#define TWICE(x) (2 * (x))\n#if TWICE(2) == 4\nint a;\n#else\nint b;\n#endif\n"
     lines = {line.rest: line.is_certain for line in compiled_lines(text) if not line.directive}
     assert lines == {"int a;": True, "": True}
+
+
 def test_a_variable_in_brackets_before_an_and_is_no_type():
     source = (
         "__global__ void k(int *x, int n) { int a = x[0]; if ((a) >= (n) && (a) <= 2 * (n)) x[1] = 1; }\n"
