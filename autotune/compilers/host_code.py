@@ -134,8 +134,9 @@ def _outer(tree: SourceTree, scope: Node) -> Iterator[Node]:
     is_whole = scope.type in _SCOPES or scope.parent is None
     for node in scope.named_children if is_whole else scope.children:
         text = tree.text[node.start_byte : node.end_byte]
-        if node.type in _SCOPES:
-            yield from _outer(tree, field(node, "body") or node)
+        body = field(node, "body")
+        if node.type in _SCOPES and (body is None or body.type == "declaration_list"):
+            yield from _outer(tree, body or node)
         elif node.children and text.count("{") != text.count("}"):
             yield from _outer(tree, node)
         else:
@@ -147,7 +148,9 @@ def _declared(tree: SourceTree, node: Node, for_device: frozenset[str], roots: f
 
     Nothing for a function that no device can call.
     """
-    inside = node.named_children[-1] if node.type == "template_declaration" and node.named_children else node
+    inside = node
+    while inside.type in ("template_declaration", "linkage_specification") and inside.named_children:
+        inside = inside.named_children[-1]
     body, kind = field(inside, "body"), field(inside, "type")
     head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
     words = {*_WORD.findall(head)}

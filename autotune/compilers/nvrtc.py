@@ -106,8 +106,11 @@ class CudaCompiler:
                 return _run(source, (*flags, "--minimal"), names, output)
         try:
             found = _run(device_part(source), flags, names, output, has_prelude=True)
-        except CompileError:
-            found = _of_needed_part(source, flags, names, output)
+        except CompileError as error:
+            try:
+                found = _of_needed_part(source, flags, names, output)
+            except CompileError as again:  # of two reasons, the first is of the source as it is
+                raise (again if _ABSENT.search(str(error)) else error) from None
         self._is_plain = False  # the next source of this kernel will need as much
         return found
 

@@ -19,7 +19,8 @@ from autotune.sources.facts import Facts
 class GuessedArgument:
     """An argument of the space file: an array with role, shape and fill, or a scalar with a value.
 
-    `is_result` holds for an array that the kernel only writes, whatever its role is for now.
+    `is_result` holds for an array that the kernel only writes, whatever its role is for now; `is_indexed` for
+    one that it reads or writes at all.
     """
 
     argument: KernelArgument
@@ -29,6 +30,7 @@ class GuessedArgument:
     value: str = ""
     remark: str = ""
     is_result: bool = False
+    is_indexed: bool = True
 
 
 def scalar_argument(argument: KernelArgument, launch: GuessedLaunch) -> GuessedArgument:

@@ -14,10 +14,11 @@ from autotune.sources.facts import names_in
 
 
 class GuessedShape(NamedTuple):
-    """The extents of an array, and what to ask about them."""
+    """The extents of an array, what to ask about them, and whether any of the kernel's indices is into it."""
 
     extents: tuple[str, ...]
     question: str
+    is_indexed: bool = True
 
 
 def index_bounds(launch: GuessedLaunch) -> IndexBounds:
@@ -49,7 +50,7 @@ def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> Gue
         bound = reached[0] if is_size and not is_compared and not is_histogram else ""
     extents = (bound,) if bound else _elements(launch, is_one_layout=not layouts)
     if not bound and not layouts and not indices_of(array, facts):
-        return GuessedShape(extents, "no index was found: how many elements?")
+        return GuessedShape(extents, "no index was found: how many elements?", is_indexed=False)
     is_open = is_histogram and not bound
     return GuessedShape(extents, "shape guessed: how many elements?" if is_open else "shape guessed")
 

@@ -6,7 +6,7 @@ Every guess is valid in a space file; one that needs a second look carries a rem
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.default_sizes import default_sizes, fitting_checks
@@ -77,9 +77,10 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
             else:
                 shape = covering_shape(item.name, guessed, bounds, tried, is_read=role is Role.IN)
                 shape = questioned(shape, launch.values)
-            arguments.append(
-                array_argument(item, role, shape, facts, has_reference=bool(reference), is_roomy=is_roomy)
+            argument = array_argument(
+                item, role, shape, facts, has_reference=bool(reference), is_roomy=is_roomy
             )
+            arguments.append(replace(argument, is_indexed=guessed.is_indexed))
         else:
             arguments.append(scalar_argument(item, launch))
     sizes = default_sizes(launch, arguments, extents)

@@ -48,7 +48,7 @@ def local_shape(
 def roomy_shape(guessed: GuessedShape) -> GuessedShape:
     """A shape with room for far more than was guessed."""
     shape = (f"{_ROOM} * ({_elements(guessed)}) + {_MORE_ROOM}",)
-    return GuessedShape(shape, "room enough, it seems: how many elements?")
+    return guessed._replace(extents=shape, question="room enough, it seems: how many elements?")
 
 
 def covering_shape(

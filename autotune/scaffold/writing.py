@@ -10,6 +10,7 @@ from autotune.scaffold.guessed_arguments import GuessedArgument
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guessed_parameters import GuessedParameter
 from autotune.scaffold.guesses import Guess
+from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import FoundKernel
 from autotune.scaffold.roles import Role
 from autotune.scaffold.types import assumed_bytes
@@ -240,9 +241,14 @@ def _ending(guess: Guess) -> list[str]:
     elif "float16" in results or "bfloat16" in results:
         tolerance = "rtol: 1e-2, atol: 1e-3"
     sums = "" if exact or guess.reference else "; for sums of n terms, write `error: accumulate(n)`"
+    # no run may be faster than its bytes can move: what is not sure to move is not claimed
+    words = {word for item in guess.arguments for extent in item.shape for word in WORD.findall(extent)}
+    is_sure = words.isdisjoint(guess.launch.values)
+    why = "from the guessed shapes above" if is_sure else "once the shapes above are right"
+    work = f"work: {{bytes: {_bytes(guess)}}}  # {why}, for GB/s; flops: for GFLOP/s"
     return [
         f"verify: {{{tolerance}}}  # how far from the reference a right result may be{sums}",
-        f"work: {{bytes: {_bytes(guess)}}}  # from the guessed shapes above, for GB/s; flops: for GFLOP/s",
+        work if is_sure else f"# {work}",
     ]
 
 
@@ -251,7 +257,7 @@ def _bytes(guess: Guess) -> str:
     totals: dict[str, int] = {}  # by number of elements
     texts: dict[tuple[str, ...], str] = {}  # of the same number, whatever the order of its factors
     for item in guess.arguments:
-        if item.role not in (None, Role.LOCAL):
+        if item.role not in (None, Role.LOCAL) and item.is_indexed:
             product = " * ".join(
                 part if re.fullmatch(r"[\w *]+", part) else f"({part})" for part in item.shape
             )

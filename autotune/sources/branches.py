@@ -17,6 +17,7 @@ _STRING = re.compile(r"""\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'""")
 _DECLARED = re.compile(r"\b(?!return\b|case\b|else\b|goto\b)[A-Za-z_]\w*[\s*&]+\Z")
 _READINGS = 8  # of kernels under conditions
 _UNIQUE = "1000003"  # the value of a name, which no other has
+_UNROLLED = re.compile(r"(?<!\w)(?!unroll\b)[A-Za-z_]\w*")  # the number of steps, by any name
 _NEAR = 300  # letters from the word that begins a kernel to its name
 _EQUAL = re.compile(r"(?<![!\w])(\w+)\s*[=!]=\s*(\w+)\b")
 _WANTED = re.compile(r"(?<![!\w])(\w+)\s*==\s*(\w+)\b|\A[\s(]*([A-Za-z_]\w*)[\s)]*\Z")
@@ -34,7 +35,7 @@ class Branches:
         defined: The names that are defined in some branch.
         passed: Macros that are given on where they are defined: `#ifdef A`, `#define B A`.
         constants: Names in capitals that the code of all branches uses as values.
-        pragmas: Those in pragmas.
+        pragmas: Those in pragmas, and numbers of steps to unroll under any name.
         kernels: Where kernels begin under conditions, and what these want: `#if LAYOUT == 1` that it is 1,
             and an empty text for what only has to be defined.
     """
@@ -68,7 +69,7 @@ def read_branches(text: str) -> Branches:
                 found.passed[body] = word
             found.constants.update({*_constants(body)} - {*macro.parameters})
         elif name == "pragma" and "OPENCL" not in rest:
-            found.pragmas.update(_CONSTANT.findall(rest))
+            found.pragmas.update((_UNROLLED if rest.startswith("unroll") else _CONSTANT).findall(rest))
     return found
 
 

@@ -23,6 +23,11 @@ from autotune.sources.statements import parsed_expression
 DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
+_SPELT = {  # operators of C++ in words
+    **{"and": "&&", "or": "||", "not": "!", "not_eq": "!="},
+    **{"bitand": "&", "bitor": "|", "xor": "^", "compl": "~"},
+}
+_IN_WORDS = re.compile(rf"\b(?:{'|'.join(_SPELT)})\b")
 _MAX_TOKENS = 4096  # of a condition with its macros written out
 _OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
     **{ast.BitOr: or_, ast.BitXor: xor, ast.BitAnd: and_, ast.Add: add, ast.Sub: sub, ast.Mult: mul},
@@ -100,6 +105,8 @@ def compiled_lines(
         state = around.state if around else True
         found = DIRECTIVE.match(line)
         name, rest = found.groups() if found else ("", line)
+        if name in ("if", "elif"):
+            rest = _IN_WORDS.sub(lambda word: _SPELT[word[0]], rest)
         read = SourceLine(name, rest, state is True, macros, begin + (found.start(2) if found else 0), around)
         if name in ("if", "ifdef", "ifndef"):
             if state is not False:

@@ -130,6 +130,16 @@ def test_the_needed_part_has_what_kernels_name_through_macros_types_and_function
     assert left.count("{") == left.count("}")
 
 
+def test_a_kernel_with_the_names_of_c_is_needed_and_its_own_error_is_told():
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = (
+        'int main() {}\nextern "C" __global__ void k(float *y) { __shared__ float t[NUMBER]; y[0] = t[0]; }\n'
+    )
+    assert needed_part(text, ["k"]) == text.replace("int main() {}", " " * 13)
+    with pytest.raises(CompileError, match="greater than zero"):
+        cuda_compiler("sm_90").compile(text, ["-DNUMBER=0"], ["k"])
+
+
 def test_a_kernel_compiles_that_includes_a_header_for_programs():
     pytest.importorskip("cuda.bindings.nvrtc")
     compiler = cuda_compiler("sm_90")

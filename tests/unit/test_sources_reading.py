@@ -266,6 +266,17 @@ def test_an_element_behind_a_pointer_or_of_several_dimensions_is_one_of_its_arra
     assert [ast.unparse(one) for one in access.indices] == indices
 
 
+def test_operators_in_words_are_operators():
+    text = "#if STAGE == 1 or not defined(WIDE)\nint a;\n#endif\n#if 1 and 0\nint b;\n#endif\n"
+    assert set(read_branches(text).tested) == {"STAGE", "WIDE"}
+    assert [line.rest for line in compiled_lines(text) if not line.directive] == ["int a;", "", ""][:1] + [""]
+
+
+def test_the_number_of_steps_to_unroll_is_a_name_in_any_letters():
+    found = read_branches("#pragma unroll steps\n#pragma unroll\n#pragma unroll(STEPS)\n#pragma once\n")
+    assert found.pragmas == {"steps", "STEPS"}
+
+
 def test_a_condition_with_a_macro_that_is_called_is_decided():
     text = "#define TWICE(x) (2 * (x))\n#if TWICE(2) == 4\nint a;\n#else\nint b;\n#endif\n"
     lines = {line.rest: line.is_certain for line in compiled_lines(text) if not line.directive}
