@@ -53,6 +53,11 @@ class Begun:
     known: Trial | None = None
     is_journaled: bool = False
 
+    @property
+    def config(self) -> Config | None:
+        """The configuration, if it was not refused before."""
+        return self.known.config if self.known else self.instance.config if self.instance else None
+
 
 @dataclass(frozen=True, eq=False)
 class Running:
@@ -153,7 +158,7 @@ class Evaluator:
             self._ledger.admit(charged=charged)
             self._start(config)
         while config not in self._ledger.trials:
-            self._go_on(is_limited=False)
+            self._go_on(wanted=config)
         self._ended.clear()  # no searcher runs now; one that submits these is given them again
         return self._ledger.trials[config]
 
@@ -166,17 +171,17 @@ class Evaluator:
         self._waiting.append(config)
         self._under_way.add(config)
 
-    def _go_on(self, *, is_limited: bool = True) -> None:
+    def _go_on(self, *, wanted: Config | None = None) -> None:
         """Keep compilers and devices busy, wait for an event, and record what has ended."""
         try:
-            if is_limited and self._ledger.is_over:
+            if wanted is None and self._ledger.is_over:
                 self._stop()
             self._compile()
-            self._send(is_limited)
+            self._send(wanted)
             if self._begun or self._running:
                 self._wait()
             if not self._shares_cores:  # the device goes on while trials are journaled and a searcher chooses
-                self._send(is_limited)
+                self._send(wanted)
         finally:  # finished trials are written even after an error; a full disk then hides that error
             self._ledger.report()
 
@@ -217,13 +222,20 @@ class Evaluator:
             return Begun(_done(), instance, earlier, is_journaled=True)
         return Begun(self._pool.compile(instance), instance)
 
-    def _send(self, is_limited: bool) -> None:
-        """Give compiled configurations to devices that are free."""
-        if (is_limited and self._ledger.is_over) or (self._shares_cores and self._begun):
+    def _send(self, wanted: Config | None) -> None:
+        """Give compiled configurations to free devices; once the time is over, only the wanted one."""
+        if self._shares_cores and self._begun:
             return
+        is_over = self._ledger.is_over
+        if is_over and (ready := next((one for one in self._compiled if one.config == wanted), None)):
+            self._compiled.remove(ready)
+            self._compiled.appendleft(ready)
         while self._compiled and len(self._running) < self._devices.slots and not self._may_wait:
-            self._send_task()
-        if self._retries and self._retry not in self._running:
+            if is_over and self._compiled[0].config != wanted:
+                break
+            self._send_task(1 if is_over else self._devices.task_items)
+        may_retry = self._retries and (not is_over or self._retries[0].begun.config == wanted)
+        if may_retry and self._retry not in self._running:
             self._retry = self._run([self._retries.popleft()])
 
     @property
@@ -232,13 +244,13 @@ class Evaluator:
         is_growing = bool(self._begun or self._waiting) and len(self._compiled) < self._devices.task_items
         return is_growing and len(self._running) >= self._devices.count
 
-    def _send_task(self) -> None:
+    def _send_task(self, most: int) -> None:
         """Send what is compiled: as much as one task should have, but no more than a fair share.
 
         Of 12 compiled configurations, a task gets 6 if two of four slots are free.
         """
         share = len(self._compiled) // (self._devices.slots - len(self._running))
-        count = max(1, min(share, self._devices.task_items))
+        count = max(1, min(share, most))
         task: list[Running] = []
         while self._compiled and len(task) < count:
             prepared = self._prepare(self._compiled.popleft())

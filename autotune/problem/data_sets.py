@@ -44,9 +44,10 @@ def at_sizes(
     """
     if name not in SHAPES:
         return checks
-    large = max((*checks, *([timed] if _bytes(timed) <= _MAX_BYTES else [])), key=_bytes)
+    fitting = [*checks, *([timed] if _bytes(timed) <= _MAX_BYTES else [])]
+    large = max(fitting, key=_bytes, default=None)
     turn = SHAPES.index(name) % len(checks) if checks else 0
-    return [*(one for one in checks[turn : turn + 1] if one is not large), large]
+    return [*(one for one in checks[turn : turn + 1] if one is not large), *([large] if large else [])]
 
 
 def _bytes(problem: ProblemInstance) -> int:

@@ -234,6 +234,8 @@ def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], dea
     Sizes that divide as all of the space do count in any case, others if the default is right there: else the
     kernel may not be made for them, and the default is doubted.
     """
+    if not built:
+        return {}
     context.observer.stage(Stage(f"last round: {TILE_SIZES}"))
     default = _build(context, [context.task.spec.default])[0].get(context.task.spec.default)
     doubts: list[Failure] = []

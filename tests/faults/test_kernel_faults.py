@@ -293,7 +293,7 @@ def test_a_shorter_search_does_not_replace_a_better_result(folder):
 
 
 def test_the_shortest_time_limit_still_runs_the_default(folder):
-    result = folder.search("--time", "0.01")
+    result = folder.search("--time", "0.000001")
     assert result["trials"] == 1 and result["config"] == {"A": 1, "B": 0}
 
 

@@ -63,7 +63,7 @@ def test_a_function_may_compute_a_sample_of_a_large_output(here):
         return {"y": 2 * inputs["x"][indices["y"]]}
 
     result = tune(Space(**parts(reference=reference, sizes={"n": 50_000})), device="fake", budget=2)
-    assert result.found.compares and min(asked) == 17 and 960 < max(asked) <= 1024
+    assert result.found.compares and 17 in asked and 960 < max(asked) <= 1024
 
 
 def test_tune_tries_and_finds_what_the_command_line_does(here, tmp_path_factory):

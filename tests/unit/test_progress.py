@@ -25,7 +25,7 @@ def test_every_stage_of_a_search_is_told_with_its_time(folder):
         "reading double.yaml",
         "finding devices",
         "counting valid configurations",
-        "compiling 1 of 1",
+        "compiling 1 of 3",
         "computing the reference (reference.py)",
         "verifying and timing",
         "last round: compiling 3 of 3",
