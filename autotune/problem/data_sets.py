@@ -54,12 +54,12 @@ def _bytes(problem: ProblemInstance) -> int:
     return sum(array.size_bytes for array in problem.arrays)
 
 
-def with_margin(problem: ProblemInstance) -> ProblemInstance:
-    """The problem with a stricter tolerance, if its data have one of SHAPES; others keep the usual one."""
+def with_margin(problem: ProblemInstance, times: float = _MARGIN) -> ProblemInstance:
+    """The problem with another tolerance, if its data have one of SHAPES; others keep the usual one."""
     if not any(array.fill and array.fill[0] in SHAPES for array in problem.arrays):
         return problem
-    bounds = tuple((name, bound.times(_MARGIN)) for name, bound in problem.bounds)
-    return replace(problem, tolerance=problem.tolerance.times(_MARGIN), bounds=bounds)
+    bounds = tuple((name, bound.times(times)) for name, bound in problem.bounds)
+    return replace(problem, tolerance=problem.tolerance.times(times), bounds=bounds)
 
 
 def has_special_values(arrays: Iterable[Array]) -> bool:

@@ -153,7 +153,7 @@ ENTRIES = tuple(
 
 
 def triton_binary(names, kept):
-    pytest.importorskip("triton", reason="needs the extra triton")
+    pytest.importorskip("triton.runtime", reason="needs the extra triton")
     setting = cuda_setting("sm_90", "triton")
     pool = CompilerPool(setting, workers=2, timeout_s=60, binaries=kept, environment={})
     try:
@@ -163,7 +163,7 @@ def triton_binary(names, kept):
 
 
 def test_kernels_of_one_triton_configuration_are_compiled_and_kept_one_by_one(tmp_path):
-    pytest.importorskip("triton")
+    pytest.importorskip("triton.runtime", reason="needs the extra triton")
     found = triton_binary(ENTRIES, tmp_path)
     alone = cuda_compiler("sm_90", "triton").compile(TRITON_SOURCE, (), ENTRIES)
     assert (found.data, found.registers, found.symbols) == (alone.data, alone.registers, alone.symbols)
@@ -172,7 +172,7 @@ def test_kernels_of_one_triton_configuration_are_compiled_and_kept_one_by_one(tm
 
 
 def test_the_first_triton_kernel_that_cannot_be_compiled_says_why(tmp_path):
-    pytest.importorskip("triton")
+    pytest.importorskip("triton.runtime", reason="needs the extra triton")
     unset = "scale('*fp32:16', 'i32', 'i32')"
     assert "no value for BLOCK" in triton_binary((ENTRIES[0], unset), tmp_path).detail
     odd = ENTRIES[0].replace("64", "63")

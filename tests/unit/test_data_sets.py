@@ -118,6 +118,24 @@ def test_a_default_that_is_wrong_on_other_data_is_doubted_and_counts_against_no_
     )
 
 
+def test_data_that_the_reference_refuses_count_against_none_also_where_the_default_is_not_valid(folder):
+    folder.edit("[-100, 100]", "[0, 100]")
+    sizes = ", ".join(f"{{n: {n}}}" for n in (1, 17, 300, 400, 500))
+    folder.edit("verify_sizes: [{n: 1}, {n: 17}]", f"verify_sizes: [{sizes}]")
+    folder.edit("constraints:", "constraints:\n  - A != 1 or n in (1, 17, 1000)")
+    reference = folder.path / "reference.py"
+    table = "numpy.arange(0, 202, 2, numpy.int32)"
+    reference.write_text(f"""\
+import numpy
+
+
+def reference(inputs, sizes):
+    return {{"y": {table}[inputs["x"]]}}
+""")
+    done = folder.run("search", "double.yaml", "--device", "fake", "--engine", "exhaustive")
+    assert done.returncode == 0 and "failed" not in done.stdout, done.stdout
+
+
 def test_denormals_are_left_out_where_the_tolerance_does_not_cover_flushing(check):
     assert check("x", "{rtol: 1e-5}", "x", "numpy.where(tiny, 0, x)") == ["", ""]
 
