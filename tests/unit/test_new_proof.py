@@ -276,9 +276,7 @@ def test_a_line_shows_before_anything_is_read(folder):
     try:
         assert process.stderr.readline() == "reading stalls.cl, 0:00\n"
     finally:
-        process.send_signal(
-            signal.SIGTERM
-        )  # SIGINT is ignored where a script started the tests in the background
+        process.send_signal(signal.SIGTERM)  # SIGINT is ignored below a job in the background
         out, err = process.communicate(timeout=60)
     assert process.returncode == 143, out + err
 
