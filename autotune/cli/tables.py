@@ -44,12 +44,12 @@ class Table:
         head = [strong.format(self.title)] if self.title else []
         if not self.rows:
             return "\n".join(head)
-        shown = self if self._fits(width) else self._without_constants()
+        shown = self if _total(self._longest()) <= width else self._without_constants()
         left_out = [name for name in self.columns if name not in shown.columns]
         same = [f"{name} {self.rows[0][self.columns.index(name)]}" for name in left_out]
         notes = textwrap.wrap(f"in all rows: {', '.join(same)}", width) if same else []
         widths = shown._widths(width)
-        if sum(widths) + len(_GAP) * (len(widths) - 1) > width:
+        if _total(widths) > width:
             return "\n".join([*head, *shown._blocks(width, strong), *notes])
         first, *lines = shown._lines(widths)
         return "\n".join([*head, strong.format(first), *lines, *notes])
@@ -57,9 +57,9 @@ class Table:
     def _columns_of_cells(self) -> list[tuple[str, ...]]:
         return [(name, *(row[place] for row in self.rows)) for place, name in enumerate(self.columns)]
 
-    def _fits(self, width: int) -> bool:
-        longest = [max(map(len, cells)) for cells in self._columns_of_cells()]
-        return sum(longest) + len(_GAP) * (len(longest) - 1) <= width
+    def _longest(self) -> list[int]:
+        """The columns' widths if nothing wraps."""
+        return [max(map(len, cells)) for cells in self._columns_of_cells()]
 
     def _without_constants(self) -> Table:
         """This table without the columns, after the first, whose cells are all the same."""
@@ -75,14 +75,12 @@ class Table:
 
     def _widths(self, width: int) -> list[int]:
         """The columns' widths: the widest ones are narrowed, each to its longest word or _LEAST at least."""
-        columns = self._columns_of_cells()
-        widths = [max(map(len, cells)) for cells in columns]
+        columns, widths = self._columns_of_cells(), self._longest()
         least = [
             min(here, max(_LEAST, *(len(word) for text in cells for word in text.split() or [""])))
             for here, cells in zip(widths, columns, strict=True)
         ]
-        room = width - len(_GAP) * (len(widths) - 1)
-        while sum(widths) > room:
+        while _total(widths) > width:
             wide = [(here, place) for place, here in enumerate(widths) if here > least[place]]
             if not wide:
                 break
@@ -111,6 +109,11 @@ class Table:
             named = zip(self.columns[1:], others, strict=True)
             line = "; ".join(f"{name} {text}".lstrip() for name, text in named if text not in _NOT_KNOWN)
             yield from (_GAP + part for part in _wrapped(line, width - len(_GAP)))
+
+
+def _total(widths: Sequence[int]) -> int:
+    """The width of a line of all columns."""
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -31,6 +31,11 @@ def output(name: str) -> str:
     return f"{_OUTPUT}{name}"
 
 
+def data(name: str) -> str:
+    """The name of the check on a set of data."""
+    return f"{_DATA}{name}"
+
+
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
     """A failure before a check that was not made, and that before one that has passed."""
     return max(outcomes, key=_weight, default=PASSED)

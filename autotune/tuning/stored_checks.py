@@ -27,6 +27,7 @@ from autotune.core.checks import (
     Checks,
     Outcome,
     Unchecked,
+    data,
     failure,
     is_late,
     output,
@@ -371,7 +372,7 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
     slow: set[str] = set()  # sizes whose reference would take the time of the other checks
     for number, name in enumerate(sets, 1):
         fit: dict[str, bool] = {}  # by size, where the default was judged
-        check = f"data {name}"
+        check = data(name)
         for problem, config in _by_size(built if name in special else judged, name):
             sizes = size_text(problem.definition.sizes)
             if not fit.get(sizes, True) or (config in built and failure(records[config])):
@@ -394,7 +395,7 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
                 continue
             outcome = _outcome(context.verify(judged[config].binary, problem))
             if isinstance(outcome, Failure):
-                outcome = replace(outcome, detail=f"with data {name}: {outcome.detail}")
+                outcome = replace(outcome, detail=f"with {check}: {outcome.detail}")
             records[config][check] = worst((records[config].get(check), outcome))
     return records
 
@@ -409,7 +410,7 @@ def _is_judged(context: TuningContext, default: Binary, problem: ProblemInstance
     found = context.run_on(with_margin(problem, DOUBTED), verify_once, default)
     if name in SHAPES and _is_finding(found) and found.status is not Status.CRASHED:
         context.observer.warn(
-            f"the default is doubtful: with data {name}, which counts against no other: {found}"
+            f"the default is doubtful: with {data(name)}, which counts against no other: {found}"
         )
     return False
 
