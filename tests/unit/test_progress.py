@@ -1,5 +1,6 @@
 """What a search shows while it runs: its stage from the start, in one line, as much as was asked for."""
 
+import re
 from types import SimpleNamespace
 
 from autotune.cli.forecast import Forecast
@@ -20,13 +21,12 @@ def test_every_stage_of_a_search_is_told_with_its_time(folder):
     folder.write(KERNEL.replace("(A - 5) ** 2", "10 + A"))  # three that are about as fast
     done = folder.run("search", "double.yaml", "-d", "fake", "--budget", "3", "--verbose")
     assert done.returncode == 0, done.stderr
-    lines = iter(done.stderr.splitlines())
-    for stage in (
+    stages = [line for line in done.stderr.splitlines() if re.search(r": \d+\.\d s$", line)]
+    lines = iter(stages)
+    for stage in (  # those that always follow each other
         "reading double.yaml",
         "finding devices",
         "counting valid configurations",
-        "compiling 1 of 3",
-        "computing the reference (reference.py)",
         "verifying and timing",
         "last round: compiling 3 of 3",
         "last round: verifying 9 of 9",
@@ -34,7 +34,9 @@ def test_every_stage_of_a_search_is_told_with_its_time(folder):
         "last round: many runs",
         "estimating what the others promise",
     ):
-        assert any(line.startswith(f"{stage}: ") and line.endswith(" s") for line in lines), stage
+        assert any(line.startswith(f"{stage}: ") for line in lines), stage
+    assert any(line.startswith("computing the reference (reference.py): ") for line in stages)
+    assert any(re.match(r"compiling \d of \d: ", line) for line in stages)  # compilers run next to the rest
     assert any(line.startswith("3 ") and "ms: A=" in line for line in done.stderr.splitlines())
 
 
