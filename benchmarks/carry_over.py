@@ -23,7 +23,6 @@ from pathlib import Path
 from statistics import mean
 
 from autotune.analysis.replay import load, replay, sources_for
-from autotune.cli.adopt import RUNS
 from autotune.core.records import (
     ADOPTION,
     Config,
@@ -43,6 +42,7 @@ from autotune.serving.lookup import best_config
 from autotune.space.recorded import unknown_device
 from autotune.tuning.cache_entry import MAX_MEASURED
 
+RUNS = 10  # of an adoption, next to the default
 PROBLEM = {"n": 1}  # each kernel is recorded for one problem only
 
 
@@ -122,7 +122,7 @@ def tiers(case: LeftOut) -> Outcome:
 
 
 def adopt(case: LeftOut) -> Outcome:
-    """The best of the runs that `autotune adopt` would make besides the default."""
+    """The best of the runs that `autotune search --engine adopt` would make besides the default."""
     return _adopted(case, case.priors)
 
 

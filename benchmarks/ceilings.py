@@ -25,7 +25,12 @@ from typing import Any
 
 import torch
 
-FIGURES = ("multiply-add", "memory copy", "copy to", "copy from")  # words of `autotune ceilings --only`
+FIGURES = (
+    "multiply-add",
+    "memory copy",
+    "copy to",
+    "copy from",
+)  # words of `autotune devices --measure --only`
 SIZES = (4096, 6144, 8192, 12288)
 COPIED_BYTES = (2**28, 2**29, 2**30)
 HOST_BYTES = (2**24, 2**26, 2**28) * 5
@@ -64,9 +69,9 @@ def main() -> None:
 
 
 def ceilings(word: str) -> list[dict[str, Any]]:
-    """The rates among the figures with this word that `autotune ceilings` measures."""
+    """The rates among the figures with this word that `autotune devices --measure` measures."""
     with TemporaryDirectory() as cache:
-        command = ("ceilings", "--device", "cuda:0", "--only", word, "--cache", cache, "--json")
+        command = ("devices", "--measure", "--device", "cuda:0", "--only", word, "--cache", cache, "--json")
         done = subprocess.run([sys.executable, "-m", "autotune", *command], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(done.returncode)

@@ -10,8 +10,8 @@ same ones, and the latter from all files alike, so that large projects weigh mor
 
 A file is measured as its user would: in a copy of its folder, in processes of their own and on a terminal,
 `autotune new FILE` writes a space, and then the default of that space runs on the CPU (OpenCL, `autotune
-run`) or is compiled for sm_90 (CUDA and Triton, `autotune feasible`). Both have the limit S. Folders of
-headers that the tree has elsewhere are named where `new` has an option for them, and packages of the
+run`) or is compiled for sm_90 (CUDA and Triton, `autotune space --compile`). Both have the limit S. Folders
+of headers that the tree has elsewhere are named where `new` has an option for them, and packages of the
 repository count as installed.
 
 Some files cannot be taken here, whoever reads them. These are told apart by their tree or by the words of a
@@ -288,7 +288,17 @@ def _default(dialect: str, space: Path, limit_s: float, environment: dict[str, s
     if dialect == "opencl":
         command = [*AUTOTUNE, "run", space.name, "--default", "--device", "opencl:0", "--json", "--quiet"]
     else:
-        command = [*AUTOTUNE, "feasible", space.name, "--device", "sm_90", "--budget", "1", "--json"]
+        command = [
+            *AUTOTUNE,
+            "space",
+            space.name,
+            "--compile",
+            "--device",
+            "sm_90",
+            "--budget",
+            "1",
+            "--json",
+        ]
     child = subprocess.Popen(
         command,
         cwd=space.parent,

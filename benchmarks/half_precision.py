@@ -109,7 +109,7 @@ def tuned_ms(name: str, task: Task, budget: int, size: int) -> float:
     journal = ("--journal", f"half_precision_runs/{name}.jsonl")
     program = [sys.executable, "-m", "autotune"]
     if name == LADDER:
-        subprocess.run([*program, "ladder", *command[1:], "--fresh"], check=True)
+        subprocess.run([*program, "run", *command[1:], "--landmarks", "--fresh"], check=True)
     done = subprocess.run([*program, *command, *how, *journal], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(done.returncode)

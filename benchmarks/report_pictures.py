@@ -48,7 +48,8 @@ def main() -> None:
         save_picture(browser, report, "figure:has(#parallel)", plots / "report.png")
         autotune(
             [
-                "plot",
+                "report",
+                "--figure",
                 "roofline",
                 "bicgk",
                 "--device",

@@ -1,6 +1,6 @@
 """How long `autotune report` takes for an exhaustive search of the reduction, and how its page answers.
 
-Also how long `autotune explore` takes to show a trial that a search has just recorded.
+Also how long `autotune report --live` takes to show a trial that a search has just recorded.
 
     python benchmarks/report_speed.py [TRIALS]
 

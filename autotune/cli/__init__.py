@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from autotune.cli.output import say
-from autotune.cli.parsing import complete_words, parse, parser
+from autotune.cli.parsing import complete_words, parse, parser, present_words
 from autotune.core.extras import missing_extra
 from autotune.errors import AutotuneError, InputError
 
-_SHOWING_PROGRESS = ("adopt", "check", "diagnose", "feasible", "ladder", "new", "run", "search", "versus")
-_RESUMING = ("adopt", "feasible", "ladder", "search")  # the same command resumes these
+# Commands, and options that make a command another one.
+_SHOWING_PROGRESS = {"check", "diagnose", "new", "run", "search", "versus", "--compile"}
+_RESUMING = {"search", "--landmarks", "--compile"}  # the same command resumes these
 _HELP = {"-h", "--help"}
 _QUIET = {"-q", "--quiet", *_HELP}
 _COMPLETION = "_ARGCOMPLETE"  # set by the shell's completion
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # for names that the terminal's encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
-    words = sys.argv[1:] if arguments is None else arguments
+    words = present_words(sys.argv[1:] if arguments is None else arguments)
     try:
         _require_folder()
         if _COMPLETION in os.environ:
@@ -82,22 +83,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interrupted(words: Sequence[str]) -> int:
-    resumes = bool(words) and words[0] in _RESUMING
+    resumes = bool(words) and not _RESUMING.isdisjoint(_kind(words))
     how = "the same command without --fresh" if "--fresh" in words else "the same command"
     code = 128 + (_interrupts[0] if _interrupts else signal.SIGINT)
     return _fail(f"interrupted; {how} resumes" if resumes else "interrupted", code)
 
 
+def _kind(words: Sequence[str]) -> set[str]:
+    """The command's name and its options."""
+    return {words[0], *(word for word in words if word.startswith("-"))}
+
+
 def _say_starting(words: Sequence[str]) -> None:
     """On a terminal, say at once that a long command starts; progress replaces the line."""
-    is_shown = words[0] in _SHOWING_PROGRESS and not _QUIET.intersection(words)
+    is_shown = not _SHOWING_PROGRESS.isdisjoint(_kind(words)) and _QUIET.isdisjoint(words)
     if is_shown and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         print("starting", end="\r", file=sys.stderr, flush=True)
 
 
 def _start_early(words: Sequence[str]) -> None:
     """For a command with processes, start the fork server while the command is being imported."""
-    if words[0] in _SHOWING_PROGRESS and not _HELP.intersection(words):
+    if not _SHOWING_PROGRESS.isdisjoint(_kind(words)) and _HELP.isdisjoint(words):
         from autotune.processes.fork_server import preload
 
         # what the first process of a command needs

@@ -1,4 +1,4 @@
-"""Tune in a few runs, starting from the results of other devices or sizes."""
+"""Tunes in a few runs, starting from the results of other devices or sizes."""
 
 from __future__ import annotations
 
@@ -10,33 +10,15 @@ from autotune.cli.output import emit, wrapped
 from autotune.cli.texts import space_problem
 from autotune.core.records import Entry
 from autotune.core.text import count_text
-from autotune.core.trials import Budget
+from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
-EXAMPLE = "autotune adopt reduce --size n=1000000"
-RUNS = 10  # besides the default
 
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    opt.add_target(parser)
-    parser.add_argument(
-        "--runs",
-        metavar="N",
-        type=opt.at_least(1),
-        default=RUNS,
-        help="configurations to try besides the default (default %(default)s)",
-    )
-    opt.add_run(parser, resumes=True)
-    opt.add_cache(parser, "where to look for results; the new one is stored in the first folder")
-    opt.add_json(parser)
-
-
-def run(parsed: argparse.Namespace) -> None:
+def search_by_adoption(parsed: argparse.Namespace, options: Options) -> None:
     """Adopt a result, unless a search has stored one for this device and problem already."""
     from autotune.cli.search_summary import result_json, result_text
     from autotune.tuning.adopt import adopt, full_search_result
 
-    options = opt.run_options(parsed, budget=Budget(trials=parsed.runs + 1))  # the default is tried first
     with opt.opened_task(parsed) as (task, progress):
         entry = full_search_result(task, parsed.cache)
         result = adopt(task, options, progress) if entry is None else None

@@ -1,7 +1,4 @@
-"""Measure what a device can reach: bandwidth, arithmetic, atomics and latency.
-
-The figures are kept in the cache with the device's results. Reports and plots draw them as ceilings.
-"""
+"""Measures the ceilings of a device, and makes their table."""
 
 from __future__ import annotations
 
@@ -10,24 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import Table, table
 from autotune.core.records import Config
 from autotune.core.text import per_second
 from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling
 
-EXAMPLE = "autotune ceilings --device cuda:0"
 
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    opt.add_device(parser)
-    parser.add_argument("--only", metavar="WORD", help="measure only figures with this word in their name")
-    opt.add_cache(parser, "where the figures are kept")
-    opt.add_json(parser)
-
-
-def run(parsed: argparse.Namespace) -> None:
+def measure(parsed: argparse.Namespace) -> None:
     """Measure, keep and print the figures; older figures stay unless they are measured again."""
     from autotune.cli.progress import SearchProgress
     from autotune.devices.listing import find_device

@@ -1,4 +1,8 @@
-"""List the devices that --device accepts."""
+"""List the devices that --device accepts.
+
+With --measure, measure what a device can reach: bandwidth, arithmetic, atomics and latency. The figures are
+kept in the cache with the device's results; reports draw them as ceilings.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,34 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from autotune.cli import options as opt
+from autotune.cli.ceilings import measure
 from autotune.cli.output import emit
 from autotune.cli.tables import Table, table
 from autotune.core.records import DeviceInfo
+from autotune.errors import InputError
 
 EXAMPLE = "autotune devices"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--measure", action="store_true", help="measure what a device can reach")
+    opt.add_device(parser)
+    parser.add_argument("--only", metavar="WORD", help="measure only figures with this word in their name")
+    opt.add_cache(parser, "where the figures are kept")
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """List the devices of this machine."""
+    """List the devices of this machine, or measure one."""
+    if parsed.measure:
+        measure(parsed)
+    elif parsed.device or parsed.only or parsed.cache:
+        raise InputError("--device, --only and --cache belong to --measure")
+    else:
+        _list(parsed)
+
+
+def _list(parsed: argparse.Namespace) -> None:
     from autotune.devices.listing import find_devices
 
     found = [(str(address), info) for address, info in find_devices()]

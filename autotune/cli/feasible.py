@@ -1,4 +1,4 @@
-"""Compile a space for GPUs that you do not have: registers, spills, occupancy, what cannot run."""
+"""Compiles a space for GPUs that are not here, and makes tables of its needs there and its failures."""
 
 from __future__ import annotations
 
@@ -17,29 +17,26 @@ from autotune.core.text import first_error
 from autotune.core.trials import Status
 from autotune.errors import SetupError
 
-EXAMPLE = "autotune feasible spaces/reduce.yaml --device sm_80 --budget 100"
 _ARCHITECTURES = "sm_75,sm_80,sm_90,sm_100"
 _BUDGET = 200
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    opt.add_space(parser)
-    opt.add_problem(parser)
-    opt.add_architectures(parser, _ARCHITECTURES)
-    opt.add_config(parser, "compile this configuration only")
-    parser.add_argument(
+def add_compile(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a compilation for GPUs that are not here."""
+    group = parser.add_argument_group("with --compile")
+    group.add_argument("--compile", action="store_true", help="compile for the GPUs that --device names")
+    group.add_argument(
         "--budget",
         metavar="N|all",
         type=_budget,
         default=_BUDGET,
         help="configurations to compile: the default and a random sample, or all (default %(default)s)",
     )
-    parser.add_argument("--seed", type=opt.seed, default=0, help="seed of the sample (default %(default)s)")
+    group.add_argument("--seed", type=opt.seed, default=0, help="seed of the sample (default %(default)s)")
     opt.add_compiling(parser)
-    opt.add_json(parser)
 
 
-def run(parsed: argparse.Namespace) -> None:
+def compile_space(parsed: argparse.Namespace) -> None:
     """Compile and print a table; raises SetupError if the default, or the requested one, cannot run."""
     from autotune.analysis.compile_survey import Settings, survey
     from autotune.cli.progress import SurveyProgress
@@ -48,7 +45,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.space import load_space
     from autotune.tuning.task import Target, locate
 
-    architectures = gpu_architectures(parsed.architectures)
+    architectures = gpu_architectures(parsed.device or _ARCHITECTURES)
     chosen = None
     if parsed.config is not None:
         chosen = opt.config(parsed.config, load_space(locate(parsed.space)))

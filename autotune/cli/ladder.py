@@ -1,8 +1,4 @@
-"""Time the landmarks of a space, which are the named steps of its ladder, and the tuned best.
-
-If notes of landmarks quote figures of a source, such as `7.02 ms (GTX 1060)`, a second table shows them next
-to this device's.
-"""
+"""Times the landmarks of a space, and makes their table and the table of the figures that sources have."""
 
 from __future__ import annotations
 
@@ -17,27 +13,21 @@ from autotune.cli.tables import UNKNOWN, Table, cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.text import ratio_text
 from autotune.core.trials import Budget, Status, Trial
+from autotune.errors import InputError
 from autotune.evaluation.instance import work
 from autotune.report.source_figures import SourceFigure, source_figures
 from autotune.space import Space
 
 _Figures = Mapping[str, Sequence[SourceFigure]]  # columns of each step
 
-EXAMPLE = "autotune ladder spaces/reduce.yaml"
 
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    opt.add_target(parser)
-    opt.add_run(parser, resumes=True)
-    opt.add_cache(parser, "where to look for the tuned best")
-    opt.add_json(parser)
-
-
-def run(parsed: argparse.Namespace) -> None:
+def run_ladder(parsed: argparse.Namespace) -> None:
     """Verify and time the landmarks, and print a table."""
     from autotune.tuning.served import tuned_best
     from autotune.tuning.single_runs import ladder
 
+    if parsed.repeat > 1 or parsed.profile or parsed.config or parsed.landmark or parsed.default:
+        raise InputError("--landmarks is alone: the other options choose one configuration, or are for one")
     with opt.opened_task(parsed) as (task, progress):
         best = tuned_best(task, parsed.cache)  # first: a damaged cache should cost no time
         steps = ladder(task, opt.run_options(parsed, budget=Budget()), progress, best)

@@ -98,7 +98,7 @@ def next_steps(found: FirstSpace) -> str:
     if not found.can_run and draft.dialect != "opencl":
         steps = [
             f"autotune space {space} --device {ARCHITECTURE}",
-            f"autotune feasible {space} --architectures {ARCHITECTURE}",
+            f"autotune space {space} --compile --device {ARCHITECTURE}",
         ]
     if not draft.has_reference:
         steps.insert(0, f"write {found.reference}: it says what is expected")

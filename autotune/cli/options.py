@@ -194,7 +194,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_architectures(parser: argparse.ArgumentParser, default: str, said: str = "%(default)s") -> None:
+def add_architectures(parser: argparse.ArgumentParser, default: str, said: str) -> None:
     """Add GPUs that may be absent; `said` describes the default in the help text."""
     parser.add_argument(
         "-d",
@@ -217,7 +217,7 @@ def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> Non
     )
 
 
-def add_sizes(parser: argparse.ArgumentParser, text: str) -> None:
+def add_sizes(parser: argparse._ActionsContainer, text: str) -> None:
     """Add the sizes, to be read with `sizes`."""
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[], help=text)
 
@@ -425,10 +425,10 @@ def seed(text: str) -> int:
 
 
 def figure_file(text: str) -> Path:
-    """Parse the name of a figure's file; raises WriteError if it cannot be written."""
+    """Parse a figure's file; raises InputError for another kind, and WriteError if it cannot be written."""
     path = Path(text)
     if path.suffix not in SUFFIXES:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a name that ends with {' or '.join(SUFFIXES)}")
+        raise InputError(f"{text}: expected a name that ends with {' or '.join(SUFFIXES)}")
     folder = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise WriteError(f"{text}: cannot be written; name a file in a folder that you may write to")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from importlib import import_module
 from keyword import iskeyword
@@ -19,22 +20,17 @@ from autotune.errors import InputError
 GROUPS = {
     "tune": {
         "new": "write a first space file and reference for a kernel",
-        "space": "count and check a space; explain why a configuration is invalid",
+        "space": "count and check a space, or compile it for GPUs you do not have",
         "search": "tune a kernel and store the best configuration in the cache",
-        "adopt": "tune in ten runs, from results of other devices or sizes",
-        "run": "verify and time one configuration",
-        "ladder": "time the landmarks of a space and the tuned best",
+        "run": "verify and time one configuration, or all landmarks",
         "check": "look for races in configurations, or check cached results again",
-        "feasible": "compile a space for GPUs that you do not have",
     },
     "look": {
         "list": "list stored results and journals, with their ages",
         "show": "list and filter the trials of a search",
         "best": "show what the cache serves for a kernel, as best_config does",
         "compare": "compare the results of several devices",
-        "report": "write one HTML file with charts of searches",
-        "plot": "draw one figure of a search or of the cache",
-        "explore": "show the searches of a folder in a browser, live",
+        "report": "show searches: one HTML file, a figure, or live in a browser",
         "diagnose": "find the bottleneck of a configuration",
         "versus": "compare the tuned kernel with its default, libraries, the host",
     },
@@ -47,12 +43,19 @@ GROUPS = {
     },
     "machine": {
         "doctor": "check this machine for tuning, with remedies",
-        "devices": "list the devices that --device accepts",
-        "ceilings": "measure what a device can reach",
+        "devices": "list the devices that --device accepts, or measure one",
     },
-    "research": {"replay": "replay a search on recorded results and score it"},
 }
-COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
+_UNLISTED = ("replay",)  # for those who write searchers
+COMMANDS = (*(name for commands in GROUPS.values() for name in commands), *_UNLISTED)
+_RENAMED = {  # commands of the release before; they go with the next one
+    "adopt": ("search", "--engine", "adopt"),
+    "ladder": ("run", "--landmarks"),
+    "ceilings": ("devices", "--measure"),
+    "feasible": ("space", "--compile"),
+    "explore": ("report", "--live"),
+    "plot": ("report", "--figure"),
+}
 # Words that people type, and the command for each.
 _MEANT = {
     "tune": "search",
@@ -116,6 +119,18 @@ class _Root(_Parser):
         for title, commands in GROUPS.items():
             lines += [f"{title}:", *(f"  {name:{longest}}  {text}" for name, text in commands.items()), ""]
         return "\n".join([*lines, f"{self.epilog}\n"])
+
+
+def present_words(words: Sequence[str]) -> Sequence[str]:
+    """A command line with the present name of a renamed command, which a warning tells."""
+    if not words or words[0] not in _RENAMED:
+        return words
+    now = _RENAMED[words[0]]
+    warnings.warn(
+        f"`autotune {words[0]}` is now `autotune {' '.join(now)}`; the old name goes with the next release",
+        stacklevel=2,
+    )
+    return (*now, *words[1:])
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

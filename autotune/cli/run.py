@@ -1,4 +1,9 @@
-"""Verify and time one configuration: the tuned best, a landmark, the default, or any other."""
+"""Verify and time one configuration: the tuned best, a landmark, the default, or any other.
+
+With --landmarks, time all landmarks, which are the named steps of a space's ladder, and the tuned best. If
+their notes quote figures of a source, such as `7.02 ms (GTX 1060)`, a second table shows them next to this
+device's.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,12 @@ from typing import Any
 from autotune.cli import options as opt
 from autotune.cli.choice import add_choice, chosen_config
 from autotune.cli.device_use import use_of
+from autotune.cli.ladder import run_ladder
 from autotune.cli.output import emit, say
 from autotune.cli.texts import measured_text, space_problem
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Trial
-from autotune.errors import SetupError
+from autotune.errors import InputError, SetupError
 from autotune.evaluation.profiler import PROFILERS, find_profiler, report_file
 from autotune.space import Space
 
@@ -24,6 +30,7 @@ EXAMPLE = "autotune run spaces/reduce.yaml --config BLOCK_SIZE=128,UNROLL=4"
 def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
     add_choice(parser, "run")
+    parser.add_argument("--landmarks", action="store_true", help="run all landmarks and the tuned best")
     parser.add_argument(
         "--repeat",
         metavar="N",
@@ -37,15 +44,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="afterwards, run it once more under Nsight Compute (ncu) or Nsight Systems (nsys), and print "
         "its figures for the launches",
     )
-    opt.add_run(parser)
+    opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to look for the tuned best")
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the configuration and print its outcome; fails if a run does."""
+    """Run the configuration, or the landmarks, and print the outcome; fails if a run of the one does."""
+    if parsed.landmarks:
+        run_ladder(parsed)
+    else:
+        _run_one(parsed)
+
+
+def _run_one(parsed: argparse.Namespace) -> None:
     from autotune.tuning.single_runs import profile_once, run_once
 
+    if parsed.fresh or parsed.keep:
+        raise InputError("--fresh and --keep belong to --landmarks; one configuration always runs again")
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
         config, origin = chosen_config(parsed, task)

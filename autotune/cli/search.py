@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.cli import options as opt
+from autotune.cli.adopt import search_by_adoption
 from autotune.cli.output import emit, wrapped
 from autotune.core import timeline
+from autotune.core.records import ADOPTION
 from autotune.core.stages import Stage
 from autotune.core.trials import Budget
 from autotune.errors import InputError
 from autotune.processes.files import write_output
-from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
+from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cluster.connection import Cluster
@@ -96,8 +98,9 @@ def _add_sweep(group: argparse._ArgumentGroup) -> None:
 def _add_engine(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--engine",
-        help="surrogate, exhaustive, random, kernel_tuner, optuna or adopt (default: exhaustive if the "
-        "budget covers the space, else surrogate; optuna for --objective pareto)",
+        help="surrogate, exhaustive, random, kernel_tuner, optuna or adopt, which tries a few that results "
+        "of other devices and sizes predict (default: exhaustive if the budget covers the space, else "
+        "surrogate; optuna for --objective pareto)",
     )
     group.add_argument("--strategy", metavar="NAME", help="a strategy of Kernel Tuner or a sampler of Optuna")
     group.add_argument(
@@ -110,7 +113,8 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
         "--budget",
         metavar="N",
         type=opt.at_least(1),
-        help=f"number of configurations to try (default {DEFAULT_BUDGET.trials})",
+        help=f"number of configurations to try (default {DEFAULT_BUDGET.trials}; "
+        f"{ADOPTION_BUDGET.trials} for the engine {ADOPTION})",
     )
     group.add_argument(
         "--time",
@@ -204,6 +208,9 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:
     """Search one space and print what was found."""
+    if options.engine == ADOPTION and not _has_cluster(parsed):
+        search_by_adoption(parsed, options)
+        return
     result = _with_cluster(parsed, options) if _has_cluster(parsed) else _with_device(parsed, options)
     from autotune.cli.search_summary import result_json, result_text
 
@@ -323,12 +330,13 @@ def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:
 
 def _options(parsed: argparse.Namespace) -> Options:
     has_limit = parsed.budget is not None or parsed.time is not None
+    usual = ADOPTION_BUDGET if parsed.engine == ADOPTION else DEFAULT_BUDGET
     objective, own = read_objective(parsed.objective)
     return opt.run_options(
         parsed,
         engine=parsed.engine,
         strategy=parsed.strategy,
-        budget=Budget(parsed.budget, parsed.time) if has_limit else DEFAULT_BUDGET,
+        budget=Budget(parsed.budget, parsed.time) if has_limit else usual,
         seed=parsed.seed,
         objective=objective,
         own=own,

@@ -1,7 +1,8 @@
 """Count and check a space: show what each constraint removes, and likely mistakes.
 
-With --report, write an HTML page with charts: configurations left after each constraint, valid configurations
-per value, parameters that are tied to each other, and a sample to filter.
+With --compile, compile a sample of it for GPUs that may be absent: registers, spills, occupancy, what cannot
+run. With --report, write an HTML page with charts: configurations left after each constraint, valid
+configurations per value, parameters that are tied to each other, and a sample to filter.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.cli import options as opt
+from autotune.cli.feasible import add_compile, compile_space
 from autotune.cli.output import emit
 from autotune.cli.tables import cell, table
 from autotune.cli.texts import space_problem
@@ -24,8 +26,17 @@ EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    opt.add_target(parser)
-    opt.add_config(parser, "say whether a configuration is valid")
+    opt.add_space(parser)
+    parser.add_argument(
+        "-d",
+        "--device",
+        help="a device of this machine, a GPU's name or an architecture, such as sm_90; with --compile, "
+        "several with commas between them (default: the first GPU, else the CPU; with --compile, four GPUs)",
+    )
+    opt.add_problem(parser)
+    opt.add_data(parser)
+    opt.add_config(parser, "say whether a configuration is valid; with --compile, compile only this one")
+    add_compile(parser)
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
     where = "where --report writes the page (default %(default)s)"
     opt.add_output(parser, where, default=Path("space.html"))
@@ -33,7 +44,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Describe the space, or say whether one configuration is valid."""
+    """Describe the space, say whether one configuration is valid, or compile for GPUs that are not here."""
+    if parsed.compile:
+        compile_space(parsed)
+    else:
+        _describe(parsed)
+
+
+def _describe(parsed: argparse.Namespace) -> None:
     from autotune.evaluation.reference_check import check_reference
     from autotune.space import constraint_report, lint
     from autotune.tuning.task import count_space

@@ -144,7 +144,9 @@ class _Examination:
         run_ms = self._trial.measurement.median_ms
         ceilings = known_ceilings(device.slug, cache)
         if not ceilings:
-            self._missing.append("ceilings are nominal or unknown: measure them with `autotune ceilings`")
+            self._missing.append(
+                "ceilings are nominal or unknown: `autotune devices --measure` measures them"
+            )
         counts = self._attempt(
             "counting instructions",
             forms.counts,

@@ -1,4 +1,4 @@
-"""The journals and caches of a folder, as `autotune explore` shows them; nothing outside it is read."""
+"""The journals and caches of a folder, as `autotune report --live` shows them; nothing outside it is read."""
 
 from __future__ import annotations
 

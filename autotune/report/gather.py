@@ -51,7 +51,7 @@ class Search:
     A cache keeps neither failures nor the order of trials; `journal` is None for everything but a journal.
     `device`, `record` and `entry` are what a cache knows of the same device and problem, the entry only if it
     is of the same source; `cpu` is the fastest result of a CPU for the problem. `stages` are the seconds of
-    the latest search's stages, and `ceilings` are what `autotune ceilings` measured.
+    the latest search's stages, and `ceilings` are what `autotune devices --measure` measured.
     """
 
     kernel: str

@@ -1,4 +1,4 @@
-"""The kinds of plots of `autotune plot`: from gathered searches to a figure."""
+"""The kinds of plots of `autotune report --figure`: from gathered searches to a figure."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _ladder(plot: Plot) -> Figure:
     steps = [(step.landmark.name, step.time_ms) for step in view.steps if step.time_ms is not None]
     if not steps:
         raise InputError(
-            f"{plot.sources[0]}: no landmark of the space was timed; `autotune ladder` times them"
+            f"{plot.sources[0]}: no landmark of the space was timed; `autotune run --landmarks` times them"
         )
     return _ladder_chart(_title(plot, view), [*steps, (TUNED, view.best_ms or 0.0)])
 
@@ -145,7 +145,7 @@ def _ladder_chart(title: str, steps: Sequence[tuple[str, float]]) -> Figure:
 
 
 def _printed_ladder(plot: Plot) -> list[tuple[str, float]] | None:
-    """The steps of a file that `autotune ladder --json` printed; None if it is something else."""
+    """The steps of a file that `autotune run --landmarks --json` printed; None if it is something else."""
     path = Path(plot.sources[0])
     if len(plot.sources) != 1 or path.suffix != ".json" or not path.is_file():
         return None

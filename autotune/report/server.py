@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         names = query.get("source", [])[:_MAX_SOURCES]
         try:
             if address.path in ("/", "/data") and not names:
-                title, (stamp, data) = "autotune explore", self.server.folder.index()
+                title, (stamp, data) = "autotune report --live", self.server.folder.index()
             elif address.path in ("/report", "/data") and names:
                 title, (stamp, data) = ", ".join(names), self.server.folder.report(names)
             else:

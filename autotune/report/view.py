@@ -27,7 +27,7 @@ from autotune.space.configurations import Landmark
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """The bandwidth of a device's memory: what `autotune ceilings` measured, or the nominal figure."""
+    """The bandwidth of a device's memory: measured by `autotune devices --measure`, or nominal."""
 
     gb_per_s: float
     is_measured: bool

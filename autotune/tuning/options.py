@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # loads numpy, and progress should show from the start
     from autotune.evaluation.scoring import OwnObjective
 
 DEFAULT_BUDGET = Budget(trials=100)
+ADOPTION_BUDGET = Budget(trials=11)  # the default and ten that others predict
 MAX_VARIANTS = 8  # that a sweep chooses
 MAX_PROBLEMS = 64  # of a sweep
 

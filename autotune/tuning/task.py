@@ -207,7 +207,7 @@ def _require_dialect(spec: SpaceSpec, address: Address) -> None:
             f"takes {' or '.join(map(repr, accepted))}; it needs a device of {' or '.join(takers)}: "
             "`autotune devices` lists those of this machine"
             + (
-                ", `autotune feasible` compiles for GPUs that are not here"
+                ", `autotune space --compile` compiles for GPUs that are not here"
                 if spec.dialect in ("cuda", TRITON)
                 else ""
             )

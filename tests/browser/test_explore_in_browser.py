@@ -1,4 +1,4 @@
-"""`autotune explore` in a browser: a live search, and two searches side by side."""
+"""`autotune report --live` in a browser: a live search, and two searches side by side."""
 
 import pytest
 

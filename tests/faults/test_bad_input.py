@@ -56,8 +56,8 @@ CASES = {
     "a seed that is too large": (None, (*SEARCH, "--seed", str(2**32)), ["--seed", "at most 4294967295"]),
     "a plot of an unknown format": (
         None,
-        ("plot", "progress", "x.jsonl", "-o", "x.bmp"),
-        ["-o", "x.bmp", "ends with .svg"],
+        ("report", "--figure", "progress", "x.jsonl", "-o", "x.bmp"),
+        ["x.bmp", "ends with .svg"],
     ),
     "a kernel source that is a folder": (None, ("new", "."), ["Is a directory; expected a kernel source"]),
     "show of something else": (None, ("show", "double.py"), ["double.py:1", "not a journal"]),
@@ -86,14 +86,14 @@ def test_one_line_exit_2_nothing_written(folder, case):
     assert folder.files() == before
 
 
-LADDER = ("ladder", "double.yaml", "--device", "fake")
+LADDER = ("run", "double.yaml", "--landmarks", "--device", "fake")
 UNWRITABLE = {
     "journal": (*SEARCH, "--journal", "double.py/j.jsonl"),
     "journal in a folder of too long a name": (*SEARCH, "--journal", f"{'a' * 300}/j.jsonl"),
     "journal of a ladder": (*LADDER, "--journal", "double.py/j.jsonl"),
     "cache": (*SEARCH, "--cache", "double.py/cache"),
-    "plot": ("plot", "progress", "x.jsonl", "-o", "double.py/x.svg"),
-    "plot that is a folder": ("plot", "progress", "x.jsonl", "-o", "folder.svg"),
+    "plot": ("report", "--figure", "progress", "x.jsonl", "-o", "double.py/x.svg"),
+    "plot that is a folder": ("report", "--figure", "progress", "x.jsonl", "-o", "folder.svg"),
     "import": ("import", "t4.json", "--journal", "double.py/j.jsonl"),
     "export": ("export", "t4.json", "--format", "t4", "-o", "double.py/t4.json"),
     "study": ("export", "t4.json", "--format", "optuna", "-o", "double.py/study.log"),

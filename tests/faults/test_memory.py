@@ -22,12 +22,12 @@ from tests.space_example import GPU
 TOO_MANY = "n=1000000000"  # 20 bytes each, of the 8 GiB that the fake device has
 
 
-@pytest.mark.parametrize("command", ["search", "ladder", "adopt"])
+@pytest.mark.parametrize("command", [("search",), ("run", "--landmarks"), ("search", "--engine", "adopt")])
 def test_too_large_a_problem_is_refused_with_a_size_that_fits(folder, command):
-    if command == "adopt":
+    if "adopt" in command:
         folder.search("--budget", "2")
     before = folder.files()
-    done = folder.run(command, "double.yaml", "--device", "fake", "--size", TOO_MANY)
+    done = folder.run(*command, "double.yaml", "--device", "fake", "--size", TOO_MANY)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert "double.yaml: the arrays for n=1000000000 take 18.6 GiB" in done.stderr
     assert "Fake GPU has 8.0 GiB" in done.stderr and "--size n=250000000" in done.stderr

@@ -55,14 +55,21 @@ COMMANDS = (
     *(("merge", "theirs", "--into", "cache"), ("show", "j.jsonl", "--csv", "t.csv")),
     *(("export", "reduce", "--format", "c-header", "-o", "reduce.h"), ("show", "j.jsonl")),
     *(("build", "reduce", "-o", "tuned", "--architectures", name) for name in ("sm_80", "sm_90", "sm_120")),
-    *(("plot", "progress", "j.jsonl", "-o", "p.svg"), ("compare", "reduce", "--json")),
+    *(("report", "--figure", "progress", "j.jsonl", "-o", "p.svg"), ("compare", "reduce", "--json")),
 )
 REPORTS = (("report", "reduce", "-o", "r.html"), ("report", "j.jsonl", "-o", "r.html"))
 FAKE = ("--device", "fake")
 WITH_PROCESSES = (
-    *(("search", "double.yaml", "--wanted", "--budget", "2", *FAKE), ("adopt", "double.yaml", *FAKE)),
+    *(
+        ("search", "double.yaml", "--wanted", "--budget", "2", *FAKE),
+        ("search", "double.yaml", "--engine", "adopt", *FAKE),
+    ),
     *(("search", "double.yaml", "--budget", "2", *FAKE), ("check", "double.yaml", *FAKE)),
-    *(("run", "double.yaml", *FAKE), ("ladder", "double.yaml", *FAKE), ("space", "double.yaml", *FAKE)),
+    *(
+        ("run", "double.yaml", *FAKE),
+        ("run", "double.yaml", "--landmarks", *FAKE),
+        ("space", "double.yaml", *FAKE),
+    ),
     *(("diagnose", "double.yaml", *FAKE), ("versus", "double.yaml", *FAKE), ("replay", "j.jsonl")),
     *(("doctor",), ("devices",), ("best", "double", *FAKE), ("best", "reduce"), ("compare", "double")),
 )

@@ -48,7 +48,7 @@ def test_the_intrinsic_division_by_large_numbers_is_found_wrong(tmp_path):
     devices_here("cuda")
     for name, text in (("ratio.cu", KERNEL), ("ratio.yaml", SPACE), ("ratio.py", REFERENCE)):
         (tmp_path / name).write_text(text)
-    done = run_in_process(tmp_path, "ladder", "ratio.yaml", "--device", "cuda:0", "--json")
+    done = run_in_process(tmp_path, "run", "ratio.yaml", "--landmarks", "--device", "cuda:0", "--json")
     steps = {one["step"]: (one["status"], one["detail"]) for one in json.loads(done.stdout)}
     assert [status for status, _ in steps.values()] == ["ok", "ok", "ok", "wrong_result"]
     assert steps["intrinsic_large"][1].startswith("y[0] is 0.0, expected 1."), steps

@@ -16,7 +16,7 @@ def test_every_landmark_is_right(folder, root, kernel, dtype):
     devices_here("cuda")
     sizes = [part for size in SIZES[kernel] for part in ("--size", size)]
     space = root / "examples" / "half_precision" / f"{kernel}.yaml"
-    done = folder.run("ladder", space, "--device", "cuda:0", "--dtype", dtype, *sizes, "--json")
+    done = folder.run("run", space, "--landmarks", "--device", "cuda:0", "--dtype", dtype, *sizes, "--json")
     assert done.returncode == 0, done.stderr
     steps = {step["step"]: (step["status"], step["detail"]) for step in json.loads(done.stdout)}
     assert steps and {status for status, _ in steps.values()} <= {"ok", "pruned"}, steps

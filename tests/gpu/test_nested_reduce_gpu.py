@@ -29,7 +29,7 @@ def device(request):
 
 def test_every_variant_of_the_nested_reduction_gives_the_sum(folder, root, device):
     space = root / "spaces/nested_reduce.yaml"
-    done = folder.run("ladder", space, "--device", device, "--size", "n=1000003", "--json")
+    done = folder.run("run", space, "--landmarks", "--device", device, "--size", "n=1000003", "--json")
     assert done.returncode == 0, done.stderr
     steps = {step["step"]: (step["status"], step["detail"]) for step in json.loads(done.stdout)}
     assert steps == {landmark.name: ("ok", "") for landmark in load_space(locate(space)).landmarks}

@@ -47,7 +47,9 @@ def test_a_search_finds_a_right_configuration(kernel, folder: Folder):
 @pytest.mark.parametrize("kernel", ["triton_matmul", "triton_matmul_float8", "triton_attention"])
 def test_every_landmark_is_right(kernel, folder: Folder):
     sizes = [word for name, size in SIZES[kernel].items() for word in ("--size", f"{name}={size}")]
-    found = folder.run("ladder", SPACES / f"{kernel}.yaml", "--device", "cuda:0", "--json", *sizes)
+    found = folder.run(
+        "run", SPACES / f"{kernel}.yaml", "--landmarks", "--device", "cuda:0", "--json", *sizes
+    )
     assert found.returncode == 0, found.stderr
     statuses = {step["step"]: (step["status"], step["detail"]) for step in json.loads(found.stdout)}
     assert {name: what for name, what in statuses.items() if what[0] not in ("ok", "pruned")} == {}

@@ -1,4 +1,4 @@
-"""`autotune adopt`: a few runs where nothing was tuned, on the fake device, and what is served then."""
+"""`autotune search --engine adopt`: a few runs on the fake device where nothing was tuned."""
 
 import json
 
@@ -15,7 +15,7 @@ from tests.conftest import KERNEL
 @pytest.fixture
 def adopt(folder):
     def run(*arguments):
-        return folder.run("adopt", "double.yaml", "--device", "fake", *arguments)
+        return folder.run("search", "double.yaml", "--engine", "adopt", "--device", "fake", *arguments)
 
     return run
 
@@ -28,7 +28,7 @@ def test_with_nothing_known_elsewhere_it_says_what_to_do(folder, adopt):
 
 def test_another_size_is_served_from_a_few_runs_until_a_search_has_been_there(folder, adopt):
     folder.search("--budget", "30")
-    done = adopt("--size", "n=500", "--runs", "2", "--json")
+    done = adopt("--size", "n=500", "--budget", "3", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["adopted"] and result["engine"] == "adopt" and result["trials"] <= 3
@@ -42,7 +42,7 @@ def test_another_size_is_served_from_a_few_runs_until_a_search_has_been_there(fo
     assert best_config("double", "fake-gpu", cache=cache, n=1000).match.detail.startswith("tuned on")
     assert best_config("double", "other", cache=cache, n=500).match.detail.startswith("probed with")
 
-    again = adopt("--size", "n=500", "--runs", "2", "--json")
+    again = adopt("--size", "n=500", "--budget", "3", "--json")
     assert json.loads(again.stdout)["resumed"] == result["trials"]
 
     searched_result = folder.search("--budget", "30", "--size", "n=500")
@@ -60,7 +60,7 @@ def test_searched_knows_a_probe_from_a_search(folder, adopt, monkeypatch):
     from autotune.tuning.task import Target, bind_target
 
     folder.search("--budget", "30")
-    assert adopt("--size", "n=500", "--runs", "1").returncode == 0
+    assert adopt("--size", "n=500", "--budget", "2").returncode == 0
     monkeypatch.chdir(folder.path)
     for size, expected in ((1000, True), (500, False), (250, False)):
         bound = bind_target(Target(folder.space, "fake", {"n": size}))
@@ -77,7 +77,23 @@ def test_what_others_know_is_read_once(folder, adopt, monkeypatch):
     folder.search("--budget", "30")
     monkeypatch.chdir(folder.path)
     monkeypatch.setattr("autotune.tuning.source_results.read_journal", counted)
-    assert main(["adopt", "double.yaml", "--device", "fake", "--size", "n=500", "--runs", "1"]) == 0
+    assert (
+        main(
+            [
+                "search",
+                "double.yaml",
+                "--engine",
+                "adopt",
+                "--device",
+                "fake",
+                "--size",
+                "n=500",
+                "--budget",
+                "2",
+            ]
+        )
+        == 0
+    )
     assert len(read) == 1
 
 
@@ -95,7 +111,7 @@ def test_what_an_unsteady_machine_found_says_so_and_the_next_search_measures_it_
     folder.search("--budget", "30")
     once = "import random\nif not hasattr(random, 'seeded'):\n    random.seed(5)\n    random.seeded = True\n"
     folder.write(once + KERNEL.replace("+ 1.0", "+ random.lognormvariate(0, 3)"))
-    runs = [adopt("--size", "n=500", "--runs", "2") for _ in range(2)]
+    runs = [adopt("--size", "n=500", "--budget", "3") for _ in range(2)]
     for done in runs:
         assert done.returncode == 0, done.stderr
         assert (

@@ -42,7 +42,17 @@ def test_every_figure_has_configurations_to_choose_from(device):
 
 def test_figures_are_measured_and_kept_beside_those_that_were_there(tmp_path, capsys, short_last_round):
     path = keep_ceilings(tmp_path, find_device("opencl:0")[1], [Ceiling("memory read", BYTES, 1e9, {}, {})])
-    arguments = ["ceilings", "-d", "opencl:0", "--only", "one counter", "--cache", str(tmp_path), "--json"]
+    arguments = [
+        "devices",
+        "--measure",
+        "-d",
+        "opencl:0",
+        "--only",
+        "one counter",
+        "--cache",
+        str(tmp_path),
+        "--json",
+    ]
     assert main(arguments) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["name"] == "atomics to one counter" and found["value"] > 0
@@ -59,7 +69,17 @@ def test_several_passes_over_memory_are_right_in_any_order_of_blocks(kind, tmp_p
 
 
 def test_what_the_host_sees_is_measured_beside_the_data_sheet(tmp_path, capsys):
-    arguments = ["ceilings", "-d", "opencl:0", "--only", "host", "--cache", str(tmp_path), "--json"]
+    arguments = [
+        "devices",
+        "--measure",
+        "-d",
+        "opencl:0",
+        "--only",
+        "host",
+        "--cache",
+        str(tmp_path),
+        "--json",
+    ]
     assert main(arguments) == 0
     (wait,) = json.loads(capsys.readouterr().out)
     assert wait["unit"] == "s" and 0 < wait["value"] < 1

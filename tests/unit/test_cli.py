@@ -66,7 +66,7 @@ def test_space_counts_and_lints(folder):
 
 def test_ladder_times_the_landmarks_beside_the_tuned_best(tuned):
     folder, _ = tuned
-    done = folder.run("ladder", "double.yaml", "--device", "fake")
+    done = folder.run("run", "double.yaml", "--landmarks", "--device", "fake")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert any("first" in line and "where it starts" in line for line in lines)
@@ -77,7 +77,7 @@ def test_ladder_times_the_landmarks_beside_the_tuned_best(tuned):
 def test_ladder_has_the_sources_figures_in_columns_beside_its_own(folder):
     folder.edit("note: where it starts", 'note: "slow; 0.04 to 0.06 ms, 3 GB/s (Old GPU)"')
     folder.edit("second: {A: 2}", "second: {A: 2, note: 0.02 ms (Old GPU)}")
-    done = folder.run("ladder", "double.yaml", "--device", "fake")
+    done = folder.run("run", "double.yaml", "--landmarks", "--device", "fake")
     assert done.returncode == 0, done.stderr
     head, *rows = [line.split("  ") for line in done.stdout.partition("\n\n")[2].splitlines()]
     assert [cell.strip() for cell in head if cell] == [
@@ -88,13 +88,13 @@ def test_ladder_has_the_sources_figures_in_columns_beside_its_own(folder):
     assert first[:5] == ["first", "0.05", "-", "3", "-"]
     assert second[:5] == ["second", "0.02", "2.50", "-", "-"]
     assert float(second[6]) == pytest.approx(float(first[5]) / float(second[5]), rel=0.05)
-    found = json.loads(folder.run("ladder", "double.yaml", "--device", "fake", "--json").stdout)
+    found = json.loads(folder.run("run", "double.yaml", "--landmarks", "--device", "fake", "--json").stdout)
     assert found[1]["sources"] == [{"value": 0.02, "unit": "ms", "device": "Old GPU"}]
 
 
 def test_a_ladder_none_of_whose_landmarks_is_valid_is_told(folder):
     folder.edit("  first: {A: 1, note: where it starts}\n  second: {A: 2}", "  first: {A: 6, B: 2}")
-    done = folder.run("ladder", "double.yaml", "--device", "fake")
+    done = folder.run("run", "double.yaml", "--landmarks", "--device", "fake")
     assert done.returncode == 0 and "A + B <= 7" in done.stdout
 
 
@@ -102,7 +102,7 @@ def test_a_damaged_cache_is_told_before_the_ladder_runs(tuned):
     folder, _ = tuned
     (folder.path / "cache/fake-gpu/double.json").write_text("{")
     before = folder.files()
-    done = folder.run("ladder", "double.yaml", "--device", "fake")
+    done = folder.run("run", "double.yaml", "--landmarks", "--device", "fake")
     assert done.returncode == 1 and "cache/fake-gpu/double.json" in done.stderr
     assert folder.files() == before
 
@@ -114,7 +114,7 @@ def test_a_result_from_before_a_name_was_changed_is_no_tuned_best_of_the_ladder(
     renamed = re.sub(rf"\b{old}\b", "earlier", cached.read_text())
     assert renamed != cached.read_text()
     cached.write_text(renamed)
-    done = folder.run("ladder", "double.yaml", "--device", "fake")
+    done = folder.run("run", "double.yaml", "--landmarks", "--device", "fake")
     assert done.returncode == 0, done.stderr
     assert "second" in done.stdout and "tuned best" not in done.stdout
 
@@ -136,7 +136,7 @@ def test_devices_lists_what_device_accepts(folder):
     assert {"opencl:0", "fake:0"} <= {item["device"] for item in found}
 
 
-@pytest.mark.parametrize("verb", ["search", "best", "devices", "space", "ladder", "show"])
+@pytest.mark.parametrize("verb", ["search", "best", "devices", "space", "run", "show"])
 def test_every_command_has_help_with_an_example(folder, verb):
     done = folder.run(verb, "--help")
     assert done.returncode == 0 and f"Example: autotune {verb}" in done.stdout

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from autotune.cli import devices, main, options, search
-from autotune.cli.parsing import parser
+from autotune.cli.parsing import parse, parser, present_words
 from autotune.core.trials import Budget, Objective
 from autotune.searchers import engine_names
 from autotune.tuning.options import Options
 
-RUNNING = ("search", "adopt", "ladder")
+RUNNING = ("search", "run")
 
 
 @pytest.mark.parametrize("verb", RUNNING)
@@ -47,7 +47,7 @@ def test_the_help_of_search_names_every_engine_and_objective(capsys):
     assert [name for name in named if name not in objectives] == []
 
 
-@pytest.mark.parametrize("verb", ["best", "compare", "ladder", "export", "adopt"])
+@pytest.mark.parametrize("verb", ["best", "compare", "run", "export"])
 def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, capsys):
     with pytest.raises(SystemExit):
         parser().parse_args([verb, "--help"])
@@ -66,7 +66,10 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
         (["space", "a.yaml", "b.yaml"], "unknown argument b.yaml (see `autotune space --help`)"),
         (["best", "reduce", "n=5"], "unknown argument n=5; write --size n=5 (see `autotune best --help`)"),
         (["run", "a.yaml", "BX=8"], "BX=8; write --size BX=8, or --config BX=8 if it is a parameter (see"),
-        (["plot", "heatmap", "a.jsonl", "-o", "a.svg"], "'sweep'); did you mean heat-map? (see "),
+        (
+            ["report", "--figure", "heatmap", "a.jsonl", "-o", "a.svg"],
+            "'sweep'); did you mean heat-map? (see ",
+        ),
         (["export", "a.jsonl", "--format", "T44", "-o", "a.json"], "'sglang-w8a8'); did you mean t4? (see "),
         (["best", "reduce", "--size", "rows=1k"], "such as --size rows=1000000\n"),
         (["best", "reduce", "--size", "1_000"], "such as --size n=1000000\n"),
@@ -135,3 +138,28 @@ def test_an_interrupted_search_says_which_command_resumes(monkeypatch, capsys, m
     monkeypatch.setattr(search, "run", interrupted)
     assert main(["search", "reduce", *more]) == 130
     assert capsys.readouterr().err == f"autotune: interrupted; the same command{resumes} resumes\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "words"),
+    [
+        ("adopt a.yaml", "search --engine adopt a.yaml"),
+        ("ladder a.yaml", "run --landmarks a.yaml"),
+        ("ceilings --only copy", "devices --measure --only copy"),
+        ("feasible a.yaml", "space --compile a.yaml"),
+        ("explore .", "report --live ."),
+        ("plot progress a.jsonl", "report --figure progress a.jsonl"),
+    ],
+)
+def test_an_old_name_of_a_command_still_works_and_says_the_new_one(old, words):
+    with pytest.warns(UserWarning, match=f"`autotune {old.split()[0]}` is now `autotune "):
+        now = present_words(old.split())
+    assert [*now] == words.split()
+    parse(now)
+
+
+@pytest.mark.parametrize("words", ["ladder nowhere.yaml", "plot progress nowhere.jsonl"])
+def test_a_command_by_its_old_name_runs(words, capsys):
+    assert main(words.split()) == 2
+    warning, error = capsys.readouterr().err.splitlines()
+    assert warning.startswith("warning: `autotune ") and "nowhere" in error

@@ -1,4 +1,4 @@
-"""`autotune explore`: what it serves of a folder, to whom, and that it serves nothing else."""
+"""`autotune report --live`: what it serves of a folder, to whom, and that it serves nothing else."""
 
 import json
 from contextlib import contextmanager
@@ -212,10 +212,10 @@ def test_kernels_of_two_caches_are_not_mixed(shared):
 
 
 def test_a_folder_that_is_not_there_and_a_port_in_use_are_said_in_one_line(tmp_path):
-    done = run_in_process(tmp_path, "explore", "nowhere")
+    done = run_in_process(tmp_path, "report", "--live", "nowhere")
     assert done.returncode == 2 and "no such folder" in done.stderr
     with ExploreServer(ExploredFolder(tmp_path), "127.0.0.1", 0) as server:
-        done = run_in_process(tmp_path, "explore", "--port", server.port)
+        done = run_in_process(tmp_path, "report", "--live", "--port", server.port)
     assert done.returncode == 2 and "cannot listen on 127.0.0.1" in done.stderr
     with pytest.raises(InputError, match="cannot listen"):
         ExploreServer(ExploredFolder(tmp_path), "127.0.0.1", 99999)

@@ -127,7 +127,9 @@ def test_adopt_makes_a_verified_result_of_imported_ones(folder, device):
         shutil.rmtree(folder.path / kept)
     assert folder.run("import", exported, "--kernel", "double", "--device", device).returncode == 0
     assert folder.run("best", "double", "--device", "fake").returncode != 0
-    done = folder.run("adopt", "double.yaml", "--device", "fake", "--runs", "2", "--json")
+    done = folder.run(
+        "search", "double.yaml", "--engine", "adopt", "--device", "fake", "--budget", "3", "--json"
+    )
     assert done.returncode == 0, done.stderr
     best = best_config("double", "fake-gpu", cache=str(folder.path / "cache"), n=1000)
     assert dict(best) == {"A": 5, "B": 0} and best.provenance.is_probe

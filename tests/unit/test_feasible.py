@@ -124,7 +124,7 @@ def test_those_that_are_asked_for_are_checked_with_a_further_option(space):
 
 
 def test_the_command_shows_a_table_and_every_reason(folder, space):
-    command = ("feasible", space, "--architectures", "sm_75,sm_90", "--budget", "all", "--workers", "1")
+    command = ("space", space, "--compile", "--device", "sm_75,sm_90", "--budget", "all", "--workers", "1")
     done = folder.run(*command)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -135,7 +135,7 @@ def test_the_command_shows_a_table_and_every_reason(folder, space):
     assert (hopper["architecture"], hopper["valid"], hopper["tried"]) == ("sm_90", 18, 18)
     assert hopper["compile"] == hopper["can_launch"] == 6
     assert hopper["compiled_before"] == 6  # by the first command
-    fresh = (*command[:2], "--architectures", "sm_90", "--budget", "2", "--json", "--no-binary-cache")
+    fresh = (*command[:3], "--device", "sm_90", "--budget", "2", "--json", "--no-binary-cache")
     (anew,) = json.loads(folder.run(*fresh).stdout)
     assert anew["compiled_before"] == 0
     first, known = anew["configurations"][0], hopper["configurations"][0]
@@ -147,18 +147,27 @@ def test_the_command_shows_a_table_and_every_reason(folder, space):
 
 def test_a_default_that_cannot_run_is_a_failure(folder, space):
     space.write_text(SPACE.replace("default: {BLOCK_SIZE: 128", "default: {BLOCK_SIZE: 2048"))
-    done = folder.run("feasible", space, "--architectures", "sm_90", "--budget", "1")
+    done = folder.run("space", space, "--compile", "--device", "sm_90", "--budget", "1")
     assert done.returncode == 1
     assert "cannot run on sm_90: " in done.stderr and "BLOCK_SIZE=2048" in done.stderr
 
 
 def test_one_configuration_is_compiled_for_a_gpu_by_its_name(folder, space):
-    command = ("feasible", space, "--device", "NVIDIA H200, sm_75", "--json", "--config", "BLOCK_SIZE=128")
+    command = (
+        "space",
+        space,
+        "--compile",
+        "--device",
+        "NVIDIA H200, sm_75",
+        "--json",
+        "--config",
+        "BLOCK_SIZE=128",
+    )
     h200, turing = json.loads(folder.run(*command, "--workers", "1").stdout)
     assert (h200["architecture"], h200["as_on"]["name"], h200["tried"]) == ("sm_90", "NVIDIA H200", 1)
     assert h200["configurations"][0]["config"]["BLOCK_SIZE"] == 128
     assert turing["as_on"]["name"] == "NVIDIA T4" and turing["tried"] == 1
-    done = folder.run(*command[:4], "--config", "SHARED_KIB=200,BLOCK_SIZE=1024", "--workers", "1")
+    done = folder.run(*command[:5], "--config", "SHARED_KIB=200,BLOCK_SIZE=1024", "--workers", "1")
     assert done.returncode == 1 and "SHARED_KIB=200" in done.stderr and "cannot run on sm_75: " in done.stderr
 
 
@@ -166,19 +175,19 @@ def test_one_configuration_is_compiled_for_a_gpu_by_its_name(folder, space):
     ("options", "message"),
     [
         (["--config", "BLOCK_SIZ=128"], "unknown parameter; did you mean BLOCK_SIZE?"),
-        (["--architectures", "sm_42"], "unknown architecture 'sm_42'; expected one of sm_75"),
+        (["--device", "sm_42"], "unknown architecture 'sm_42'; expected one of sm_75"),
         (["--device", "NVIDIA X9"], "unknown architecture 'NVIDIA X9'; expected one of sm_75"),
         (["--budget", "0"], "expected a whole number of at least 1"),
         (["--size", "m=1"], "unknown size 'm'"),
     ],
 )
 def test_bad_input_is_answered_in_one_line(folder, space, options, message):
-    done = folder.run("feasible", space, *options)
+    done = folder.run("space", space, "--compile", *options)
     assert done.returncode == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_a_space_for_another_language_is_refused(folder):
-    done = folder.run("feasible", "double.yaml")
+    done = folder.run("space", "double.yaml", "--compile")
     assert done.returncode == 2 and "dialect 'python', not for CUDA" in done.stderr
 
 
@@ -186,6 +195,6 @@ def test_an_architecture_without_a_valid_configuration_says_so(folder, space):
     space.write_text(
         SPACE.replace("device.compute_units > 50 or SHARED_KIB > 8", "device.compute_units > 50")
     )
-    done = folder.run("feasible", space, "--architectures", "sm_75,sm_90", "--budget", "1")
+    done = folder.run("space", space, "--compile", "--device", "sm_75,sm_90", "--budget", "1")
     assert done.returncode == 0, done.stderr
     assert "no configuration is valid on NVIDIA T4: nothing satisfies" in done.stdout

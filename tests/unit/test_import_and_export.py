@@ -28,7 +28,7 @@ def test_the_commands_of_the_page_work(tmp_path, monkeypatch, capsys):
         for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
         for line in block.splitlines()
     ]
-    tried = [command for command in commands if command[1] != "adopt"]  # it needs a device and the kernel
+    tried = [command for command in commands if "adopt" not in command]  # it needs a device and the kernel
     assert len(tried) >= 8
     for command in tried:
         assert main(command[1:]) == 0, (command, capsys.readouterr().err)

@@ -79,7 +79,7 @@ def test_a_new_space_can_be_searched_as_it_is(folder, name, text, says, dialect,
             "__global__ void keyword(float *in, int n) { if (threadIdx.x < n) in[threadIdx.x] *= 2; }",
             [
                 "next  autotune space keyword.yaml --device sm_90",
-                "then  autotune feasible keyword.yaml --architectures sm_90",
+                "then  autotune space keyword.yaml --compile --device sm_90",
                 'then  in a program: autotune.load_kernel("keyword")(in_)',
             ],
         ),

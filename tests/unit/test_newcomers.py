@@ -234,7 +234,7 @@ MISTAKES = {
     "a file for a kernel's name": (None, None, None, ("best", "double.yaml", "-d", "fake")),
     "a space for a kernel": (None, None, None, ("new", "double.yaml")),
     "a kernel for a space": (None, None, None, ("search", "axpy.cu")),
-    "a ladder without landmarks": (None, None, None, ("ladder", "axpy.yaml", "-d", "opencl")),
+    "a ladder without landmarks": (None, None, None, ("run", "axpy.yaml", "--landmarks", "-d", "opencl")),
     "a misspelt option": (None, None, None, (*SEARCH, "--bugdet", "20")),
     "a size without =": (None, None, None, (*SEARCH, "--size", "n", "100")),
     "a command of another tool": (None, None, None, ("tune", "axpy.yaml")),

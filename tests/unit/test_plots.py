@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.cli.plot import _KINDS
+from autotune.cli.figure import KINDS as OFFERED
 from autotune.core.trials import Status
 from autotune.report.figures import Bar, Line, Side, bar_chart, matrix, over_size, progress, roofline, save
 from autotune.report.plots import KINDS
@@ -32,7 +32,7 @@ def texts(path):
 
 
 def plot(*arguments):
-    return run_in_process(ROOT, "plot", *map(str, arguments))
+    return run_in_process(ROOT, "report", "--figure", *map(str, arguments))
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_the_same_input_gives_the_same_bytes(tmp_path, suffix):
 
 
 def test_the_command_offers_every_kind():
-    assert tuple(KINDS) == _KINDS
+    assert tuple(KINDS) == OFFERED
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def rows(text):
 def test_a_kernels_name_means_its_newest_search(folder):
     folder.search("--budget", "3")
     folder.search("--budget", "4", "--size", "n=500")
-    folder.run("ladder", "double.yaml", "-d", "fake")
+    folder.run("run", "double.yaml", "--landmarks", "-d", "fake")
     done = folder.run("show", "double")
     assert (
         len(rows(done.stdout)) == 4

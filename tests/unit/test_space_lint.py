@@ -184,7 +184,7 @@ def test_a_divisor_that_depends_on_a_size_is_no_tile(tmp_path):
     assert not [one for one in lint(bound(tmp_path, text), SOURCE, ()) if one.kind == "untried_edge"]
 
 
-@pytest.mark.parametrize("command", [("search", "--budget", "1"), ("ladder",)])
+@pytest.mark.parametrize("command", [("search", "--budget", "1"), ("run", "--landmarks")])
 def test_a_run_begins_with_what_looks_wrong_about_the_source(folder, command, monkeypatch, capsys):
     folder.space.write_text(
         SPACE.replace("  B: [0, 1, 2]\n", "  B: [0, 1, 2]\n  ORDER: [rows, columns]\n").replace(

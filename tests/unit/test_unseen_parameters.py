@@ -65,8 +65,8 @@ def test_a_search_refuses_a_parameter_that_the_source_never_sees(space, kind):
     source, message = SOURCES[kind]
     (space / "add.cl").write_text(source)
     assert kind in run_in_process(space, "space", "add.yaml", "--json").stdout
-    for command in ("search", "run", "ladder"):
-        done = run_in_process(space, command, "add.yaml", "--device", "opencl")
+    for command in (("search",), ("run",), ("run", "--landmarks")):
+        done = run_in_process(space, *command, "add.yaml", "--device", "opencl")
         assert done.returncode == 2 and f"autotune: {message}" in done.stderr, done.stderr
         assert "compiling" not in done.stderr and not list(space.glob("runs/add.*"))
 

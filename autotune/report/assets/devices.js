@@ -6,7 +6,7 @@ function addComparison() {
   addSweep(grid);
   if (!comparison) {
     grid.append(panel(el("h3", { text: "What a second GPU would cost: not known yet" }), el("p", { text: data.notCompared }),
-      el("p", { class: "soft", text: "Name the results of another GPU as well, for the same problem, to see how fast the best of one runs on the other. “autotune adopt” finds a good configuration for a new GPU in ten runs." })));
+      el("p", { class: "soft", text: "Name the results of another GPU as well, for the same problem, to see how fast the best of one runs on the other. “autotune search --engine adopt” finds a good configuration for a new GPU in ten runs." })));
     return;
   }
   const { devices, matrix, flips, portable } = comparison;
