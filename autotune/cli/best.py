@@ -16,7 +16,7 @@ EXAMPLE = "autotune best reduce --size n=1000000"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kernel", help="name of the kernel, as in its space file")
+    parser.add_argument("kernel", type=opt.kernel, help="name of the kernel, its space file or a journal")
     parser.add_argument(
         "-d",
         "--device",

@@ -13,7 +13,9 @@ EXAMPLE = "autotune build reduce matmul --output tuned --architectures sm_80,sm_
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kernels", metavar="KERNEL", nargs="+", help="name of a kernel in the cache")
+    parser.add_argument(
+        "kernels", metavar="KERNEL", nargs="+", type=opt.kernel, help="name of a kernel in the cache"
+    )
     folder = "folder to write: load_kernel(..., cache=DIR) then needs the GPU's driver only"
     opt.add_output(parser, folder, metavar="DIR")
     opt.add_architectures(parser, "", "those of the GPUs with results")

@@ -25,7 +25,7 @@ EXAMPLE = "autotune compare reduce --plot reduce.svg"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kernel", help="name of the kernel, as in its space file")
+    parser.add_argument("kernel", type=opt.kernel, help="name of the kernel, its space file or a journal")
     opt.add_problem(parser)
     opt.add_cache(parser, "where to look for results")
     parser.add_argument(

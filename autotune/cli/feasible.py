@@ -43,12 +43,13 @@ def compile_space(parsed: argparse.Namespace) -> None:
     from autotune.compilers.binary_cache import default_folder
     from autotune.hardware.names import gpu_architectures
     from autotune.space import load_space
-    from autotune.tuning.task import Target, locate
+    from autotune.tuning.task import Target, resolve
 
+    target = resolve(Target(parsed.space, None, opt.sizes(parsed), parsed.dtype))
     architectures = gpu_architectures(parsed.device or _ARCHITECTURES)
     chosen = None
     if parsed.config is not None:
-        chosen = opt.config(parsed.config, load_space(locate(parsed.space)))
+        chosen = opt.config(parsed.config, load_space(target.space))
     settings = Settings(
         count=parsed.budget,
         seed=parsed.seed,
@@ -57,7 +58,6 @@ def compile_space(parsed: argparse.Namespace) -> None:
         binaries=default_folder() if parsed.binary_cache else None,
         configs=() if chosen is None else (chosen,),
     )
-    target = Target(parsed.space, None, opt.sizes(parsed), parsed.dtype)
     with SurveyProgress() as progress:
         surveys = survey(target, architectures, settings, progress)
     if parsed.json:

@@ -213,8 +213,27 @@ def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> Non
         "space",
         type=Path,
         nargs="?" if optional else None,
-        help="a space file, or the name of one that comes with autotune, such as reduce",
+        help="a space file, its name, such as reduce, or a journal, for its kernel and problem",
     )
+
+
+def kernel(text: str) -> str:
+    """The name of a kernel, which its space file or a journal of it may stand for."""
+    path = Path(text)
+    if path.suffix == ".yaml":
+        from autotune.space import load_space
+
+        return load_space(path).kernel
+    if path.suffix == ".jsonl":
+        from autotune.evaluation.journal import read_journal
+
+        return str(read_journal(path).header.get("kernel", text))
+    return text
+
+
+def results(text: str) -> str:
+    """A file with results, or the name of a kernel, which its space file may stand for."""
+    return kernel(text) if text.endswith(".yaml") else text
 
 
 def add_sizes(parser: argparse._ActionsContainer, text: str) -> None:

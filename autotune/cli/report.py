@@ -25,6 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "names",
         metavar="JOURNAL|KERNEL",
         nargs="*",
+        type=opt.results,
         help="files with recorded results, such as a journal, or kernels: their newest journal in runs/ "
         "and their results in the cache; several are compared",
     )

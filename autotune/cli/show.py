@@ -31,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "journal",
         nargs="+",
+        type=opt.results,
         help="a journal, such as a file in runs/, or a kernel's name for the newest of its journals there; "
         "several are shown together",
     )

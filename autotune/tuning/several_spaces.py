@@ -15,7 +15,7 @@ from autotune.errors import AutotuneError, InputError
 from autotune.tuning.options import Options
 from autotune.tuning.plan import Plan, planned_search
 from autotune.tuning.result import SearchResult
-from autotune.tuning.task import Target, TuningTask, bind_target, locate
+from autotune.tuning.task import Target, TuningTask, bind_target, resolve
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
@@ -46,7 +46,7 @@ def plan_of_spaces(
     if options.journal is not None:
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")
     for target in targets:  # a misspelt name is reported before hours of search
-        locate(target.space)
+        resolve(target)
     found = None if cluster is None else (cluster.address, cluster.info)
     failures: list[str] = []
     tasks: dict[int, TuningTask] = {}

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
+from autotune.core.json_values import is_name
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo, Entry
 from autotune.core.stages import OnStage, Stage, unobserved
@@ -21,7 +22,9 @@ from autotune.devices.listing import Listing, find_device, listing_for
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.evaluation.get_ready import get_ready
+from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.instance import environment
+from autotune.evaluation.journal import read_journal
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.cache import read_entry
@@ -75,13 +78,32 @@ class TuningTask:
         return read_entry(str(root), self.device.slug, self.spec.kernel, *of_problem)
 
 
-def locate(space: Path) -> Path:
-    """The path of a space file; one of the package's may be given by its name: `reduce`.
+def resolve(target: Target) -> Target:
+    """The target with the path of its space file.
 
-    Raises InputError for a missing file, and for a kernel's source or a journal, which are easy mistakes.
+    A journal in the space's place stands for its kernel, sizes, element type and data; those that the target
+    names come first. Raises InputError for a journal that says no kernel, and as `locate` does.
     """
-    if space.suffix == ".jsonl":
-        raise InputError(f"{space}: this is a journal, not a space; name the space of its kernel")
+    if target.space.suffix != ".jsonl":
+        return replace(target, space=locate(target.space))
+    header = read_journal(target.space).header
+    kernel, dtype, data = (str(header.get(name, "")) for name in ("kernel", "dtype", "data"))
+    if not is_name(kernel):
+        raise InputError(f"{target.space}: a journal without the name of its kernel; name a space file")
+    return replace(
+        target,
+        space=locate(Path(kernel)),
+        sizes={**(header_sizes(header) or {}), **target.sizes},
+        dtype=target.dtype or dtype or None,
+        data=target.data or data or None,
+    )
+
+
+def locate(space: Path) -> Path:
+    """The path of a space file, which may be given by its name: `reduce`, here or in the package.
+
+    Raises InputError for a missing file, and for a kernel's source, which is an easy mistake.
+    """
     if space.suffix in _KERNEL_SUFFIXES:
         own = space.with_suffix(".yaml")
         mend = f"did you mean {own}?" if own.is_file() else f"write one with: autotune new {space}"
@@ -91,15 +113,14 @@ def locate(space: Path) -> Path:
         _require_no_other(space)
         if space.exists():
             return space
-        known = {file.name: file for file in space.parent.glob("*.yaml")}
-        known |= {file.stem: file for file in spaces.glob("*.yaml")}
+        folders = (spaces, space.parent) if space == Path(space.name) else (space.parent,)
+        known = {file.stem: file for folder in folders for file in folder.glob("*.yaml")}
+        known |= {file.name: file for file in space.parent.glob("*.yaml")}
     except OSError:  # not a possible file name; reading it reports the error
         return space
-    if str(space) in known:
-        return known[str(space)]
-    full = f"{space.name}.yaml"
-    near = f"; did you mean {full}?" if full in known else nearest(space.name, known)
-    raise InputError(f"{space}: no such file; expected a space file{near}")
+    if space.name in known:
+        return known[space.name]
+    raise InputError(f"{space}: no such file; expected a space file{nearest(space.name, known)}")
 
 
 def _require_no_other(space: Path) -> None:
@@ -127,8 +148,9 @@ def bind_target(
         found: The device, if it was found already; None looks for the target's in this machine.
         listing: The listing of this machine's devices, if it was begun already.
     """
+    target = resolve(target)
     on_stage(Stage(f"reading {target.space.name}"))
-    spec = load_space(locate(target.space))
+    spec = load_space(target.space)
     return bind_task(spec, read_source(spec.source, spec.include_dirs), target, on_stage, found, listing)
 
 
@@ -181,7 +203,8 @@ def count_space(target: Target) -> tuple[Space, SourceText]:
 
     Raises InputError for wrong input.
     """
-    spec = load_space(locate(target.space))
+    target = resolve(target)
+    spec = load_space(target.space)
     source = read_source(spec.source, spec.include_dirs)
     named = target.device or (_ARCHITECTURE if spec.dialect in ("cuda", TRITON) else "")
     known = known_gpu(named)

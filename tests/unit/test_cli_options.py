@@ -62,7 +62,7 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
         (["search", "a.yaml", "--buget", "5"], "unknown option --buget; did you mean --budget?"),
         (["search", "a.yaml", "--resume"], "unknown option --resume (see"),  # not: --fresh, which deletes
         (["search", "a.yaml", "--buget=5"], "unknown option --buget; did you mean --budget?"),
-        (["search", "double"], "double: no such file; expected a space file; did you mean double.yaml?"),
+        (["search", "duble"], "duble: no such file; expected a space file; did you mean double?"),
         (["space", "a.yaml", "b.yaml"], "unknown argument b.yaml (see `autotune space --help`)"),
         (["best", "reduce", "n=5"], "unknown argument n=5; write --size n=5 (see `autotune best --help`)"),
         (["run", "a.yaml", "BX=8"], "BX=8; write --size BX=8, or --config BX=8 if it is a parameter (see"),
@@ -75,7 +75,7 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
         (["best", "reduce", "--size", "1_000"], "such as --size n=1000000\n"),
         (
             ["search", "runs/a.jsonl"],
-            "runs/a.jsonl: this is a journal, not a space; name the space of its kernel",
+            "runs/a.jsonl: cannot be read: No such file or directory",
         ),
         (
             ["search", "fast.cu"],

@@ -1,0 +1,59 @@
+"""A kernel may be named by its name, its space file or a journal, whatever the command."""
+
+import json
+
+import pytest
+
+FAKE = ("--device", "fake", "--json")
+
+
+@pytest.fixture
+def searched(folder):
+    folder.search("--budget", "5", "--size", "n=500")
+    (journal,) = (folder.path / "runs").glob("double.*.jsonl")
+    return folder, f"runs/{journal.name}"
+
+
+def answer(folder, *words):
+    done = folder.run(*words)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_command_that_runs_takes_each(searched):
+    folder, journal = searched
+    for name in ("double", "double.yaml", journal):
+        (trial,) = answer(folder, "run", name, "--default", *FAKE)
+        assert trial["status"] == "ok"
+        assert answer(folder, "space", name, *FAKE)["kernel"] == "double"
+
+
+def test_a_journal_names_its_problem_too_unless_options_do(searched):
+    folder, journal = searched
+    assert answer(folder, "search", journal, "--budget", "5", *FAKE)["resumed"] == 5
+    assert answer(folder, "search", journal, "--budget", "5", "--size", "n=600", *FAKE)["resumed"] == 0
+
+
+def test_a_command_that_reads_results_takes_each(searched):
+    folder, journal = searched
+    size = ("--size", "n=500", "--json")
+    answers = [
+        answer(folder, "best", name, "-d", "fake-gpu", *size) for name in ("double", "double.yaml", journal)
+    ]
+    assert answers[0] == answers[1] == answers[2]
+    for name in ("double", "double.yaml", journal):
+        assert "double" in folder.run("list", name).stdout
+        assert "n=500" in folder.run("compare", name).stdout
+        assert len(answer(folder, "show", name, "--json")) == 5
+        assert folder.run("report", name).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "words", [("run", "x.jsonl"), ("best", "x.jsonl"), ("show", "x.yaml"), ("list", "x.yaml")]
+)
+def test_what_is_not_there_is_one_line(folder, words):
+    done = folder.run(*words)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and words[1] in done.stderr
+    (folder.path / words[1]).write_text("[")
+    done = folder.run(*words)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and words[1] in done.stderr
