@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import autotune
-from autotune.cli.parsing import parser
+from autotune.cli.parsing import GROUPS, parser
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.c_types import C_TYPES
@@ -98,9 +98,10 @@ def test_every_command_has_a_verb_and_options_that_exist(page):
         assert not unknown, command
 
 
-def test_every_verb_is_in_the_readme_and_every_option_in_the_guides():
+def test_every_listed_verb_is_in_the_readme_and_every_option_in_the_guides():
     readme = (ROOT / "README.md").read_text()
-    assert not [verb for verb in verbs() if f"`autotune {verb}" not in readme]
+    listed = [verb for group in GROUPS.values() for verb in group]
+    assert not [verb for verb in listed if f"`autotune {verb}" not in readme]
     guides = "".join(page.read_text() for page in PAGES)
     for name, verb in verbs().items():
         missing = [option for option in options(verb) - {"-h", "-d"} if option not in guides]
