@@ -12,7 +12,7 @@ from typing import Any
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
 from autotune.core.checks import checks_text, is_late, names_text, reasons, together, unchecked_text
-from autotune.core.records import NOISY, Value
+from autotune.core.records import NOISY, Config, Value
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.searchers.base import FASTER
@@ -20,7 +20,6 @@ from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.machine_load import busy_text, is_busy, slow_governors
 from autotune.tuning.result import SearchResult
-from autotune.tuning.source_results import summary
 
 _COSTS = {
     Objective.TIME: "time",
@@ -51,7 +50,7 @@ def result_text(result: SearchResult) -> str:
         f"best    {measured_text(task.space, winner.config, final)}"
         + _energy(final)
         + (", of an earlier search" if is_earlier else ""),
-        f"        {winner.config}",
+        f"        {_difference(winner.config, task.spec.default, 'default')}",
         *_own(result),
         *_use(result),
         f"default {result.default.median_ms:.4g} ms{_energy(result.default)}: {_speedup(result)}",
@@ -59,14 +58,15 @@ def result_text(result: SearchResult) -> str:
         *_ties(result),
         *_groups(result),
         *([f"timed   {task.spec.measure}"] if str(task.spec.measure) else []),
-        *_noise(final, result.lacked_time),
-        *_warnings(result),
+        *_noise(final),
+        *_doubts(result),
+        *uncompared(result),
         *_failures(result),
         *_learnt(result),
         _explored(result),
-        *([f"from    {summary(result.sources)}"] if result.sources else []),
-        *unchecked_lines([result]),
+        *([f"checks  {checks}"] if (checks := checks_text(reasons(result.checks))) else []),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
+        f"next    {_check_command([result]) or f'autotune report {result.journal}'}",
     ]
     return "\n".join(lines)
 
@@ -121,8 +121,9 @@ def _unverified(result: SearchResult) -> str:
 def _tried(result: SearchResult) -> str:
     count = len(result.trials)
     statuses = ", ".join(f"{number} {status.value}" for status, number in result.counts.most_common())
+    start = f", from {count_text(len(result.sources), 'other result')}," if result.sources else ""
     line = (
-        f"tried   {count:,} of {len(result.task.space):,} valid configurations with {result.engine} "
+        f"tried   {count:,} of {len(result.task.space):,} valid configurations with {result.engine}{start} "
         f"in {result.seconds:.0f} s: {statuses}"
     )
     if result.resumed:
@@ -133,6 +134,13 @@ def _tried(result: SearchResult) -> str:
     if result.resumed < count and (cached := sum(trial.binary_cached for trial in result.trials)):
         line += f"; {cached} with a binary of an earlier run"
     return line + ("; the time was over" if result.time_was_over else "")
+
+
+def _difference(config: Config, other: Config, name: str) -> str:
+    """A configuration as its difference from another one, which `--config` takes for the default."""
+    differing = {parameter: value for parameter, value in config.items() if value != other[parameter]}
+    rest = "" if len(differing) == len(config) else f"; the rest as in the {name}"
+    return f"{Config(differing)}{rest}" if differing else f"the {name}"
 
 
 def _cost(result: SearchResult) -> str:
@@ -233,7 +241,7 @@ def _ties(result: SearchResult) -> list[str]:
     line = f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"
     if left := len(result.unchecked_ties):
         line += f"; {left} more were not checked, and are not kept:"
-    return [line, *(f"        {config}" for config in result.unchecked_ties)]
+    return [line, *(f"        {_difference(one, winner, 'best')}" for one in result.unchecked_ties)]
 
 
 def _groups(result: SearchResult) -> list[str]:
@@ -249,36 +257,37 @@ def _group(group: Group) -> str:
     return f"{group.name} {time} ({group.tried} tried)"
 
 
-def _noise(final: Measurement, lacked_time: bool) -> list[str]:
-    """The noise of the last round, and advice if the machine was unsteady."""
+def _noise(final: Measurement) -> list[str]:
+    """The noise of the last round on a steady machine."""
     noise, (low, high) = final.noise, final.interval_ms
-    if noise is None:
+    if noise is None or noise > NOISY:
         return []
-    if noise <= NOISY:
-        spread = (high - low) / final.median_ms
-        rounds = f"; single rounds differ by up to {spread:.0%}" if spread > max(_PRECISE, 2 * noise) else ""
-        return [f"noise   {noise:.2%} between the medians of two timings of the same binary{rounds}"]
-    return [
-        f"warning the machine was unsteady: {noise:.0%} noise between two timings of the same binary; "
-        f"run the search again {'with a longer --time' if lacked_time else 'on a quiet machine'}"
-    ]
+    spread = (high - low) / final.median_ms
+    rounds = f"; single rounds differ by up to {spread:.0%}" if spread > max(_PRECISE, 2 * noise) else ""
+    return [f"noise   {noise:.2%} between the medians of two timings of the same binary{rounds}"]
 
 
-def _warnings(result: SearchResult) -> list[str]:
-    """Reasons to doubt the times or the results."""
+def _doubts(result: SearchResult) -> list[str]:
+    """One line with all reasons to doubt the times, and what to do."""
     searched_ms = {trial.config: trial.time_ms for trial in result.trials}
     finals = ((result.winner.config, result.final), (result.task.spec.default, result.default))
-    return [
+    noise = result.final.noise or 0.0
+    unsteady = f"the machine was unsteady: {noise:.0%} noise between two timings of the same binary"
+    reasons = [
+        *([unsteady] if noise > NOISY else []),
         *_others(result),
         *_governors(result),
         *_conditions(result.final.conditions),
         *(shifted([(searched_ms.get(config), final) for config, final in finals]) or _unrepeated(result)),
-        *uncompared(result),
     ]
+    if noise > NOISY or (result.lacked_time and reasons):
+        how = "with a longer --time" if result.lacked_time else "on a quiet machine"
+        reasons.append(f"run the search again {how}")
+    return [f"warning {'; '.join(reasons)}"] if reasons else []
 
 
 def _unrepeated(result: SearchResult) -> list[str]:
-    """Warn of times in the search that are far below the winner's time in turns."""
+    """Doubt times in the search that are far below the winner's time in turns."""
     if result.objective is not Objective.TIME:
         return []
     faster_ms = {
@@ -286,10 +295,9 @@ def _unrepeated(result: SearchResult) -> list[str]:
         for trial in result.trials
         if trial.time_ms is not None and trial.time_ms * SHIFT < result.final.median_ms
     }
-    advice = ": run the search again with a longer --time" if result.lacked_time else ""
-    outcomes = {True: "did not repeat in turns with others", False: f"got no turn in the last round{advice}"}
+    outcomes = {True: "did not repeat in turns with others", False: "got no turn in the last round"}
     return [
-        f"warning {count_text(len(ms), 'faster time')} of the search, down to {min(ms):.4g} ms, {outcome}"
+        f"{count_text(len(ms), 'faster time')} of the search, down to {min(ms):.4g} ms, {outcome}"
         for is_again, outcome in outcomes.items()
         if (ms := [one for config, one in faster_ms.items() if (config in result.timed_again) is is_again])
     ]
@@ -299,28 +307,28 @@ def _others(result: SearchResult) -> list[str]:
     """Other programs that kept the CPU busy during the search."""
     if not is_busy(result.cores_of_others, result.task.device.kind):
         return []
-    return [f"warning other programs used {busy_text(result.cores_of_others)} during the search"]
+    return [f"other programs used {busy_text(result.cores_of_others)} during the search"]
 
 
 def _governors(result: SearchResult) -> list[str]:
     """Governors that let the CPU's clocks change."""
     slow = slow_governors(result.task.device.kind)
-    return [f"warning the CPU's governor is {slow}: times may be unsteady"] if slow else []
+    return [f"the CPU's governor is {slow}: times may be unsteady"] if slow else []
 
 
 def _conditions(conditions: Mapping[str, Value]) -> list[str]:
-    lines = []
+    found = []
     if "throttled" in conditions:
-        lines.append(f"warning the device was throttled: {conditions['throttled']}")
+        found.append(f"the device was throttled: {conditions['throttled']}")
     if "other_processes" in conditions:
-        lines.append(f"warning other processes used the device: {conditions['other_processes']}")
+        found.append(f"other processes used the device: {conditions['other_processes']}")
     if float(conditions.get("flush_ratio", 2)) < 1.1:
-        lines.append("warning flushing the cache made no difference: caches may have been warm")
-    return lines
+        found.append("flushing the cache made no difference: caches may have been warm")
+    return found
 
 
 def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
-    """Warn if the last round ran on a faster or slower device than the search.
+    """Doubt the times if the last round ran on a faster or slower device than the search.
 
     Args:
         pairs: For the best and the default, its time of the search in ms, and its measurement in the last
@@ -332,7 +340,7 @@ def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
     factor = min(factors, key=lambda one: abs(math.log(one)))
     if 1 / SHIFT < factor < SHIFT or min(factors) < 1 < max(factors):
         return []
-    return [f"warning times of the last round are {factor:.2g} times the search's: load or clocks changed"]
+    return [f"times of the last round are {factor:.2g} times the search's: load or clocks changed"]
 
 
 def uncompared(result: SearchResult) -> list[str]:
@@ -343,16 +351,21 @@ def uncompared(result: SearchResult) -> list[str]:
 
 def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:
     """The checks that were not made, and the command that makes up for late ones."""
-    result, record = results[0], together(one.checks for one in results)
-    if not (missed := unchecked_text(reasons(record))):
-        return []
+    missed = unchecked_text(reasons(together(one.checks for one in results)))
+    command = _check_command(results)
+    return [f"checks  {missed}{command and ': '}{command}"] if missed else []
+
+
+def _check_command(results: Sequence[SearchResult]) -> str:
+    """The command that makes up for late checks; empty if it cannot: it ranks by time, and reads files."""
+    result = results[0]
     is_ranked = result.objective is Objective.TIME and Path(result.task.spec.path).is_file()
-    if not (is_late(record) and is_ranked):
-        return [f"checks  {missed}"]  # `autotune check` ranks by time, and reads files
+    if not (is_ranked and is_late(together(one.checks for one in results))):
+        return ""
     root = result.cache_root
     cache = () if root == Path("cache") else ("--cache", str(root))
     command = ("autotune", "check", str(result.task.spec.path), "-d", str(result.task.address), *cache)
-    return [f"checks  {missed}: {shlex.join((*command, '--refresh'))}"]
+    return shlex.join((*command, "--refresh"))
 
 
 def _failures(result: SearchResult) -> list[str]:

@@ -272,7 +272,8 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     assert "warning: without fresh inputs (no time was left)\n" in done.stderr
     assert f"warning: without {late} (no time was left): " in done.stderr
     missed = f"without {late}, fresh inputs (no time was left)"
-    assert f"checks  {missed}: autotune check double.yaml -d fake:0 --refresh" in done.stdout
+    assert f"{missed}\n" in done.stdout
+    assert "next    autotune check double.yaml -d fake:0 --refresh\n" in done.stdout
     assert f"not verified in full, without {late}, fresh inputs\n" in done.stdout
     assert "; the time was over\n" in done.stdout
     (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries

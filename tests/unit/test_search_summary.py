@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.cli.output import wrapped
 from autotune.cli.search_summary import result_json, result_text, shifted
 from autotune.compilers.kernel_source import read_source
 from autotune.core.checks import LATE, PASSED, Unchecked
@@ -185,11 +186,11 @@ LINES = [
     ),
     (
         TO_DEFAULT | {"timed_again": {DEFAULT, OTHER}},
-        {"warning": "1 faster time of the search, down to 2 ms, did not repeat in turns with others\n"},
+        {"warning": "1 faster time of the search, down to 2 ms, did not repeat in turns with others; 1 fast"},
     ),
     (
         TO_DEFAULT | {"timed_again": {DEFAULT}, "lacked_time": True},
-        {"warning": "got no turn in the last round: run the search again with a longer --time\n"},
+        {"warning": "got no turn in the last round; run the search again with a longer --time\n"},
     ),
     (
         {"final": measured(1.0, noise=1.01), "lacked_time": True},
@@ -285,8 +286,8 @@ def test_a_learnt_line_of_energy_is_of_energy(plain):
     ("best", "default", "told"),
     [
         ((1.0, 1.1), (4.0, 4.0), []),
-        ((1.0, 2.0), (4.0, 8.4), ["warning times of the last round are 2 times the search's"]),
-        ((2.0, 1.0), (8.0, 5.0), ["warning times of the last round are 0.62 times the search's"]),
+        ((1.0, 2.0), (4.0, 8.4), ["times of the last round are 2 times the search's"]),
+        ((2.0, 1.0), (8.0, 5.0), ["times of the last round are 0.62 times the search's"]),
         ((1.0, 2.0), (4.0, 4.1), []),  # the best was the luckiest, the device the same
         ((1.0, 2.0), (4.0, 2.0), []),  # contradictory
         ((1.0, 2.0), (None, 4.0), []),
@@ -314,7 +315,8 @@ def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(pla
     first, *lines = result_text(found).splitlines()
     assert first.endswith("int32: not verified in full, without data zeros, initcheck")
     missed = "without data zeros (no time was left); initcheck (it does not work here)"
-    assert any(line.startswith(f"checks  {missed}: autotune check ") for line in lines)
+    assert f"checks  many runs; {missed}" in lines
+    assert any(line.startswith("next    autotune check ") and line.endswith(" --refresh") for line in lines)
     assert result_json(found)["checks"] == f"many runs; {missed}"
     assert result_json(found)["unchecked"] == ["data zeros", "initcheck"]
     assert "verified" not in result_text(told(plain))
@@ -322,4 +324,35 @@ def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(pla
 
 def test_ties_that_were_not_checked_are_named(plain):
     text = result_text(told(plain, ties=(DEFAULT,), unchecked_ties=(OTHER,)))
-    assert f"; 1 more were not checked, and are not kept:\n        {OTHER}\n" in text
+    assert "; 1 more were not checked, and are not kept:\n        A=4; the rest as in the best\n" in text
+
+
+def test_the_best_is_told_by_what_sets_it_apart_from_the_default(plain):
+    assert "        A=5; the rest as in the default\n" in result_text(told(plain))
+    both = told(plain, winner=trial(Config({"A": 5, "B": 1}), 1.0))
+    assert "        A=5 B=1\n" in result_text(both)
+
+
+def test_a_summary_fits_a_screen_whatever_there_is_to_say(plain, monkeypatch):
+    long = dict.fromkeys(("BLOCK_SIZE", "WORK_PER_THREAD", "VECTOR_WIDTH", "UNROLL", "ACCESS", "FINISH"), 16)
+    wide = Config(dict(DEFAULT) | {"A": 5} | long)
+    spec = replace(plain.task.spec, default=Config(dict(DEFAULT) | dict.fromkeys(long, 1)))
+    result = told(
+        plain,
+        task=replace(plain.task, spec=spec),
+        winner=trial(wide, 1.0, registers=40),
+        final=measured(1.0, noise=0.2),
+        ties=(Config(dict(wide) | {"A": 4, "UNROLL": 2}), Config(dict(wide) | {"FINISH": 2})),
+        unchecked_ties=tuple(Config(dict(wide) | {"A": a}) for a in (2, 3)),
+        trials=tuple(trial(Config(dict(wide) | {"UNROLL": n}), 0.5 + n / 100) for n in range(24)),
+        lacked_time=True,
+        cores_of_others=1.5,
+        checks=dict.fromkeys(
+            ("output y", "fresh inputs", "other sizes", "many runs", "races on the CPU"), PASSED
+        )
+        | {"other schedules": LATE, "AddressSanitizer": LATE},
+    )
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    shown = wrapped(result_text(result)).splitlines()
+    assert len(shown) <= 24 and max(map(len, shown)) <= 80
