@@ -124,7 +124,7 @@ def _results(
 
 def journal_summary(path: Path, parse: ParseJournal = parse_journal) -> JournalSummary:
     """Summarise a journal; raises InputError or JournalError if it cannot be read."""
-    header, trials, last_round, _ = parse(journal_text(path), path)
+    header, trials, last_round, *_ = parse(journal_text(path), path)
     times_ms = [measured.median_ms for measured in last_round.measurements.values()] or [
         trial.time_ms for trial in trials if trial.time_ms is not None
     ]

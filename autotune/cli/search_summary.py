@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -12,13 +11,13 @@ from typing import Any
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
 from autotune.core.checks import checks_text, is_late, names_text, reasons, together, unchecked_text
-from autotune.core.records import NOISY, Config, Value
+from autotune.core.records import NOISY, Config
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.searchers.base import FASTER
+from autotune.tuning.doubts import doubts
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
-from autotune.tuning.machine_load import busy_text, is_busy, slow_governors
 from autotune.tuning.result import SearchResult
 
 _COSTS = {
@@ -28,7 +27,6 @@ _COSTS = {
     Objective.PARETO: "energy times delay",
 }
 _PRECISE = 0.02  # relative to the median; a narrower interval needs no explanation
-SHIFT = 1.3  # warn if best and default were both slower, or both faster, by this factor in the last round
 _FASTEST = 10  # number of the fastest configurations that the line `learnt` describes
 
 
@@ -59,7 +57,7 @@ def result_text(result: SearchResult) -> str:
         *_groups(result),
         *([f"timed   {task.spec.measure}"] if str(task.spec.measure) else []),
         *_noise(final),
-        *_doubts(result),
+        *([f"warning {'; '.join(found)}"] if (found := doubts(result)) else []),
         *uncompared(result),
         *_failures(result),
         *_learnt(result),
@@ -265,82 +263,6 @@ def _noise(final: Measurement) -> list[str]:
     spread = (high - low) / final.median_ms
     rounds = f"; single rounds differ by up to {spread:.0%}" if spread > max(_PRECISE, 2 * noise) else ""
     return [f"noise   {noise:.2%} between the medians of two timings of the same binary{rounds}"]
-
-
-def _doubts(result: SearchResult) -> list[str]:
-    """One line with all reasons to doubt the times, and what to do."""
-    searched_ms = {trial.config: trial.time_ms for trial in result.trials}
-    finals = ((result.winner.config, result.final), (result.task.spec.default, result.default))
-    noise = result.final.noise or 0.0
-    unsteady = f"the machine was unsteady: {noise:.0%} noise between two timings of the same binary"
-    reasons = [
-        *([unsteady] if noise > NOISY else []),
-        *_others(result),
-        *_governors(result),
-        *_conditions(result.final.conditions),
-        *(shifted([(searched_ms.get(config), final) for config, final in finals]) or _unrepeated(result)),
-    ]
-    if noise > NOISY or (result.lacked_time and reasons):
-        how = "with a longer --time" if result.lacked_time else "on a quiet machine"
-        reasons.append(f"run the search again {how}")
-    return [f"warning {'; '.join(reasons)}"] if reasons else []
-
-
-def _unrepeated(result: SearchResult) -> list[str]:
-    """Doubt times in the search that are far below the winner's time in turns."""
-    if result.objective is not Objective.TIME:
-        return []
-    faster_ms = {
-        trial.config: trial.time_ms
-        for trial in result.trials
-        if trial.time_ms is not None and trial.time_ms * SHIFT < result.final.median_ms
-    }
-    outcomes = {True: "did not repeat in turns with others", False: "got no turn in the last round"}
-    return [
-        f"{count_text(len(ms), 'faster time')} of the search, down to {min(ms):.4g} ms, {outcome}"
-        for is_again, outcome in outcomes.items()
-        if (ms := [one for config, one in faster_ms.items() if (config in result.timed_again) is is_again])
-    ]
-
-
-def _others(result: SearchResult) -> list[str]:
-    """Other programs that kept the CPU busy during the search."""
-    if not is_busy(result.cores_of_others, result.task.device.kind):
-        return []
-    return [f"other programs used {busy_text(result.cores_of_others)} during the search"]
-
-
-def _governors(result: SearchResult) -> list[str]:
-    """Governors that let the CPU's clocks change."""
-    slow = slow_governors(result.task.device.kind)
-    return [f"the CPU's governor is {slow}: times may be unsteady"] if slow else []
-
-
-def _conditions(conditions: Mapping[str, Value]) -> list[str]:
-    found = []
-    if "throttled" in conditions:
-        found.append(f"the device was throttled: {conditions['throttled']}")
-    if "other_processes" in conditions:
-        found.append(f"other processes used the device: {conditions['other_processes']}")
-    if float(conditions.get("flush_ratio", 2)) < 1.1:
-        found.append("flushing the cache made no difference: caches may have been warm")
-    return found
-
-
-def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
-    """Doubt the times if the last round ran on a faster or slower device than the search.
-
-    Args:
-        pairs: For the best and the default, its time of the search in ms, and its measurement in the last
-            round.
-    """
-    factors = [final.median_ms / time_ms for time_ms, final in pairs if time_ms]
-    if len(factors) < len(pairs):
-        return []
-    factor = min(factors, key=lambda one: abs(math.log(one)))
-    if 1 / SHIFT < factor < SHIFT or min(factors) < 1 < max(factors):
-        return []
-    return [f"times of the last round are {factor:.2g} times the search's: load or clocks changed"]
 
 
 def uncompared(result: SearchResult) -> list[str]:

@@ -110,7 +110,7 @@ def _rows(journal: Path, *, with_finals: bool) -> list[TrialRow]:
     """The trials of a journal, with the times of its last round if requested."""
     from autotune.evaluation.journal import read_journal
 
-    _, trials, last_round, _ = read_journal(journal)
+    _, trials, last_round, *_ = read_journal(journal)
     finals = last_round.measurements if with_finals else {}
     fastest = min(finals, key=lambda key: finals[key].median_ms, default="")
     return [_row(journal, trial, finals.get(trial.key), fastest) for trial in trials]

@@ -46,7 +46,7 @@ VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _MAX_KNOWN = 16  # journals that a reader remembers
 _FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: scales of devices, and which device failed
-_STAGES = "stages"  # the row with the time of each stage of a search
+_STAGES, _DOUBTS = "stages", "doubts"  # the row with the times of a search's stages, and doubts about times
 
 
 class LastRound(NamedTuple):
@@ -154,9 +154,10 @@ class Journal:
         """Write that a device has failed and is left out; raises WriteError when that fails."""
         self._write({"lost": {device: shortened(reason)}})
 
-    def append_stages(self, seconds: Mapping[str, float]) -> None:
-        """Write how long each stage of a search took; raises WriteError when that fails."""
-        self._write({_STAGES: {name: round(time_s, 3) for name, time_s in seconds.items()}})
+    def append_stages(self, seconds: Mapping[str, float], doubts: Sequence[str] = ()) -> None:
+        """Write each stage's seconds, and doubts about the times; raises WriteError when that fails."""
+        stages = {name: round(time_s, 3) for name, time_s in seconds.items()}
+        self._write({_STAGES: stages, _DOUBTS: [*doubts]})
 
     def close(self) -> None:
         """Sync and close the file, and release its lock; raises WriteError when a sync failed."""
@@ -286,12 +287,13 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 class JournalContent(NamedTuple):
-    """A journal: its first line, trials, the latest last round, and the seconds of its stages."""
+    """A journal: its first line, trials, the latest last round, and of its search the stages and doubts."""
 
     header: dict[str, Any]
     trials: list[Trial]
     last_round: LastRound
     stages: dict[str, float]
+    doubts: tuple[str, ...]
 
 
 ParseJournal = Callable[[str, Path], JournalContent]
@@ -332,7 +334,8 @@ class JournalReader:
             self._known[path] = rows  # the latest is last
             if len(self._known) > _MAX_KNOWN:
                 del self._known[next(iter(self._known))]
-            return JournalContent(rows.header, list(rows.trials.values()), rows.last_round, rows.stages)
+            trials = list(rows.trials.values())
+            return JournalContent(rows.header, trials, rows.last_round, rows.stages, rows.doubts)
 
 
 def journal_text(path: Path) -> str:
@@ -359,6 +362,7 @@ class _Rows:
         self.finals: _Finals = {}
         self.is_concluded = False
         self.stages: dict[str, float] = {}  # of the latest search
+        self.doubts: tuple[str, ...] = ()  # about its times
         self._count = 0
 
     @property
@@ -399,6 +403,7 @@ class _Rows:
                 self.is_concluded = False
             elif _STAGES in row:
                 self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
+                self.doubts = tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS))
             elif not row.keys() & _FOR_PEOPLE:
                 self._add_finals(row)
         except ValueError as error:

@@ -51,7 +51,8 @@ class Search:
     A cache keeps neither failures nor the order of trials; `journal` is None for everything but a journal.
     `device`, `record` and `entry` are what a cache knows of the same device and problem, the entry only if it
     is of the same source; `cpu` is the fastest result of a CPU for the problem. `stages` are the seconds of
-    the latest search's stages, and `ceilings` are what `autotune devices --measure` measured.
+    the latest search's stages and `doubts` its doubts about times; `runtime` has driver, runtime and
+    compiler; `ceilings` are what `autotune devices --measure` measured.
     """
 
     kernel: str
@@ -71,6 +72,8 @@ class Search:
     record: KernelRecord | None = None
     entry: Entry | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
+    doubts: Sequence[str] = ()
+    runtime: Mapping[str, str] = field(default_factory=dict)
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     cpu: DeviceResult | None = None
     spec: SpaceSpec | None = None
@@ -146,7 +149,7 @@ class _Reader:
         text = read_text(path)
         if not is_journal(text):
             return self._completed(_of_recording(read_recording(path), path))
-        header, trials, last_round, stages = self.parse(text, path)
+        header, trials, last_round, stages, doubts = self.parse(text, path)
         if not trials:
             raise InputError(f"{path}: holds no trial")
         dtype = header.get("dtype")
@@ -165,6 +168,8 @@ class _Reader:
                 source_sha256=str(header.get("source", "")),
                 journal=path,
                 stages=stages,
+                doubts=doubts,
+                runtime=_runtime(header),
             )
         )
 
@@ -283,6 +288,11 @@ class _Reader:
                 if {parameter.name for parameter in spec.parameters} == names:
                     return spec
         return None
+
+
+def _runtime(header: Mapping[str, object]) -> dict[str, str]:
+    """The software that a journal's times depend on."""
+    return {name: str(header[name]) for name in ("driver", "runtime", "compiler") if header.get(name)}
 
 
 def _of_recording(recording: Recording, path: Path) -> Search:

@@ -34,7 +34,9 @@ def _best_items(view: SearchView) -> Iterable[dict[str, str]]:
     if not low < high:
         note = "one recorded figure, without an interval"
     elif view.search.is_cached or view.search.finals:
-        note = f"{low:.4g} to {high:.4g} ms, last round"
+        final = view.search.finals.get(trial.key)
+        noise = f"; noise {final.noise:.1%}" if final and final.noise is not None else ""
+        note = f"{low:.4g} to {high:.4g} ms, last round{noise}"
     else:
         note = f"{low:.4g} to {high:.4g} ms, timed once in the search; there was no last round"
     yield _item("Best time", f"{trial.time_ms:.4g} ms", note)
@@ -74,7 +76,8 @@ def _speedups(view: SearchView) -> Iterable[dict[str, str]]:
     if default_ms:
         yield _item("Over the default", ratio_text(default_ms / time_ms), f"default: {default_ms:.4g} ms")
     first = next((step for step in view.steps if step.time_ms), None)
-    if first is not None and first.time_ms:
+    is_default = first is not None and view.search.spec and first.landmark.config == view.search.spec.default
+    if first is not None and first.time_ms and not is_default:
         note = f"{first.landmark.name}: {first.time_ms:.4g} ms"
         yield _item("Over the first step", ratio_text(first.time_ms / time_ms), note)
     cpu = view.search.cpu

@@ -19,6 +19,7 @@ from autotune.errors import InputError, MissingExtra
 from autotune.report.gather import Gathered, Search
 from autotune.report.headline import headline
 from autotune.report.page import page_html
+from autotune.report.provenance import provenance
 from autotune.report.shortened import MAX_DETAIL, MAX_NAME, cut, short
 from autotune.report.source_figures import source_figures
 from autotune.report.view import SearchView, Step
@@ -69,6 +70,8 @@ def search_json(search: Search) -> dict[str, Any]:
         "default": view.default,
         "landmarks": [_step_json(step) for step in view.steps],
         "headline": headline(view),
+        "provenance": [[name, cut(text, MAX_DETAIL)] for name, text in provenance(search)],
+        "doubts": [cut(text, MAX_DETAIL) for text in search.doubts],
         "importance": _importance_json(search),
         "strength": _strength_json(search),
         "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in view.ceilings],

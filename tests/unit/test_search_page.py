@@ -474,3 +474,21 @@ def test_tensor_rates_are_those_of_the_white_papers_and_data_sheets(architecture
     device = replace(ARCHITECTURES[architecture].device, name=name, compute_units=units)
     clock = 1830 if architecture == "sm_90" else boost_mhz(architecture)
     assert tensor_operations_per_s(device) * mhz / clock == pytest.approx(1e12 * tflops, rel=0.025)
+
+
+def test_the_head_says_where_times_come_from_and_what_makes_them_doubtful(tmp_path, folder):
+    folder.search("--budget", "5", "--seed", "7")
+    (path,) = (folder.path / "runs").glob("double.*.jsonl")
+    with path.open("a") as file:
+        file.write(json.dumps({"stages": {"timing": 1.0}, "doubts": ["it was hot", HOSTILE]}) + "\n")
+    (search,) = report_json(gather([str(path)], folder.path / "cache"))["searches"]
+    origin = dict(search["provenance"])
+    assert origin["search"] == "surrogate, seed 7, 5 trials" and origin["by"].startswith("autotune ")
+    assert origin["driver"] and origin["tuned"].startswith("20")
+    assert search["doubts"] == ["it was hot", HOSTILE]
+
+
+def test_a_journal_alone_says_what_its_header_has(tmp_path, no_cache):
+    path = journal(tmp_path / "a.jsonl", [trial(1)], driver="1.2", compiler="cc 3")
+    (search,) = report_json(gather([path]))["searches"]
+    assert search["provenance"] == [["driver", "1.2"], ["compiler", "cc 3"]] and search["doubts"] == []

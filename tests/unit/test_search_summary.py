@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autotune.cli.output import wrapped
-from autotune.cli.search_summary import result_json, result_text, shifted
+from autotune.cli.search_summary import result_json, result_text
 from autotune.compilers.kernel_source import read_source
 from autotune.core.checks import LATE, PASSED, Unchecked
 from autotune.core.records import Config
@@ -16,6 +16,7 @@ from autotune.devices import Address
 from autotune.processes import machine_load
 from autotune.searchers.base import StoppingEstimate
 from autotune.space import bind, load_space, problem_of
+from autotune.tuning.doubts import shifted
 from autotune.tuning.groups import Group
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask

@@ -42,7 +42,8 @@ function addChart(parent, { id, title, isWide, height, minWidth, choices = [], d
   const details = el("details", {}, el("summary", { text: `Table: ${title}` }), el("div"));
   details.addEventListener("toggle", () => fillTable(chart));
   const figure = el("figure", { class: isWide ? "wide" : undefined },
-    el("div", { class: "bar" }, el("h3", { text: title }), el("div", { class: "choices" }, ...selects)), holder, sentence, details);
+    el("div", { class: "bar" }, el("h3", { text: title }), el("div", { class: "choices" }, ...selects,
+      el("button", { type: "button", text: "PNG", "aria-label": `Save as PNG: ${title}`, onclick: () => savePicture(chart) }))), holder, sentence, details);
   canvas.setAttribute("aria-describedby", `${id}-said`);
   const chart = { id, title, canvas, holder, chosen, draw, height, minWidth, caption, rows, sentence, details,
     marks: null, cursor: -1, isDirty: true, isVisible: false, figure };
@@ -51,6 +52,23 @@ function addChart(parent, { id, title, isWide, height, minWidth, choices = [], d
   charts.push(chart);
   seen.observe(canvas);
   return chart;
+}
+
+/** Paper and pictures of the whole page have no part that is out of sight. */
+function drawAll() {
+  for (const chart of charts) if (chart.isDirty) paint(chart);
+}
+
+/** Offer the chart's picture as a file. */
+function savePicture(chart) {
+  if (chart.isDirty) paint(chart);
+  const [copy, { width, height }] = [document.createElement("canvas"), chart.canvas];
+  Object.assign(copy, { width, height });
+  const context = copy.getContext("2d");
+  context.fillStyle = css("--card");
+  context.fillRect(0, 0, width, height);
+  context.drawImage(chart.canvas, 0, 0);
+  el("a", { href: copy.toDataURL("image/png"), download: `${view ? view.kernel : "autotune"}-${chart.id}.png` }).click();
 }
 
 function refresh(chart) {

@@ -2,11 +2,11 @@
 
 function addComparison() {
   const { comparison } = data;
+  if (!comparison && data.searches.length < 2) return;
   const grid = section("devices", "Across GPUs");
   addSweep(grid);
   if (!comparison) {
-    grid.append(panel(el("h3", { text: "What a second GPU would cost: not known yet" }), el("p", { text: data.notCompared }),
-      el("p", { class: "soft", text: "Name the results of another GPU as well, for the same problem, to see how fast the best of one runs on the other. “autotune search --engine adopt” finds a good configuration for a new GPU in ten runs." })));
+    grid.append(panel(el("p", { text: data.notCompared })));
     return;
   }
   const { devices, matrix, flips, portable } = comparison;

@@ -142,6 +142,7 @@ $("theme").addEventListener("click", () => setTheme(theme === "dark" ? "light" :
 $("trial-close").addEventListener("click", () => $("trial").close());
 const wishes = matchMedia("(prefers-color-scheme: dark)");
 wishes.addEventListener("change", () => setTheme(wishes.matches ? "dark" : "light"));
+addEventListener("beforeprint", drawAll);
 new ResizeObserver(() => redraw()).observe($("main"));
 setTheme(wishes.matches ? "dark" : "light");
 show();

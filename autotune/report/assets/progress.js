@@ -92,7 +92,7 @@ function addStages(grid) {
   if (!total) return;
   const bars = view.stages.map(([label, value]) => ({ label, value, text: `${number(value, 3)} s, ${percent(value / total)}` }));
   addChart(grid, {
-    id: "stages", title: "Stages of the latest search", isWide: true, height: () => barHeight(bars.length),
+    id: "stages", title: "Where the time went", isWide: true, height: () => barHeight(bars.length),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "seconds" }),
     caption: () => `The search took ${number(total, 3)} s from its first configuration to the stored result; --timeline FILE shows every step of every process.`,
     rows: () => [["stage", "seconds"], view.stages],
@@ -101,7 +101,7 @@ function addStages(grid) {
 
 function addCosts(grid) {
   const { cost_s: cost, compile_ms: compile, status } = view.columns;
-  if (!cost && !compile) return;
+  if ((!cost && !compile) || (view.stages || []).length) return; // the stages have more
   const sums = () => {
     const parts = new Map([["compiling", 0]]);
     for (let row = 0; row < view.count; row++) {

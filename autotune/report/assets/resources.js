@@ -3,7 +3,7 @@
 function addResources() {
   const known = ["occupancy", "registers", "spill_bytes", "shared_bytes"].filter((id) => view.axis(id));
   const time = view.axis("time_ms");
-  const hasRate = view.axis("time_ms") && (view.columns.bytes || view.columns.flops);
+  const hasRate = time && (view.columns.bytes || view.columns.flops) && hasCeiling();
   if (!time || (!known.length && !hasRate)) return;
   const grid = section("resources", "Resources and rates");
   if (known.length) addChart(grid, {
@@ -15,6 +15,9 @@ function addResources() {
   });
   if (hasRate) addRoofline(grid, time);
 }
+
+/** Whether there is a roof: without one, rates say no more than times. */
+const hasCeiling = () => (view.columns.bytes && view.bandwidth) || (view.columns.flops && view.ceilings.length);
 
 /** Rate over intensity under the ceilings of memory and arithmetic; without operations, the rate of the memory alone. */
 function addRoofline(grid, time) {
@@ -77,7 +80,7 @@ function addRoofline(grid, time) {
 /** The landmarks that were tried, and beside them what their sources measured, in one unit. */
 function addLadder() {
   const steps = view.landmarks.filter(({ trial }) => !Number.isNaN(view.time[trial]));
-  if (!steps.length) return;
+  if (steps.length < 2) return;
   const grid = section("ladder", "Ladder");
   const all = [...steps, ...(view.best === null ? [] : [{ name: "tuned", note: "the best of this search", figures: [], trial: view.best }])];
   const { bytes, flops } = view.columns;

@@ -14,10 +14,23 @@ const cards = (items) => el("ul", { class: "cards wide" }, ...items.map(({ title
 
 function addHeadline() {
   const grid = section("headline", "Result");
+  if (view.doubts.length) grid.append(el("div", { class: "panel wide", id: "doubts", role: "note" }, el("h3", { text: "These times are in doubt" }),
+    el("ul", {}, ...view.doubts.map((text) => el("li", { text })))));
   grid.append(cards(view.headline));
+  if (view.provenance.length) grid.append(el("dl", { class: "wide soft", id: "provenance" },
+    ...view.provenance.map(([name, text]) => el("div", {}, el("dt", { text: name }), el("dd", {}, bdi(text))))));
   if (view.best === null) return;
-  grid.append(panel(el("h3", { text: "Best configuration" }), el("p", {}, bdi(configText(view.best))),
+  grid.append(panel(el("h3", { text: "Best configuration" }), ...differences(),
     el("p", {}, el("button", { type: "button", id: "open-best", text: "As a command and as macros", onclick: () => openTrial(view.best) }))));
+}
+
+/** The best configuration: what the default has otherwise, then all of it. */
+function differences() {
+  const all = el("p", {}, bdi(configText(view.best)));
+  if (view.default === null || view.default === view.best) return [all];
+  const changed = view.parameters.filter((axis) => axis.data[view.best] !== axis.data[view.default]);
+  const rows = changed.map((axis) => [axis.title, text(axis, view.default), text(axis, view.best)]);
+  return [tableOf(["parameter", "default", "best"], rows), all];
 }
 
 /** How many planted mistakes the verification of the space catches. */

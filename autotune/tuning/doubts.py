@@ -1,0 +1,90 @@
+"""Reasons to doubt the times of a search: an unsteady machine, other programs, clocks, and contradictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from autotune.core.records import NOISY, Value
+from autotune.core.text import count_text
+from autotune.core.trials import Measurement, Objective
+from autotune.tuning.machine_load import busy_text, is_busy, slow_governors
+from autotune.tuning.result import SearchResult
+
+SHIFT = 1.3  # of the last round against the search: of best and default, or of one configuration
+
+
+def doubts(result: SearchResult) -> list[str]:
+    """The reasons to doubt the times of a search; the last says what to do, if anything can be done."""
+    searched_ms = {trial.config: trial.time_ms for trial in result.trials}
+    finals = ((result.winner.config, result.final), (result.task.spec.default, result.default))
+    noise = result.final.noise or 0.0
+    unsteady = f"the machine was unsteady: {noise:.0%} noise between two timings of the same binary"
+    reasons = [
+        *([unsteady] if noise > NOISY else []),
+        *_others(result),
+        *_governors(result),
+        *_conditions(result.final.conditions),
+        *(shifted([(searched_ms.get(config), final) for config, final in finals]) or _unrepeated(result)),
+    ]
+    if noise > NOISY or (result.lacked_time and reasons):
+        how = "with a longer --time" if result.lacked_time else "on a quiet machine"
+        reasons.append(f"run the search again {how}")
+    return reasons
+
+
+def _unrepeated(result: SearchResult) -> list[str]:
+    """Doubt times in the search that are far below the winner's time in turns."""
+    if result.objective is not Objective.TIME:
+        return []
+    faster_ms = {
+        trial.config: trial.time_ms
+        for trial in result.trials
+        if trial.time_ms is not None and trial.time_ms * SHIFT < result.final.median_ms
+    }
+    outcomes = {True: "did not repeat in turns with others", False: "got no turn in the last round"}
+    return [
+        f"{count_text(len(ms), 'faster time')} of the search, down to {min(ms):.4g} ms, {outcome}"
+        for is_again, outcome in outcomes.items()
+        if (ms := [one for config, one in faster_ms.items() if (config in result.timed_again) is is_again])
+    ]
+
+
+def _others(result: SearchResult) -> list[str]:
+    """Other programs that kept the CPU busy during the search."""
+    if not is_busy(result.cores_of_others, result.task.device.kind):
+        return []
+    return [f"other programs used {busy_text(result.cores_of_others)} during the search"]
+
+
+def _governors(result: SearchResult) -> list[str]:
+    """Governors that let the CPU's clocks change."""
+    slow = slow_governors(result.task.device.kind)
+    return [f"the CPU's governor is {slow}: times may be unsteady"] if slow else []
+
+
+def _conditions(conditions: Mapping[str, Value]) -> list[str]:
+    found = []
+    if "throttled" in conditions:
+        found.append(f"the device was throttled: {conditions['throttled']}")
+    if "other_processes" in conditions:
+        found.append(f"other processes used the device: {conditions['other_processes']}")
+    if float(conditions.get("flush_ratio", 2)) < 1.1:
+        found.append("flushing the cache made no difference: caches may have been warm")
+    return found
+
+
+def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
+    """Doubt the times if the last round ran on a faster or slower device than the search.
+
+    Args:
+        pairs: For the best and the default, its time of the search in ms, and its measurement in the last
+            round.
+    """
+    factors = [final.median_ms / time_ms for time_ms, final in pairs if time_ms]
+    if len(factors) < len(pairs):
+        return []
+    factor = min(factors, key=lambda one: abs(math.log(one)))
+    if 1 / SHIFT < factor < SHIFT or min(factors) < 1 < max(factors):
+        return []
+    return [f"times of the last round are {factor:.2g} times the search's: load or clocks changed"]
