@@ -5,6 +5,7 @@ A source is read for the macros of one configuration. What only a macro stands f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from tree_sitter import Node
 
 from autotune.sources.kernel_source import Function, KernelSource
 from autotune.sources.tree import descendants
+
+_DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*\n", re.MULTILINE)
 
 
 class Edit(NamedTuple):
@@ -35,7 +38,9 @@ def span(source: KernelSource, node: Node | None) -> tuple[int, int] | None:
     if found is None:
         return None
     text = source.original[slice(*found)]
-    return found[0] + len(text) - len(text.lstrip()), found[1] - len(text) + len(text.rstrip())
+    ahead = max((line.end() for line in _DIRECTIVE.finditer(text)), default=0)  # of the call of a macro
+    begin = ahead + len(text[ahead:]) - len(text[ahead:].lstrip())
+    return found[0] + begin, found[1] - len(text) + len(text.rstrip())
 
 
 def instead(source: KernelSource, node: Node | None, new: str) -> Edit | None:

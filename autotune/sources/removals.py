@@ -7,6 +7,7 @@ are taken out only where no value that a kernel writes to memory decides an inde
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +26,16 @@ ATOMICS, BARRIER_CALLS, CHECKS = "atomics", "barriers", "checks of bounds"
 _ALL_BARRIERS = (*BARRIERS, "__syncwarp", "sub_group_barrier")
 _ATOMIC = re.compile(r"atomic_?(add|sub|min|max|and|or|xor|exch|xchg|inc|dec)", re.IGNORECASE)
 _STORE = "WITHOUT_ATOMIC"
-_HEAD = f"#define {_STORE}(pointer, value) (*(pointer) = (value))\n"
+# Volatile, so that the compiler keeps each of them.
+_HEAD = f"""#ifdef __OPENCL_VERSION__
+#define {_STORE}(pointer, value) (*(volatile __typeof__(*(pointer)) *)(pointer) = (value))
+#else
+template <class T, class V> __device__ inline void {_STORE}(T *pointer, V value)
+{{
+    *(volatile T *)pointer = value;
+}}
+#endif
+"""
 _ORDERED = ("<", "<=", ">", ">=")
 _LEAVES = ("return_statement", "continue_statement", "break_statement")
 
@@ -45,8 +55,8 @@ def without(kind: str, source: KernelSource, entries: frozenset[str]) -> str | N
     """
     functions = reached(source, entries)
     flow = _Flow.of(functions)
-    find = {ATOMICS: _atomics, BARRIER_CALLS: _barriers, CHECKS: _Checks(flow.sizes(functions)).edits}[kind]
-    found = [edit for function in functions for edit in find(source, function.node)]
+    find = {ATOMICS: _atomics, BARRIER_CALLS: _barriers, CHECKS: _Checks(flow.sizes()).edits}[kind]
+    found = [edit for function in functions for edit in find(source, function)]
     if not found:
         return None
     if None in found:
@@ -59,15 +69,15 @@ def without(kind: str, source: KernelSource, entries: frozenset[str]) -> str | N
     return _HEAD + text if kind == ATOMICS else text
 
 
-def _barriers(source: KernelSource, function: Node) -> Iterator[Edit | None]:
-    for node in tree.descendants(function):
+def _barriers(source: KernelSource, function: Function) -> Iterator[Edit | None]:
+    for node in tree.descendants(function.node):
         if node.type == "call_expression" and _called(source, node) in _ALL_BARRIERS:
             yield instead(source, node, "(void)0") if is_statement(node) else None
 
 
-def _atomics(source: KernelSource, function: Node) -> Iterator[Edit | None]:
+def _atomics(source: KernelSource, function: Function) -> Iterator[Edit | None]:
     """A store of the operand in the place of each atomic: as many accesses, of as many bytes."""
-    for node in tree.descendants(function):
+    for node in tree.descendants(function.node):
         if node.type == "call_expression" and "atomic" in _called(source, node).lower():
             given = tree.field(node, "arguments")
             edit = instead(source, node, "{}")
@@ -94,13 +104,15 @@ class _Checks:
 
     sizes: frozenset[str]
 
-    def edits(self, source: KernelSource, function: Node) -> Iterator[Edit | None]:
-        for node in tree.descendants(function):
+    def edits(self, source: KernelSource, function: Function) -> Iterator[Edit | None]:
+        for node in tree.descendants(function.node):
             if node.type in ("if_statement", "conditional_expression"):
                 condition = tree.field(node, "condition")
                 leaves = _leaves(tree.field(node, "consequence"))
                 for part in _parts(tree.field(condition, "value") or condition):
-                    names = {source.tree.of(tree.field(part, side)) for side in ("left", "right")}
+                    names = {
+                        _local(function, source.tree.of(tree.field(part, side))) for side in ("left", "right")
+                    }
                     is_ordered = source.tree.of(tree.field(part, "operator")) in _ORDERED
                     edit = instead(source, part, "0" if leaves else "1")
                     if is_ordered and names & self.sizes and edit is not None:
@@ -134,40 +146,44 @@ def _leaves(body: Node | None) -> bool:
 
 @dataclass
 class _Flow:
-    """What the names of several functions get their values from; equal names of two functions count as one.
+    """Where the names of several functions get their values from; a local name has its function's before it.
 
     Attributes:
         given: The expressions that each name is set to, those of calls included.
+        passed: The numbers that a launch passes.
         pointers: Names of pointers and arrays.
         fixed: Pointers to memory that no kernel writes.
         turns: The conditions of loops.
-        parts: All parts of all statements.
+        indices: Those of accesses.
     """
 
     given: dict[str, list[ast.expr]] = field(default_factory=dict)
+    passed: set[str] = field(default_factory=set)
     pointers: set[str] = field(default_factory=set)
     fixed: frozenset[str] = frozenset()
     turns: list[ast.expr] = field(default_factory=list)
-    parts: list[ast.AST] = field(default_factory=list)
+    indices: list[ast.expr] = field(default_factory=list)
 
     @classmethod
     def of(cls, functions: list[Function]) -> _Flow:
         """The flow in some functions."""
         flow, own = cls(), {one.name: one for one in functions}
-        written, arrays = set[str](), set[str]()
+        written = set[str]()
         for function in functions:
-            flow.pointers |= {one.name for one in function.parameters if one.pointers}
-            if function.is_kernel:
-                written |= {one.name for one in function.parameters if one.pointers and not one.is_const}
-            for part in function.parts:
-                flow._note(part, function, own, arrays)
-        flow.pointers |= arrays
-        fixed = flow.pointers - written - arrays
+            for one in function.parameters:
+                name = _local(function, one.name)
+                flow.pointers |= {name} if one.pointers else set()
+                if function.is_kernel:
+                    flow.passed |= set() if one.pointers else {name}
+                    written |= {name} if one.pointers and not one.is_const else set()
+            for part in _with_local_names(function):
+                written |= flow._note(part, function, own)
+        fixed = flow.pointers - written
         while True:  # a pointer made from another one is fixed if that one is
             lost = {
                 name
                 for name in fixed
-                if any(not flow._is_into(fixed, one) for one in flow.given.get(name, ()))
+                if any(names_in(one) & flow.pointers - fixed for one in flow.given.get(name, ()))
             }
             if not lost:
                 break
@@ -175,17 +191,16 @@ class _Flow:
         flow.fixed = frozenset(fixed)
         return flow
 
-    def _note(self, part: ast.AST, function: Function, own: dict[str, Function], arrays: set[str]) -> None:
-        self.parts.append(part)
+    def _note(self, part: ast.AST, function: Function, own: dict[str, Function]) -> set[str]:
+        """Note what a part does; gives the array that it declares, for kernels write those."""
         match part:
             case ast.AnnAssign(
                 target=ast.Name(id=name), annotation=ast.Constant(value=declared), value=value
             ):
-                if isinstance(declared, Declared) and declared.is_pointer:
-                    self.pointers.add(name)
-                elif isinstance(declared, Declared) and declared.extents:
-                    arrays.add(name)
                 self._set(name, value)
+                if isinstance(declared, Declared) and (declared.is_pointer or declared.extents):
+                    self.pointers.add(name)
+                    return set() if declared.is_pointer else {name}
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._set(name, value)
             case ast.AugAssign(target=ast.Name(id=name), value=value):
@@ -196,37 +211,26 @@ class _Flow:
                 self.turns.append(test)
             case ast.For(target=ast.Name(id=name), iter=iterated):
                 self._set(name, iterated)
+            case ast.Subscript(slice=index):
+                self.indices.append(index)
             case ast.Call(func=ast.Name(id=name), args=given) if name in own:
                 for parameter, one in zip(own[name].parameters, given, strict=False):
-                    self._set(parameter.name, one)
+                    self._set(_local(own[name], parameter.name), one)
+        return set()
 
     def _set(self, name: str, value: ast.expr | None) -> None:
         if value is not None:
             self.given.setdefault(name, []).append(value)
 
-    def _is_into(self, fixed: set[str], value: ast.expr) -> bool:
-        """True if an expression points into fixed memory only, or moves a pointer by a number."""
-        return (names_in(value) & self.pointers) <= fixed
-
-    def sizes(self, functions: list[Function]) -> frozenset[str]:
+    def sizes(self) -> frozenset[str]:
         """The names whose values come from numbers that a launch passes."""
-        passed = {
-            parameter.name
-            for function in functions
-            if function.is_kernel
-            for parameter in function.parameters
-            if not parameter.pointers
-        }
-        return frozenset(self._reached(passed, lambda value: False))
+        return frozenset(self._reached(self.passed, lambda value: False))
 
     def is_steered(self) -> bool:
         """True if values that threads write to memory may decide an index, a pointer or the end of a loop."""
         steered = self._reached(set(), self._reads_written)
-        for part in self.parts:
-            if isinstance(part, ast.Subscript) and self._is_one_of(steered, part.slice):
-                return True
         moved = (value for name in self.pointers for value in self.given.get(name, ()))
-        return any(self._is_one_of(steered, value) for value in (*moved, *self.turns))
+        return any(self._is_one_of(steered, value) for value in (*self.indices, *moved, *self.turns))
 
     def _is_one_of(self, steered: set[str], value: ast.expr) -> bool:
         return bool(names_in(value) & steered) or self._reads_written(value)
@@ -253,3 +257,23 @@ class _Flow:
             if not more:
                 return found
             found |= more
+
+
+def _local(function: Function, name: str) -> str:
+    return f"{function.name}.{name}"
+
+
+def _with_local_names(function: Function) -> Iterator[ast.AST]:
+    """All parts of a function's statements, with its name before those of its parameters and variables."""
+    body = [copy.deepcopy(statement) for statement in function.body]
+    parts = [part for statement in body for part in ast.walk(statement)]
+    own = {one.name for one in function.parameters}
+    own |= {
+        part.target.id
+        for part in parts
+        if isinstance(part, ast.AnnAssign | ast.For) and isinstance(part.target, ast.Name)
+    }
+    for part in parts:
+        if isinstance(part, ast.Name) and part.id in own:
+            part.id = _local(function, part.id)
+    yield from parts

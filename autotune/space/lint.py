@@ -30,6 +30,7 @@ from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches, space_macros
 from autotune.space.space import Space
 from autotune.space.spec import SpaceSpec
+from autotune.space.troubles import DIAGNOSIS_MACROS
 from autotune.space.yaml_document import located
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
@@ -47,7 +48,6 @@ _BREAKS = (
     "hidden_variable",
     "flat_block",
 )
-VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")  # macros that only a diagnosis defines
 _PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
 
 
@@ -298,7 +298,7 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
         for parameter in space.parameters
     }
     branches = Branches() if is_python else read_branches(source)
-    defined = {*DTYPE_MACROS, *VARIANTS, *branches.defined}
+    defined = {*DTYPE_MACROS, *DIAGNOSIS_MACROS, *branches.defined}
     defined.update(constants, *constants.values())
     used = {*_WORD.findall(code)}
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)
