@@ -2,9 +2,9 @@
 
     python benchmarks/foretold.py [LANDMARK ...] [--device cuda:0]
 
-Ten steps of the shipped ladders have one trouble that a later step is without. They were chosen before any was
-measured. For each, `autotune diagnose` times the step, its variant without the trouble, and the later step.
-Fails if fewer than eight of ten variants are within 20% of the later step.
+Ten steps of the shipped ladders have one trouble that a later step is without. They were chosen before any
+was measured. For each, `autotune diagnose` times the step, its variant without the trouble, and the later
+step. Fails if fewer than eight of ten variants are within 20% of the later step.
 """
 
 from __future__ import annotations
