@@ -111,6 +111,7 @@ class Counts:
     global_load_bytes: float  # that threads ask for
     global_store_bytes: float
     sectors: float  # of 32 bytes, of loads and stores
+    requests: float  # loads and stores of warps
     shared_passes: float  # of warps
     min_shared_passes: float  # without bank conflicts
     atomics: float  # of threads, on global memory
@@ -174,6 +175,7 @@ def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
         global_load_bytes=total["load"],
         global_store_bytes=total["store"],
         sectors=total["sectors"],
+        requests=total["requests"],
         shared_passes=total["passes"],
         min_shared_passes=total["least"],
         atomics=total["atomics"],
@@ -196,6 +198,7 @@ def _add(total: dict[str, float], access: MemoryAccess, warps: int, threads: int
             total["words"] += counted
     elif access.space == "global":
         total[access.kind] += threads * access.bytes
+        total["requests"] += warps
         total["sectors"] += counted if access.counter is not None else threads * access.bytes / SECTOR_BYTES
     else:
         least = warps * max(1, 32 * access.bytes // _BANK_BYTES)

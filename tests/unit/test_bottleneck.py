@@ -38,6 +38,7 @@ IDLE = Counts(
     global_load_bytes=1e6,
     global_store_bytes=0.0,
     sectors=31250.0,
+    requests=7812.0,
     shared_passes=0.0,
     min_shared_passes=0.0,
     atomics=0.0,
