@@ -3,8 +3,8 @@
     python benchmarks/launches_per_sum.py [M ...] [--n 16777216] [--device cuda:0]
 
 A large m needs few launches and moves few bytes: n m / (m - 1) elements are loaded in all. A small one has
-little to do in each launch. Times each m as a landmark of a space that the script writes; m = 2 is a launch for
-every halving.
+little to do in each launch. Times each m as a landmark of a space that the script writes; m = 2 is a launch
+for every halving.
 """
 
 from __future__ import annotations
