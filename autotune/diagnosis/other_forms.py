@@ -157,9 +157,20 @@ class OtherForms:
         own = self._task.source.text
         return read_kernel_source(text or own, {**self._values, **macros}, self._task.spec.dialect)
 
+    @property
+    def _inputs(self) -> dict[str, set[int]]:
+        """The places of inputs among the arguments of each kernel."""
+        names = {one.name for one in self.problem.arrays if one.role == "in"}
+        found: dict[str, set[int]] = {}
+        for step in self.problem.launches:
+            places = {place for place, name in enumerate(step.arguments) if name in names}
+            own = own_name(step.entry)
+            found[own] = found.get(own, places) & places
+        return found
+
     def _without(self, kind: str, read: KernelSource) -> str:
         """The source of the configuration without something; empty if it has none."""
-        left = without(kind, read, frozenset(own_name(step.entry) for step in self.problem.launches))
+        left = without(kind, read, self._inputs)
         if left is None:
             return ""
         if kind == CHECKS:

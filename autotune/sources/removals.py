@@ -1,7 +1,8 @@
 """Take one thing out of kernels, and keep the rest of their work: atomics, barriers or checks of bounds.
 
 The result is wrong: only the time is asked for. Without atomics or barriers, memory has other values. So they
-are taken out only where no value that a kernel writes to memory decides an index or the end of a loop.
+are taken out only where no value that a kernel writes to memory decides an index or the end of a loop. An
+array that is no input counts as written: an earlier launch may have done that.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tree_sitter import Node
@@ -18,8 +19,8 @@ from autotune.errors import InputError
 from autotune.sources import tree
 from autotune.sources.edits import Edit, edited, instead, is_statement, reached
 from autotune.sources.facts import BARRIERS, names_in
-from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.statements import Declared
+from autotune.sources.kernel_source import Function, KernelSource, Parameter
+from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, Declared
 
 ATOMICS, BARRIER_CALLS, CHECKS = "atomics", "barriers", "checks of bounds"
 
@@ -40,7 +41,7 @@ _ORDERED = ("<", "<=", ">", ">=")
 _LEAVES = ("return_statement", "continue_statement", "break_statement")
 
 
-def without(kind: str, source: KernelSource, entries: frozenset[str]) -> str | None:
+def without(kind: str, source: KernelSource, inputs: Mapping[str, Collection[int]]) -> str | None:
     """The text of a source without atomics, barriers or checks of bounds; None if it has none.
 
     A check is left out whether or not it holds for all threads: run the text on indices before it runs.
@@ -48,19 +49,21 @@ def without(kind: str, source: KernelSource, entries: frozenset[str]) -> str | N
     Args:
         kind: What to take out.
         source: The source, read for the macros of a configuration.
-        entries: The names of the kernels that are launched.
+        inputs: For each kernel that is launched, the places of parameters to which nothing is ever written.
 
     Raises:
         InputError: It is there, and cannot be taken out; the message says why.
     """
-    functions = reached(source, entries)
-    flow = _Flow.of(functions)
+    functions = reached(source, inputs)
+    flow = _Flow.of(functions, inputs)
     find = {ATOMICS: _atomics, BARRIER_CALLS: _barriers, CHECKS: _Checks(flow.sizes()).edits}[kind]
     found = [edit for function in functions for edit in find(source, function)]
     if not found:
         return None
     if None in found:
         raise InputError(f"not all {kind} can be taken out: their results are used, or a macro has them")
+    if flow.has_launches:
+        raise InputError(f"{kind} are not taken out of kernels that launch kernels")
     if kind != CHECKS and flow.is_steered():
         raise InputError(
             f"without {kind}, memory has other values, and these decide an index or when a loop ends"
@@ -149,74 +152,94 @@ class _Flow:
     """Where the names of several functions get their values from; a local name has its function's before it.
 
     Attributes:
-        given: The expressions that each name is set to, those of calls included.
+        functions: The functions by name.
+        given: The expressions that each name is set to, those of calls included; `*p` is what p points to.
         passed: The numbers that a launch passes.
+        shared: Variables that the threads of a block share, and those that an unknown function may set.
         pointers: Names of pointers and arrays.
-        fixed: Pointers to memory that no kernel writes.
-        turns: The conditions of loops.
+        fixed: Pointers to memory that nothing writes.
+        turns: The conditions on which loops go on or end.
         indices: Those of accesses.
+        has_launches: Whether a kernel launches another one.
     """
 
+    functions: Mapping[str, Function]
     given: dict[str, list[ast.expr]] = field(default_factory=dict)
     passed: set[str] = field(default_factory=set)
+    shared: set[str] = field(default_factory=set)
     pointers: set[str] = field(default_factory=set)
-    fixed: frozenset[str] = frozenset()
+    fixed: set[str] = field(default_factory=set)
     turns: list[ast.expr] = field(default_factory=list)
     indices: list[ast.expr] = field(default_factory=list)
+    has_launches: bool = False
 
     @classmethod
-    def of(cls, functions: list[Function]) -> _Flow:
+    def of(cls, functions: Sequence[Function], inputs: Mapping[str, Collection[int]]) -> _Flow:
         """The flow in some functions."""
-        flow, own = cls(), {one.name: one for one in functions}
-        written = set[str]()
+        flow = cls({one.name: one for one in functions})
         for function in functions:
-            for one in function.parameters:
+            for place, one in enumerate(function.parameters):
                 name = _local(function, one.name)
-                flow.pointers |= {name} if one.pointers else set()
-                if function.is_kernel:
-                    flow.passed |= set() if one.pointers else {name}
-                    written |= {name} if one.pointers and not one.is_const else set()
+                if one.pointers:
+                    flow.pointers.add(name)
+                    if not function.is_kernel or place in inputs.get(function.name, ()):
+                        flow.fixed.add(name)
+                elif function.is_kernel:
+                    flow.passed.add(name)
             for part in _with_local_names(function):
-                written |= flow._note(part, function, own)
-        fixed = flow.pointers - written
+                flow._note(part, function)
         while True:  # a pointer made from another one is fixed if that one is
             lost = {
                 name
-                for name in fixed
-                if any(names_in(one) & flow.pointers - fixed for one in flow.given.get(name, ()))
+                for name in flow.fixed
+                if any(names_in(one) & flow.pointers - flow.fixed for one in flow.given.get(name, ()))
             }
             if not lost:
-                break
-            fixed -= lost
-        flow.fixed = frozenset(fixed)
-        return flow
+                return flow
+            flow.fixed -= lost
 
-    def _note(self, part: ast.AST, function: Function, own: dict[str, Function]) -> set[str]:
-        """Note what a part does; gives the array that it declares, for kernels write those."""
+    def _note(self, part: ast.AST, function: Function) -> None:
+        """Note what a part does."""
         match part:
             case ast.AnnAssign(
-                target=ast.Name(id=name), annotation=ast.Constant(value=declared), value=value
+                target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as own), value=value
             ):
                 self._set(name, value)
-                if isinstance(declared, Declared) and (declared.is_pointer or declared.extents):
-                    self.pointers.add(name)
-                    return set() if declared.is_pointer else {name}
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                self._set(name, value)
-            case ast.AugAssign(target=ast.Name(id=name), value=value):
-                self._set(name, value)
+                self.pointers |= {name} if own.is_pointer or own.extents else set()
+                self.fixed |= {name} if own.is_pointer and not own.is_shared else set()
+                self.shared |= {name} if own.is_shared and not own.extents else set()
+            case ast.Assign(targets=[target], value=value) | ast.AugAssign(target=target, value=value):
+                self._set(_set_by(target), value)
             case ast.Return(value=value):
                 self._set(function.name, value)
             case ast.While(test=test):
                 self.turns.append(test)
+                branches = [one for one in ast.walk(part) if isinstance(one, ast.If)]
+                self.turns += (one.test for one in branches if _has_exit(one))
             case ast.For(target=ast.Name(id=name), iter=iterated):
                 self._set(name, iterated)
             case ast.Subscript(slice=index):
                 self.indices.append(index)
-            case ast.Call(func=ast.Name(id=name), args=given) if name in own:
-                for parameter, one in zip(own[name].parameters, given, strict=False):
-                    self._set(_local(own[name], parameter.name), one)
-        return set()
+            case ast.Call(func=ast.Name(id=name), args=given):
+                self.has_launches |= name == LAUNCH
+                called = self.functions.get(name)
+                for place, one in enumerate(given):
+                    parameter = (
+                        called.parameters[place] if called and place < len(called.parameters) else None
+                    )
+                    self._pass(one, parameter and _local(self.functions[name], parameter.name), parameter)
+
+    def _pass(self, given: ast.expr, name: str | None, parameter: Parameter | None) -> None:
+        """Note what is passed to a function, and what it may set in turn."""
+        match given:
+            case ast.Call(func=ast.Name(id="address_of"), args=[ast.Name(id=own)]):
+                if name is None:
+                    self.shared.add(own)
+                self._set(own, ast.Name(f"*{name}"))
+            case ast.Name(id=own) if parameter is not None and parameter.is_reference:
+                self._set(own, ast.Name(name or ""))
+        if name is not None:
+            self._set(name, given)
 
     def _set(self, name: str, value: ast.expr | None) -> None:
         if value is not None:
@@ -228,21 +251,25 @@ class _Flow:
 
     def is_steered(self) -> bool:
         """True if values that threads write to memory may decide an index, a pointer or the end of a loop."""
-        steered = self._reached(set(), self._reads_written)
+        steered = self._reached(self.shared, self._reads_written)
         moved = (value for name in self.pointers for value in self.given.get(name, ()))
-        return any(self._is_one_of(steered, value) for value in (*self.indices, *moved, *self.turns))
-
-    def _is_one_of(self, steered: set[str], value: ast.expr) -> bool:
-        return bool(names_in(value) & steered) or self._reads_written(value)
+        return any(
+            names_in(value) & steered or self._reads_written(value)
+            for value in (*self.indices, *moved, *self.turns)
+        )
 
     def _reads_written(self, value: ast.expr) -> bool:
         """True if an expression reads memory that a kernel writes."""
         for part in ast.walk(value):
             match part:
-                case ast.Subscript(value=base) if not names_in(base) & self.fixed:
-                    return True
-                case ast.Call(func=ast.Name(id=name)) if "atomic" in name.lower():
-                    return True
+                case ast.Subscript(value=base):
+                    read = names_in(base) & self.pointers
+                    if not read or not read <= self.fixed:
+                        return True
+                case ast.Call(func=ast.Name(id=name), args=given) if name not in self.functions:
+                    is_moved = name in (ADDRESS, POINTER_CAST)
+                    if not is_moved and any(names_in(one) & self.pointers - self.fixed for one in given):
+                        return True
         return False
 
     def _reached(self, begin: set[str], is_begun: Callable[[ast.expr], bool]) -> set[str]:
@@ -257,6 +284,22 @@ class _Flow:
             if not more:
                 return found
             found |= more
+
+
+def _set_by(target: ast.expr) -> str:
+    """The name that an assignment changes: of a structure it is the whole, of `*p` or `p[i]` it is `*p`."""
+    while isinstance(target, ast.Attribute):
+        target = target.value
+    match target:
+        case ast.Name(id=name):
+            return name
+        case ast.Subscript(value=ast.Name(id=name)):
+            return f"*{name}"
+    return ""
+
+
+def _has_exit(branch: ast.If) -> bool:
+    return any(isinstance(one, ast.Break | ast.Return) for one in ast.walk(branch))
 
 
 def _local(function: Function, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Reference of the nested greetings: of each level, all of its threads, and the blocks of one of its grids."""
+"""Reference of the nested greetings: of each level, all of its threads, and the blocks of a grid of it."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -53,7 +53,10 @@ __global__ void wait(volatile int *flag, float *y)
 
 def changed(kind, text, kernel, dialect="cuda", **values):
     """The lines that are other ones without something of that kind."""
-    left = without(kind, read_kernel_source(text, values, dialect), frozenset({kernel}))
+    source = read_kernel_source(text, values, dialect)
+    parameters = next(one.parameters for one in source.kernels if one.name == kernel)
+    inputs = {place for place, one in enumerate(parameters) if one.is_const and one.pointers}
+    left = without(kind, source, {kernel: inputs})
     before = text.split("\n")
     return None if left is None else [line.strip() for line in left.split("\n") if line not in before]
 
@@ -102,6 +105,96 @@ KERNEL fill(GLOBAL float *y, const unsigned long n)
 def test_the_condition_of_a_loop_is_no_check():
     text = "__global__ void f(float *y, int n) { for (int i = threadIdx.x; i < n; i += 64) y[i] = 1; }"
     assert changed(CHECKS, text, "f") is None
+
+
+SHARED = """\
+__global__ void f(const int *start, float *y)
+{
+    __shared__ int first;
+    if (threadIdx.x == 0)
+        first = start[blockIdx.x];
+    __syncthreads();
+    y[first + threadIdx.x] = 1;
+}
+"""
+BY_POINTER = """\
+__device__ void find(const int *cells, int *found) { *found = cells[0]; }
+__global__ void f(float *y)
+{
+    __shared__ int cells[64];
+    int place = 0;
+    cells[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    find(cells, &place);
+    y[place] = 1;
+}
+"""
+BY_REFERENCE = (
+    BY_POINTER.replace("int *found", "int &found").replace("*found =", "found =").replace("&place", "place")
+)
+STRUCTURE = """\
+struct range { int begin, end; };
+__global__ void f(float *y)
+{
+    __shared__ int cells[64];
+    range own;
+    cells[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    own.begin = cells[0];
+    y[own.begin] = 1;
+}
+"""
+BREAK = """\
+__global__ void f(float *y)
+{
+    __shared__ int cells[64];
+    cells[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    while (true)
+        if (cells[0] == 0)
+            break;
+    y[0] = 1;
+}
+"""
+LOADED = """\
+__global__ void f(int *links, float *y)
+{
+    links[threadIdx.x] = 0;
+    __syncthreads();
+    y[__ldg(links + threadIdx.x)] = 1;
+}
+"""
+
+
+@pytest.mark.parametrize("text", [SHARED, BY_POINTER, BY_REFERENCE, STRUCTURE, BREAK, LOADED])
+def test_values_of_shared_memory_are_followed_on_every_way_to_an_index_or_a_loop(text):
+    with pytest.raises(InputError, match="decide an index or when a loop ends"):
+        changed(BARRIER_CALLS, text, "f")
+
+
+def test_kernels_that_launch_kernels_keep_what_ends_that():
+    text = """\
+__global__ void f(int *y, int depth, int levels)
+{
+    y[depth] = 1;
+    if (depth + 1 < levels)
+        f<<<1, 1>>>(y, depth + 1, levels);
+}
+"""
+    with pytest.raises(InputError, match="launch kernels"):
+        changed(CHECKS, text, "f")
+
+
+def test_an_array_that_an_earlier_launch_writes_is_no_input():
+    source = read_kernel_source(HISTOGRAM, {}, "cuda")
+    assert without(ATOMICS, source, {"count": {0}})
+    with pytest.raises(InputError, match="decide an index"):
+        without(ATOMICS, source, {"count": set()})
+
+
+def test_a_place_that_a_function_computes_from_numbers_is_right():
+    text = BY_POINTER.replace("cells[0]", "blockIdx.x")
+    assert changed(BARRIER_CALLS, text, "f") == ["(void)0;"]
 
 
 @pytest.mark.parametrize(("kernel", "text"), [("push", QUEUE), ("follow", CHAIN), ("wait", SPIN)])
