@@ -12,6 +12,7 @@ import copy
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from tree_sitter import Node
 
@@ -19,7 +20,7 @@ from autotune.errors import InputError
 from autotune.sources import tree
 from autotune.sources.edits import Edit, edited, instead, is_statement, reached
 from autotune.sources.facts import BARRIERS, names_in
-from autotune.sources.kernel_source import Function, KernelSource, Parameter
+from autotune.sources.kernel_source import Function, KernelSource
 from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, Declared
 
 ATOMICS, BARRIER_CALLS, CHECKS = "atomics", "barriers", "checks of bounds"
@@ -223,23 +224,21 @@ class _Flow:
             case ast.Call(func=ast.Name(id=name), args=given):
                 self.has_launches |= name == LAUNCH
                 called = self.functions.get(name)
-                for place, one in enumerate(given):
-                    parameter = (
-                        called.parameters[place] if called and place < len(called.parameters) else None
-                    )
-                    self._pass(one, parameter and _local(self.functions[name], parameter.name), parameter)
+                parameters = called.parameters if called else ()
+                for one, parameter in zip_longest(given, parameters[: len(given)]):
+                    to = _local(called, parameter.name) if called and parameter else ""
+                    self._pass(one, to, is_reference=parameter is not None and parameter.is_reference)
 
-    def _pass(self, given: ast.expr, name: str | None, parameter: Parameter | None) -> None:
-        """Note what is passed to a function, and what it may set in turn."""
+    def _pass(self, given: ast.expr, to: str, *, is_reference: bool) -> None:
+        """Note what is passed to a parameter, or to an unknown function, and what it may set in turn."""
         match given:
             case ast.Call(func=ast.Name(id="address_of"), args=[ast.Name(id=own)]):
-                if name is None:
-                    self.shared.add(own)
-                self._set(own, ast.Name(f"*{name}"))
-            case ast.Name(id=own) if parameter is not None and parameter.is_reference:
-                self._set(own, ast.Name(name or ""))
-        if name is not None:
-            self._set(name, given)
+                self._set(own, ast.Name(f"*{to}"))
+                self.shared |= set() if to else {own}
+            case ast.Name(id=own) if is_reference:
+                self._set(own, ast.Name(to))
+        if to:
+            self._set(to, given)
 
     def _set(self, name: str, value: ast.expr | None) -> None:
         if value is not None:
