@@ -35,7 +35,7 @@ HOST_SIZES = {  # at which the host is tuned
 HOST = "opencl:0"
 COLUMNS = (
     *("tuned", "default", "naive", "library"),
-    *("numpy, one thread", "numpy, all cores", "CPU, all cores"),
+    *("numpy, one thread", "numpy, all cores", "CPU, all cores", "C, scalar", "C, vectors", "C, all cores"),
 )
 COPIES = ("pinned copies", "pageable copies")
 
@@ -94,7 +94,7 @@ def autotune(*words: str) -> str:
 
 def table(folder: Path) -> str:
     """A row of Markdown for each kernel and size, then what ran in it."""
-    lines = [f"| problem | {' | '.join((*COLUMNS, *COPIES))} | pays off |", "|---" * 11 + "|"]
+    lines = [f"| problem | {' | '.join((*COLUMNS, *COPIES))} | pays off |", "|---" * (len(COLUMNS) + 4) + "|"]
     settings = []
     for kernel in SIZES:
         file = folder / f"{kernel}.json"

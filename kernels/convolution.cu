@@ -144,7 +144,11 @@ DEVICE window_t window(source_t source, unsigned int row)
 #if TILE == TILE_GLOBAL
         found.vectors[i] = vector_of_image(source.image, row, first + i);
 #else
+#ifdef NO_BANK_CONFLICTS /* neighbouring threads read neighbouring vectors, whichever these are */
+        const unsigned int place = (THREAD_INDEX(x) + i) * VECTOR_WIDTH;
+#else
         const unsigned int place = PLACE_OF_VECTOR(first) + PLACE_OF_VECTOR(i); /* `first` starts a round of dealing */
+#endif
         found.vectors[i] = *(SHARED_POINTER(vector_t))(source.tile + row * TILE_PITCH + place);
 #endif
     }

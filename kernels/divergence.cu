@@ -80,6 +80,10 @@ divergence(GLOBAL const DTYPE *RESTRICT x, GLOBAL DTYPE *RESTRICT y, const unsig
     for (unsigned int part = 0; part < WORK_PER_THREAD; part++) {
         const size_t i = ((size_t)BLOCK_INDEX(x) * WORK_PER_THREAD + part) * BLOCK_SIZE + element;
         if (i < n)
+#ifdef NO_DIVERGENCE /* whole warps take a path, as many of them each */
+            y[i] = walk(x[i], THREAD_INDEX(x) / 32 % 2, steps);
+#else
             y[i] = walk(x[i], element % 2, steps);
+#endif
     }
 }

@@ -59,8 +59,15 @@ matadd(GLOBAL const DTYPE *RESTRICT a, GLOBAL const DTYPE *RESTRICT b, GLOBAL DT
     const size_t row = first_row + THREAD_INDEX(y), column = first_column + THREAD_INDEX(x) * VECTOR_WIDTH;
     if (first_row + BLOCK_Y * WORK_Y <= rows && first_column + WIDTH * WORK_X <= columns &&
         columns % VECTOR_WIDTH == 0) {
-        const size_t start = row * columns + column;
-        add_vectors(a + start, b + start, c + start, columns);
+        size_t start = row * columns + column, pitch = columns;
+#ifdef COALESCED /* the block's elements one after the other, wherever they belong */
+        if (rows % (BLOCK_Y * WORK_Y) == 0 && columns % (WIDTH * WORK_X) == 0) {
+            const size_t block = (size_t)BLOCK_INDEX(y) * GRID_EXTENT(x) + BLOCK_INDEX(x);
+            pitch = WIDTH * WORK_X;
+            start = (block * (BLOCK_Y * WORK_Y) + THREAD_INDEX(y)) * pitch + THREAD_INDEX(x) * VECTOR_WIDTH;
+        }
+#endif
+        add_vectors(a + start, b + start, c + start, pitch);
         return;
     }
     for (int y = 0; y < WORK_Y; y++)

@@ -264,8 +264,13 @@ DEVICE fragment_t fragment(work_t work, unsigned int from, unsigned int step, SH
     for (int i = 0; i < CHUNKS_M; i++) {
         const unsigned int at = row + ROW_OF_CHUNK(i);
 #if !A_IS_SHARED
+#ifdef COALESCED /* neighbours below each other read elements side by side, of as many as there are */
+        found.a[i] = work.a[(size_t)(from + step) * (work.rows < BLOCK_M ? work.rows : BLOCK_M) +
+                            (at < work.rows ? at : work.rows - 1)];
+#else
         found.a[i] = LOADED(ANY_VECTOR(float, FRAGMENT_WIDTH, work.a + at + step),
                             work.a[(size_t)(at < work.rows ? at : work.rows - 1) * work.k + from + step]);
+#endif
 #elif A_LAYOUT == A_LAYOUT_ROWS
         found.a[i] = a_tile[at * A_STRIDE + step];
 #else

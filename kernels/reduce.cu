@@ -157,14 +157,24 @@ DEVICE void add_cells(cells_t cells, unsigned int count)
 #if ALGORITHM == ALGORITHM_NEIGHBORED /* working threads ever further apart: no warp retires, all diverge */
     UNROLL_LOOP(1)
     for (unsigned int distance = 1; distance < BLOCK_SIZE; distance *= 2) {
+#ifdef NO_DIVERGENCE /* as many pairs by the first threads, whichever cells they are */
+        if (thread < BLOCK_SIZE / (2 * distance))
+            add_pair(cells, thread, distance, count);
+#else
         if (thread % (2 * distance) == 0)
             add_pair(cells, thread, distance, count);
+#endif
         BARRIER();
     }
 #elif ALGORITHM == ALGORITHM_COMPACT /* the same pairs by the first threads; cells share memory banks */
     UNROLL_LOOP(1)
     for (unsigned int distance = 1; distance < BLOCK_SIZE; distance *= 2) {
+#ifdef NO_BANK_CONFLICTS /* as many pairs of neighbouring cells */
+        if (2 * distance * thread + distance < count)
+            cells[thread] += cells[thread + distance];
+#else
         add_pair(cells, 2 * distance * thread, distance, count);
+#endif
         BARRIER();
     }
 #else /* interleaved: the distance halves, whole warps retire, neighbours work on neighbours */

@@ -147,7 +147,11 @@ DEVICE void take_share(SHARED_POINTER(const DTYPE) tile, vector_t batch[WRITES_D
         for (int i = 0; i < WRITES_ACROSS; i++)
             UNROLL_LOOP(VECTOR_WIDTH)
             for (int k = 0; k < VECTOR_WIDTH; k++)
+#ifdef NO_BANK_CONFLICTS /* along a row, wherever the elements belong */
+                VECTOR_ELEMENT(DTYPE, batch[j][i], k) = tile[LINE(j) * TILE_Y + START(i) + k];
+#else
                 VECTOR_ELEMENT(DTYPE, batch[j][i], k) = tile[CELL(START(i) + k, LINE(j))];
+#endif
 }
 
 #else /* ---------------------------------------------------------------------------------- direct copy */
@@ -173,6 +177,18 @@ DEVICE void move_square(GLOBAL const DTYPE *RESTRICT input, GLOBAL DTYPE *RESTRI
                         size_t column, size_t rows, size_t columns, int is_whole)
 {
     vector_t lines[VECTOR_WIDTH];
+#ifdef COALESCED /* both sides along the rows that neighbours share: a copy of as many elements */
+    UNROLL_LOOP(VECTOR_WIDTH)
+    for (int k = 0; k < VECTOR_WIDTH; k++) {
+#if METHOD == METHOD_COALESCED_READS
+        lines[k] = read_vector(input, row + k, column, rows, columns, is_whole);
+        write_vector(output, row + k, column, rows, columns, lines[k], is_whole);
+#else
+        lines[k] = read_vector(input, column + k, row, columns, rows, is_whole);
+        write_vector(output, column + k, row, columns, rows, lines[k], is_whole);
+#endif
+    }
+#else
     UNROLL_LOOP(VECTOR_WIDTH)
     for (int k = 0; k < VECTOR_WIDTH; k++)
         lines[k] = read_vector(input, row + k, column, rows, columns, is_whole);
@@ -184,6 +200,7 @@ DEVICE void move_square(GLOBAL const DTYPE *RESTRICT input, GLOBAL DTYPE *RESTRI
             VECTOR_ELEMENT(DTYPE, vector, l) = VECTOR_ELEMENT(DTYPE, lines[l], k);
         write_vector(output, column + k, row, columns, rows, vector, is_whole);
     }
+#endif
 }
 
 DEVICE void move_squares(GLOBAL const DTYPE *RESTRICT input, GLOBAL DTYPE *RESTRICT output, size_t row,

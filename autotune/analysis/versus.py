@@ -6,19 +6,24 @@ file. On the host: numpy on one thread, and the same kernel on all cores as an O
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from autotune.core.records import Config, Sizes, Tier
 from autotune.core.trials import Trial
+from autotune.devices.listing import find_device
+from autotune.diagnosis.device_rates import MULTIPLY_ADD, DeviceRates
+from autotune.diagnosis.resource_use import pipe_of
 from autotune.diagnosis.transfers import call_transfer_ms
 from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
-from autotune.problem.baselines import ALL_CORES, NUMPY, Baselines, BaselineTime, baseline_times
+from autotune.evaluation.instance import work
+from autotune.problem.baselines import Baselines, BaselineTime, baseline_times
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child
 from autotune.searchers.base import evaluate
+from autotune.serving.ceilings import known_ceilings
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -54,12 +59,29 @@ class Contender:
 
 @dataclass(frozen=True)
 class Versus:
-    """All contenders for one problem, and what copies cost a call; None where they were not timed."""
+    """All contenders for one problem.
+
+    Attributes:
+        sizes: Those of the problem.
+        contenders: The contenders.
+        pinned_ms: Time of a call's copies from and to pinned memory; None where they were not timed.
+        pageable_ms: The same with pageable memory.
+        work: The bytes and flops of the problem, as far as the space states them.
+        host_peaks: Measured bytes and flops of the host in a second; empty where nobody measured them.
+    """
 
     sizes: Sizes
     contenders: tuple[Contender, ...]
     pinned_ms: float | None
     pageable_ms: float | None
+    work: Mapping[str, float] = field(default_factory=dict)
+    host_peaks: Mapping[str, float] = field(default_factory=dict)
+
+    def share_of_peak(self, contender: Contender, what: str) -> float | None:
+        """The share of the host's peak that a contender on it reaches with its bytes or flops."""
+        if contender.on_device or not contender.time_ms or not {what} <= self.work.keys() & self.host_peaks:
+            return None
+        return self.work[what] / (contender.time_ms * 1e-3 * self.host_peaks[what])
 
     @property
     def tuned_ms(self) -> float | None:
@@ -119,26 +141,46 @@ def versus(
     if cpu is not None and task.device.kind == "gpu":
         on_host = replace(target, device=cpu, sizes=task.space.problem.sizes, dtype=task.space.problem.dtype)
         found.append(on_all_cores(on_host, options, observer))
-    return Versus(dict(task.space.problem.sizes), tuple(found), pinned_ms, pageable_ms)
+    return Versus(
+        dict(task.space.problem.sizes),
+        tuple(found),
+        pinned_ms,
+        pageable_ms,
+        work(task.space, task.spec.default, task.space.problem.sizes),
+        _host_peaks(task, problem, cpu, options),
+    )
+
+
+def _host_peaks(
+    task: TuningTask, problem: ProblemInstance, cpu: str | None, options: Options
+) -> dict[str, float]:
+    """What the host reaches in a second, according to the measured ceilings of its OpenCL device."""
+    host = task.device
+    if host.kind == "gpu":
+        if cpu is None:
+            return {}
+        try:
+            _, host = find_device(cpu)
+        except AutotuneError:
+            return {}
+    stored = sum(one.size_bytes for one in problem.arrays if one.role != "in")
+    share = stored / sum(one.size_bytes for one in problem.arrays)
+    rates = DeviceRates(host, known_ceilings(host.slug, options.cache))
+    flops, moved = rates.operations(pipe_of(task.space.problem.dtype)), rates.memory_bytes(share)
+    found = {"flops": flops and flops.scaled(MULTIPLY_ADD), "bytes": moved}
+    return {what: rate.per_s for what, rate in found.items() if rate is not None and rate.is_measured}
 
 
 def _baselines(task: TuningTask, problem: ProblemInstance) -> list[Contender]:
     """The baselines of the reference file and numpy, timed in a process of their own."""
-    child = Child(Baselines, task.spec.reference, problem)
+    child = Child(Baselines, task.spec.reference, problem, task.space.macros(task.spec.default))
     try:
-        return [_baseline(found) for found in child.call(baseline_times, timeout_s=_BASELINES_TIMEOUT_S)]
+        found: Sequence[BaselineTime] = child.call(baseline_times, timeout_s=_BASELINES_TIMEOUT_S)
+        return [Contender(one.name, one.time_ms, one.detail, on_device=not one.on_host) for one in found]
     except ChildFailed as error:
         return [Contender("baselines", None, str(error).partition("\n")[0], on_device=True)]
     finally:
         child.kill()
-
-
-def _baseline(found: BaselineTime) -> Contender:
-    if not found.name.startswith(NUMPY):
-        detail = "runs one after the other, caches warm"
-        return Contender(found.name, found.time_ms, found.detail or detail, on_device=True)
-    detail = "all threads of its libraries" if found.name == ALL_CORES else "one thread"
-    return Contender(found.name, found.time_ms, found.detail or detail, on_device=False)
 
 
 def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:

@@ -69,6 +69,7 @@ def diagnosis_text(found: Diagnosis) -> str:
 
 def _evidence(found: Diagnosis) -> Iterator[str]:
     from autotune.diagnosis.bottleneck import overlap
+    from autotune.diagnosis.foretold import foretold_text
     from autotune.diagnosis.hardware_counters import counters_text
     from autotune.diagnosis.resource_use import use_text
 
@@ -88,6 +89,7 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
         yield f"ladder     {steps}"
     for name, time_ms in found.variants_ms.items():
         yield f"variant    {name}: {time_ms:.4g} ms ({time_ms / found.time_ms:.0%})"
+    yield from (f"foretold   {foretold_text(one, found.time_ms)}" for one in found.foretold)
     overlapped = overlap(found.time_ms, found.variants_ms)
     if overlapped is not None:
         yield f"overlap    {overlapped:.0%} of the shorter variant's time overlaps the other"

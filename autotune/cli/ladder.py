@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
+from autotune.cli.counters import counted_runs_of, counters_table
 from autotune.cli.device_use import COLUMNS, use_of
 from autotune.cli.output import emit
 from autotune.cli.tables import UNKNOWN, Table, cell, table
@@ -18,6 +20,9 @@ from autotune.evaluation.instance import work
 from autotune.report.source_figures import SourceFigure, source_figures
 from autotune.space import Space
 
+if TYPE_CHECKING:
+    from autotune.diagnosis.counted_runs import CountedRun
+
 _Figures = Mapping[str, Sequence[SourceFigure]]  # columns of each step
 
 
@@ -28,15 +33,19 @@ def run_ladder(parsed: argparse.Namespace) -> None:
 
     if parsed.repeat > 1 or parsed.profile or parsed.config or parsed.landmark or parsed.default:
         raise InputError("--landmarks is alone: the other options choose one configuration, or are for one")
+    options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
         best = tuned_best(task, parsed.cache)  # first: a damaged cache should cost no time
-        steps = ladder(task, opt.run_options(parsed, budget=Budget()), progress, best)
+        steps = ladder(task, options, progress, best)
+        counted = counted_runs_of(parsed, task, options, progress, steps)
     figures = {one.name: source_figures(one.note) for one in task.spec.landmarks}
     if parsed.json:
-        emit(ladder_json(steps, figures))
+        emit(ladder_json(steps, figures, counted))
     else:
         quoted = ("", sources_table(task.space, steps, figures)) if any(figures.values()) else ()
         emit(ladder_table(task.space, steps), *quoted)
+        if counted:
+            emit("", counters_table(counted))
 
 
 def ladder_table(space: Space, steps: Mapping[str, Trial]) -> Table:
@@ -59,7 +68,9 @@ def _row(space: Space, name: str, trial: Trial, first_ms: float, note: str) -> S
     return (name, cell(trial.time_ms), rate, speedup, *use_of(space, trial).cells, note)
 
 
-def ladder_json(steps: Mapping[str, Trial], figures: _Figures) -> list[dict[str, Any]]:
+def ladder_json(
+    steps: Mapping[str, Trial], figures: _Figures, counted: Mapping[str, CountedRun]
+) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values, with the figures of the sources."""
     return [
         {
@@ -68,6 +79,7 @@ def ladder_json(steps: Mapping[str, Trial], figures: _Figures) -> list[dict[str,
             "status": trial.status.value,
             "detail": trial.detail,
             "sources": [figure._asdict() for figure in figures.get(name, ())],
+            **({"counters": asdict(counted[name])} if name in counted else {}),
         }
         for name, trial in steps.items()
     ]

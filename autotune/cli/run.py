@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.choice import add_choice, chosen_config
+from autotune.cli.counters import add_counters, counted_runs_of, counters_text
 from autotune.cli.device_use import use_of
 from autotune.cli.ladder import run_ladder
 from autotune.cli.output import emit, say
@@ -23,6 +25,9 @@ from autotune.core.trials import Budget, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.profiler import PROFILERS, find_profiler, report_file
 from autotune.space import Space
+
+if TYPE_CHECKING:
+    from autotune.diagnosis.counted_runs import CountedRun
 
 EXAMPLE = "autotune run spaces/reduce.yaml --config BLOCK_SIZE=128,UNROLL=4"
 
@@ -44,6 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="afterwards, run it once more under Nsight Compute (ncu) or Nsight Systems (nsys), and print "
         "its figures for the launches",
     )
+    add_counters(parser)
     opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to look for the tuned best")
     opt.add_json(parser)
@@ -68,7 +74,11 @@ def _run_one(parsed: argparse.Namespace) -> None:
         if parsed.profile:
             find_profiler(parsed.profile, task.address)  # before anything runs
         trials = [run_once(task, options, progress, config) for _ in range(parsed.repeat)]
-    emit(run_json(task.space, trials) if parsed.json else run_text(task.space, trials, origin))
+        counted = counted_runs_of(parsed, task, options, progress, {"": trials[0]}).get("")
+    if parsed.json:
+        emit(run_json(task.space, trials, counted))
+    else:
+        emit(run_text(task.space, trials, origin), *([counters_text(counted)] if counted else []))
     failed = next(filter(None, (trial.failure for trial in trials)), None)
     if failed is not None:
         raise SetupError(str(failed))
@@ -112,7 +122,9 @@ def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
     return "\n".join(lines)
 
 
-def run_json(space: Space, trials: Sequence[Trial]) -> list[dict[str, Any]]:
+def run_json(
+    space: Space, trials: Sequence[Trial], counted: CountedRun | None = None
+) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values: one object for each run."""
     held = use_of(space, trials[0]).occupancy
     return [
@@ -127,6 +139,7 @@ def run_json(space: Space, trials: Sequence[Trial]) -> list[dict[str, Any]]:
             "shared_bytes": trial.shared_bytes,
             "occupancy": None if held is None else held.share,
             "occupancy_limit": None if held is None else held.limit,
+            **({"counters": asdict(counted)} if counted else {}),
         }
         for trial in trials
     ]

@@ -22,6 +22,8 @@ from autotune.report.figures import Line, over_size, save
 if TYPE_CHECKING:
     from autotune.analysis.versus import Contender, Versus
 
+_SHARES = ("of the host's flops", "of the host's bytes")
+
 EXAMPLE = "autotune versus reduce --sweep n=2**12:2**28:x16"
 
 
@@ -65,6 +67,8 @@ def run(parsed: argparse.Namespace) -> None:
         for one in found:
             emit(f"{parsed.space} {table_sizes(one.sizes)}", versus_table(one))
         emit(_where_it_pays(found))
+        if cpu is not None and not any(one.host_peaks for one in found):
+            emit(f"the host's peak is not known: measure it with `autotune devices --measure --device {cpu}`")
     if parsed.plot is not None:
         title = f"{parsed.space}: times with what else does the work"
         size = volume_text(one.sizes for one in found)
@@ -82,6 +86,7 @@ def versus_table(one: Versus) -> Table:
             cell(_with(each, one.pinned_ms)),
             cell(_with(each, one.pageable_ms)),
             _ratio(_with(each, one.pageable_ms), call_ms),
+            *(cell(one.share_of_peak(each, what), "{:.1%}") for what in ("flops", "bytes")),
             each.detail,
         )
         for each in one.contenders
@@ -93,9 +98,10 @@ def versus_table(one: Versus) -> Table:
         "with pinned copies",
         "with pageable copies",
         "of tuned, copied",
+        *_SHARES,
         "settings",
     )
-    return table(columns, rows)
+    return table(columns, rows, optional=_SHARES)
 
 
 def _with(contender: Contender, copies_ms: float | None) -> float | None:

@@ -107,12 +107,15 @@ class Counts:
     instructions: float
     active_lanes: float  # of 32, mean over instructions
     pipe_lanes: Mapping[str, float]  # uses of each pipe, 32 for each warp; of tensor cores, multiply-adds
+    pipe_threads: Mapping[str, float]  # the same by active threads: the work, however warps diverge
     global_load_bytes: float  # that threads ask for
     global_store_bytes: float
     sectors: float  # of 32 bytes, of loads and stores
+    requests: float  # loads and stores of warps
     shared_passes: float  # of warps
     min_shared_passes: float  # without bank conflicts
     atomics: float  # of threads, on global memory
+    atomic_bytes: float
     atomic_words: float  # different ones within each warp
     local_bytes: float
     barriers: float
@@ -148,7 +151,7 @@ def with_counters(ptx: str, architecture: str) -> CountedPtx:
 def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
     """Interpret the counters' values after a run."""
     total: dict[str, float] = defaultdict(float)
-    pipes = dict.fromkeys(PIPES, 0.0)
+    pipes, of_threads = dict.fromkeys(PIPES, 0.0), dict.fromkeys(PIPES, 0.0)
     most_bytes, in_flight = 0.0, 0.0
     for block in counted.blocks:
         warps, threads = values[block.counter], values[block.counter + 1]
@@ -157,6 +160,7 @@ def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
         total["barriers"] += warps * block.barriers
         for pipe, uses in block.uses.items():
             pipes[pipe] += 32 * warps * uses
+            of_threads[pipe] += threads * uses
         loaded = sum(one.bytes for one in block.accesses if (one.space, one.kind) == ("global", "load"))
         if threads * loaded > most_bytes:
             most_bytes, in_flight = threads * loaded, loaded
@@ -167,12 +171,15 @@ def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
         instructions=total["instructions"],
         active_lanes=total["lanes"] / total["instructions"] if total["instructions"] else 32.0,
         pipe_lanes=pipes,
+        pipe_threads=of_threads,
         global_load_bytes=total["load"],
         global_store_bytes=total["store"],
         sectors=total["sectors"],
+        requests=total["requests"],
         shared_passes=total["passes"],
         min_shared_passes=total["least"],
         atomics=total["atomics"],
+        atomic_bytes=total["atomic_bytes"],
         atomic_words=total["words"],
         local_bytes=total["local"],
         barriers=total["barriers"],
@@ -187,9 +194,11 @@ def _add(total: dict[str, float], access: MemoryAccess, warps: int, threads: int
     elif access.kind == "atomic":
         if access.space == "global":
             total["atomics"] += threads
+            total["atomic_bytes"] += threads * access.bytes
             total["words"] += counted
     elif access.space == "global":
         total[access.kind] += threads * access.bytes
+        total["requests"] += warps
         total["sectors"] += counted if access.counter is not None else threads * access.bytes / SECTOR_BYTES
     else:
         least = warps * max(1, 32 * access.bytes // _BANK_BYTES)

@@ -22,6 +22,7 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Status, Trial
 from autotune.diagnosis.bottleneck import Times, verdict
 from autotune.diagnosis.bound import Bound
+from autotune.diagnosis.foretold import Foretold, other_work
 from autotune.diagnosis.hardware_counters import hardware_counters, why_no_counters
 from autotune.diagnosis.littles_law import (
     ArithmeticInFlight,
@@ -29,7 +30,7 @@ from autotune.diagnosis.littles_law import (
     arithmetic_in_flight,
     littles_law,
 )
-from autotune.diagnosis.other_forms import LadderStep, OtherForms
+from autotune.diagnosis.other_forms import Form, LadderStep, OtherForms
 from autotune.diagnosis.resource_use import Use, Work, uses
 from autotune.diagnosis.transfers import call_transfer_ms
 from autotune.errors import CompileError, InputError, SetupError
@@ -38,7 +39,7 @@ from autotune.evaluation.journal import read_trials
 from autotune.searchers.base import evaluate
 from autotune.serving.cache import read_roots
 from autotune.serving.ceilings import known_ceilings
-from autotune.space.lint import VARIANTS
+from autotune.space.troubles import PARTS, TROUBLES
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -60,6 +61,7 @@ class Diagnosis:
         uses: Of each resource whose amount and ceiling are known, the highest share first.
         ladder: Times at lower and lower occupancy, the configuration's own first.
         variants_ms: Times of MEMORY_ONLY and COMPUTE_ONLY, if the source knows them.
+        foretold: Times without one trouble each.
         missing: What could not be found out, and why.
         advice: What the known trials say of changing one parameter.
     """
@@ -82,6 +84,7 @@ class Diagnosis:
     counts: Counts | None = None
     ladder: tuple[LadderStep, ...] = ()
     variants_ms: Mapping[str, float] = field(default_factory=dict)
+    foretold: tuple[Foretold, ...] = ()
     littles_law: LittlesLaw | None = None
     arithmetic_in_flight: ArithmeticInFlight | None = None
     machine_code: MachineCode | None = None
@@ -202,6 +205,7 @@ class _Examination:
                 why_no_counters,
             )
             or {},
+            foretold=tuple(self._foretold(counts)),
             missing=tuple(self._missing),
             advice=advice_from(config, _known_times(task, cache), run_ms),
         )
@@ -221,17 +225,43 @@ class _Examination:
             return None
 
     def _variants_ms(self) -> dict[str, float]:
-        """The times of the variants that the source knows."""
-        names = self._forms.variants()
-        if not names:
-            self._missing.append(f"the source has no variants ({' and '.join(VARIANTS)})")
-        times_ms = {
-            name: self._attempt(
-                f"timing {name}", partial(self._forms.variant_ms, name), f"{name}: {{}}".format
-            )
-            for name in names
-        }
+        """The times of the parts of the work that the source can be reduced to."""
+        found = {name: one for name in PARTS if (one := self._forms.form(name)) is not None}
+        if not found:
+            self._missing.append(f"the source has no variants ({' and '.join(PARTS)})")
+        times_ms = {name: self._form_ms(name, form) for name, form in found.items()}
         return {name: time_ms for name, time_ms in times_ms.items() if time_ms is not None}
+
+    def _foretold(self, counts: Counts | None) -> Iterator[Foretold]:
+        """The times without each of the troubles that can be left out."""
+        landmarks = {one.name: one for one in self._space.spec.landmarks}
+        fixed_by = next((one.fixed_by for one in landmarks.values() if one.config == self._trial.config), {})
+        for name in TROUBLES:
+            form = self._attempt(f"making {name}", partial(self._forms.form, name), f"{name}: {{}}".format)
+            time_ms = self._form_ms(name, form) if form else None
+            if form is None or time_ms is None:
+                continue
+            counted = counts and self._attempt(
+                f"counting instructions of {name}",
+                partial(self._forms.counts, form),
+                f"the work of {name} was not counted: {{}}".format,
+            )
+            yield Foretold(
+                name,
+                form.how,
+                time_ms,
+                other_work(counts, counted) if counts and counted else None,
+                fixed_by.get(name, ""),
+                self._landmark_ms(landmarks[fixed_by[name]].config) if name in fixed_by else None,
+            )
+
+    def _landmark_ms(self, config: Config) -> float | None:
+        """The time of a landmark, verified like any configuration; None if it does not run here."""
+        return evaluate(self._context.evaluator, [config])[0].time_ms if config in self._space else None
+
+    def _form_ms(self, name: str, form: Form) -> float | None:
+        """The time of a variant; None, with a note, if it fails."""
+        return self._attempt(f"timing {name}", partial(self._forms.form_ms, form), f"{name}: {{}}".format)
 
     def _ladder(self, run_ms: float) -> Iterator[LadderStep]:
         """Times with fewer and fewer blocks on a multiprocessor, the configuration's own first."""

@@ -30,6 +30,9 @@ _TOTALS = {
 _MEANS = {
     "sectors per load": _SECTORS.format("ld"),
     "sectors per store": _SECTORS.format("st"),
+    "branches taken together, %": "smsp__sass_average_branch_targets_threads_uniform.pct",
+    "hits of L1, %": "l1tex__t_sector_hit_rate.pct",
+    "hits of L2, %": "lts__t_sector_hit_rate.pct",
     "active threads": "smsp__thread_inst_executed_per_inst_executed.ratio",
     "issue slots used, %": "smsp__issue_active.avg.pct_of_peak_sustained_active",
     "achieved occupancy, %": "sm__warps_active.avg.pct_of_peak_sustained_active",

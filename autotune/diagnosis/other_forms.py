@@ -8,11 +8,13 @@ its PTX, runs once and is not timed.
 from __future__ import annotations
 
 import hashlib
-import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, prod
 from statistics import median
+from typing import NamedTuple
 
 from autotune.compilers.occupancy import Occupancy, bytes_to_add
 from autotune.compilers.ptx_counters import COUNTER_BYTES, VARIABLE, Counts, counts_of, with_counters
@@ -25,11 +27,15 @@ from autotune.evaluation.device_use import largest_launch, occupancy_of
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.probing import variable_after_run
 from autotune.hardware.architectures import ARCHITECTURES, WARP
-from autotune.space.lint import VARIANTS
+from autotune.sources.kernel_source import KernelSource, read_kernel_source
+from autotune.sources.removals import ATOMICS, BARRIER_CALLS, CHECKS, without
+from autotune.space.dry_runs import leaves_arrays
+from autotune.space.signatures import own_name
 from autotune.tuning.context import TuningContext
 
 MAX_LADDER = 6  # steps of occupancy
 _SAMPLES = 5
+_REMOVED = {"NO_ATOMICS": ATOMICS, "NO_BARRIERS": BARRIER_CALLS, "NO_BOUNDS_CHECKS": CHECKS}
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,14 @@ class LadderStep:
     warps: int
     occupancy: float
     time_ms: float
+
+
+class Form(NamedTuple):
+    """A source and its options, and in words how they are made from the configuration's."""
+
+    source: str
+    options: tuple[str, ...]
+    how: str
 
 
 class OtherForms:
@@ -63,19 +77,20 @@ class OtherForms:
         blocks = ceil(prod(self.main.grid) / self._task.device.compute_units)
         return self._warps_per_block * min(self.held.blocks, blocks)
 
-    def counts(self) -> Counts:
-        """Counts of the instructions of a run.
+    def counts(self, form: Form | None = None) -> Counts:
+        """Counts of the instructions of a run, or of one in another form.
 
         Raises InputError where the device or the kernel's language has no PTX, and CompileError if NVRTC
         refuses the source.
         """
         task = self._task
+        source, options, _ = form or self._own
         if task.dialect != "cuda" or task.spec.source.suffix == ".py" or task.spec.compiler == "nvcc":
             raise InputError("that needs a CUDA device and a kernel that NVRTC compiles")
         from autotune.compilers.nvrtc import CudaCompiler
 
-        architecture, instance = task.device.architecture, self.instance
-        ptx, symbols = CudaCompiler(architecture).ptx(instance.source, instance.options, instance.names)
+        architecture = task.device.architecture
+        ptx, symbols = CudaCompiler(architecture).ptx(source, options, self.instance.names)
         counted = with_counters(ptx, architecture)
         data = counted.text.encode() + b"\0"
         own = {name: symbol for name, symbol in symbols.items() if name != symbol}
@@ -101,17 +116,68 @@ class OtherForms:
             raise SetupError(compiled.detail)
         return self._time_ms(compiled, empty)
 
-    def variants(self) -> list[str]:
-        """The variants that the source knows."""
-        text = self._task.source.text
-        return [name for name in VARIANTS if re.search(rf"^[ \t]*#[^\n]*\b{name}\b", text, re.MULTILINE)]
+    def form(self, variant: str) -> Form | None:
+        """The configuration as a variant: by its macro, or made from the source or the options; None without.
 
-    def variant_ms(self, name: str) -> float:
-        """The time of a variant at the same occupancy, also if it needs less of a multiprocessor."""
-        binary = self._compiled(f"#define {name} 1\n{self.instance.source}")
+        Raises InputError where it cannot surely be made.
+        """
+        source, options, _ = self._own
+        if self._read is not None and variant not in self._values:
+            if self._read_with({variant: "1"}).code.text != self._read.code.text:
+                return Form(f"#define {variant} 1\n{source}", options, "by its macro")
+            if variant in _REMOVED:
+                text = self._without(_REMOVED[variant], self._read)
+                return Form(text, options, f"{_REMOVED[variant]} taken out") if text else None
+        uncapped = tuple(one for one in options if "maxrregcount" not in one)
+        if variant == "NO_SPILLS" and self.binary.spill_bytes and uncapped != options:
+            return Form(source, uncapped, "without its cap of registers")
+        return None
+
+    def form_ms(self, form: Form) -> float:
+        """The time of a form at the same occupancy, also if it needs less of a multiprocessor."""
+        binary = self._compiled(form.source, form.options)
         held = self.adjustable_occupancy
         launches = self._launches_with(held.blocks, binary) if held else None
         return self._time_ms(binary, launches or self.problem.launches)
+
+    @cached_property
+    def _values(self) -> dict[str, str]:
+        macros = self._task.space.macros(self.instance.config)
+        return {name: str(value) for name, value in macros.items()}
+
+    @cached_property
+    def _read(self) -> KernelSource | None:
+        """The configuration's source; None for one in Python, or made by a function."""
+        source = self._task.source
+        is_own = source.path.suffix != ".py" and self.instance.source.endswith(source.text)
+        return self._read_with({}) if is_own else None
+
+    def _read_with(self, macros: Mapping[str, str], text: str = "") -> KernelSource:
+        """The source, or a changed text of it, with the configuration's macros and others."""
+        own = self._task.source.text
+        return read_kernel_source(text or own, {**self._values, **macros}, self._task.spec.dialect)
+
+    @property
+    def _inputs(self) -> dict[str, set[int]]:
+        """The places of inputs among the arguments of each kernel."""
+        names = {one.name for one in self.problem.arrays if one.role == "in"}
+        found: dict[str, set[int]] = {}
+        for step in self.problem.launches:
+            places = {place for place, name in enumerate(step.arguments) if name in names}
+            own = own_name(step.entry)
+            found[own] = found.get(own, places) & places
+        return found
+
+    def _without(self, kind: str, read: KernelSource) -> str:
+        """The source of the configuration without something; empty if it has none."""
+        left = without(kind, read, self._inputs)
+        if left is None:
+            return ""
+        if kind == CHECKS:
+            after = self._read_with({}, left)
+            if why := leaves_arrays(self._task.space, self.instance.config, read, after):
+                raise InputError(f"without {kind}, {why}")
+        return self.instance.source.removesuffix(read.original) + left
 
     @property
     def adjustable_occupancy(self) -> Occupancy | None:
@@ -163,9 +229,14 @@ class OtherForms:
             for step in self.problem.launches
         )
 
-    def _compiled(self, source: str) -> Binary:
-        """Compile a source as the configuration's."""
-        compiled = self._context.pool.submit(source, self.instance.options, self.instance.names).result()
+    @property
+    def _own(self) -> Form:
+        return Form(self.instance.source, self.instance.options, "as it is")
+
+    def _compiled(self, source: str, options: tuple[str, ...] | None = None) -> Binary:
+        """Compile a source with the configuration's options, or with others."""
+        given = self.instance.options if options is None else options
+        compiled = self._context.pool.submit(source, given, self.instance.names).result()
         if isinstance(compiled, Failure):
             raise SetupError(str(compiled))
         return compiled
@@ -173,7 +244,7 @@ class OtherForms:
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
         """The time of other launches, or of another binary."""
         problem = replace(self.problem, launches=launches)
-        found: tuple[float, ...] | Failure = self._context.run_on(
+        found: tuple[float, ...] | Failure = self._context.check(
             problem,
             sample,
             binary,

@@ -96,7 +96,7 @@ def _demands(device: DeviceInfo, rates: DeviceRates, work: Work) -> Iterator[_De
     yield _Demand(Bound.DRAM, _memory_bytes(device, work), rates.memory_bytes(work.store_share), "B/s")
     counts = work.counts
     if counts is None:
-        pipe = _PIPE_OF.get(work.dtype, "float32")
+        pipe = pipe_of(work.dtype)
         rate = rates.operations(pipe)
         yield _Demand(_BOUND_OF[pipe], work.flops or 0.0, rate and rate.scaled(MULTIPLY_ADD))
         return
@@ -107,6 +107,11 @@ def _demands(device: DeviceInfo, rates: DeviceRates, work: Work) -> Iterator[_De
     if counts.atomics:
         counters = WARP * counts.atomic_words / counts.atomics
         yield _Demand(Bound.ATOMICS, counts.atomics, rates.atomics(counters))
+
+
+def pipe_of(dtype: str) -> str:
+    """The units that compute with an element type."""
+    return _PIPE_OF.get(dtype, "float32")
 
 
 def _memory_bytes(device: DeviceInfo, work: Work) -> float:

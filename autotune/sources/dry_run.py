@@ -479,10 +479,10 @@ class DryRun:
                 self._block_of(lane),
             )
             self.found.setdefault((self._at, memory.name), found)
-        if memory.written is None or memory.read is None:
-            return
         if (mask.may & (~known | is_beyond)).any():
             memory.is_lost = True
+        if memory.written is None or memory.read is None:
+            return
         units = np.unique(np.broadcast_to(offset, (self._lanes,))[mask.may & known & ~is_beyond])
         for one in range(max(1, item // memory.unit)):
             if is_read:

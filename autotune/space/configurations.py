@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, product
 
 from autotune.core.expressions import parse
 from autotune.core.records import Config, Parameter, Value
 from autotune.core.text import hint
 from autotune.errors import ExpressionError
+from autotune.space.troubles import TROUBLES
 from autotune.space.yaml_document import Element
 
 _ANY_VALID = "values that satisfy the constraints"
@@ -19,11 +20,19 @@ _MAX_TRIED = 10_000  # combinations, for the values that a message offers
 
 @dataclass(frozen=True)
 class Landmark:
-    """A named, complete configuration with a note for its reader."""
+    """A named, complete configuration with a note for its reader.
+
+    Attributes:
+        name: Its name.
+        config: The configuration.
+        note: The note.
+        fixed_by: The landmark that is rid of each of its troubles, by the macro that foretells its time.
+    """
 
     name: str
     config: Config
     note: str
+    fixed_by: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_config(
@@ -97,8 +106,18 @@ def read_landmarks(
 ) -> tuple[Landmark, ...]:
     """Read named configurations; what one does not list is as in the default."""
     landmarks = []
-    for name, entry in element.mapping().items():
-        config = read_config(entry, parameters, default, ignored=("note",))
-        note = entry.mapping(may_be_empty=True).get("note")
-        landmarks.append(Landmark(name, config, note.text() if note else ""))
+    named = element.mapping()
+    for name, entry in named.items():
+        config = read_config(entry, parameters, default, ignored=("note", "fixed_by"))
+        inside = entry.mapping(may_be_empty=True)
+        note, fixed_by = inside.get("note"), inside.get("fixed_by")
+        fixes = fixed_by.record((), TROUBLES).items() if fixed_by else ()
+        landmarks.append(
+            Landmark(
+                name,
+                config,
+                note.text() if note else "",
+                {trouble: other.choice(named) for trouble, other in fixes},
+            )
+        )
     return tuple(landmarks)

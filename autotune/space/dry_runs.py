@@ -73,6 +73,31 @@ def run_mistakes(space: Space, read: KernelSource) -> Iterator[Mistake]:
                     yield one
 
 
+def leaves_arrays(space: Space, config: Config, before: KernelSource, after: KernelSource) -> str:
+    """Why a changed source may leave arrays where the source does not; empty if it surely stays inside.
+
+    Args:
+        space: The space, whose problem is run.
+        config: The configuration that both sources are read for.
+        before: The source, which is right.
+        after: The changed one.
+    """
+    lost: list[set[str]] = []
+    for read in (before, after):
+        plan = _Plan(space, config, {}, _Source(read, 0))
+        try:
+            found, unknown = plan.reach(Steps(_STEPS))
+        except OutOfSteps:
+            return "its accesses take too long to follow"
+        except (NotUnderstood, RecursionError):
+            return "its accesses are not understood"
+        if read is after and found:
+            return found[0].detail.partition(";")[0]
+        lost.append(unknown)
+    more = sorted(lost[1] - lost[0])
+    return f"its accesses to {', '.join(more)} are not understood" if more else ""
+
+
 @dataclass(frozen=True)
 class _Source:
     """The source of a configuration, and the statements of its functions that were needed so far."""
@@ -114,30 +139,51 @@ class _Plan:
 
     def mistakes(self, steps: Steps) -> Iterator[Mistake]:
         """What goes wrong in them."""
-        space = self._space
-        values = space.valid_values(self._config, self._sizes)
-        if values is None:
-            return
-        try:
-            launches = [*dict.fromkeys(space.launches(self._config, self._sizes))]
-            found = arguments(space.spec.arguments, values, space.problem.dtype)
-        except AutotuneError:
-            return
-        self._arguments = {one.name: one for one in found}
-        self._memories = {one.name: _memory(one) for one in found if one.value is None and not one.of}
+        launches = self._launches()
         own = Steps(min(_STEPS_OF_PLAN, steps.left))
         begun = own.left
         with suppress(NotUnderstood, OutOfSteps, RecursionError):
             yield from self._run(launches, own)
         steps.left = max(0, steps.left - begun + own.left)
 
+    def reach(self, steps: Steps) -> tuple[list[Mistake], set[str]]:
+        """The accesses beyond arrays, and the arrays of which not all accesses could be followed.
+
+        Raises NotUnderstood or OutOfSteps where that cannot be said.
+        """
+        found: list[Mistake] = []
+        launches = self._launches()
+        for launch in launches:
+            run, is_run = self._launched(launch, _some_blocks(launch), steps)
+            if not is_run:
+                raise OutOfSteps
+            if not run.is_whole:
+                raise NotUnderstood
+            found += (one for one in self._places(run) if one.kind == "out_of_bounds")
+        if not launches:
+            raise NotUnderstood
+        return found, {name for name, memory in self._memories.items() if memory.is_lost}
+
+    def _launches(self) -> list[Launch]:
+        """The launches, each once, with memories for their arguments; none where they cannot be known."""
+        space = self._space
+        values = space.valid_values(self._config, self._sizes)
+        if values is None:
+            return []
+        try:
+            launches = [*dict.fromkeys(space.launches(self._config, self._sizes))]
+            found = arguments(space.spec.arguments, values, space.problem.dtype)
+        except AutotuneError:
+            return []
+        self._arguments = {one.name: one for one in found}
+        self._memories = {one.name: _memory(one) for one in found if one.value is None and not one.of}
+        return launches
+
     def _run(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Mistake]:
         is_whole = True
         for launch in launches:
-            threads = math.prod(launch.grid) * math.prod(launch.block)
-            has_all = threads <= _MOST_THREADS
-            axes = [range(one) if has_all else sorted({0, one - 1}) for one in launch.grid]
-            run, is_run = self._launched(launch, _blocks(axes), steps)
+            has_all = _has_all(launch)
+            run, is_run = self._launched(launch, _some_blocks(launch), steps)
             yield from self._places(run)
             is_whole = is_whole and has_all and is_run and run.is_whole
             if not is_run:
@@ -324,6 +370,17 @@ def _memory(argument: Argument) -> Memory:
     is_asked = argument.role in ("in", "out", "inout") and count <= 1 << 22
     read, written = (np.zeros(count, np.bool_) if is_asked else None for _ in range(2))
     return Memory(argument.name, unit * count, unit, "argument", read, written)
+
+
+def _has_all(launch: Launch) -> bool:
+    """True if all blocks of a launch run."""
+    return math.prod(launch.grid) * math.prod(launch.block) <= _MOST_THREADS
+
+
+def _some_blocks(launch: Launch) -> Ints:
+    """All blocks of a launch, or those at its corners."""
+    has_all = _has_all(launch)
+    return _blocks([range(one) if has_all else sorted({0, one - 1}) for one in launch.grid])
 
 
 def _blocks(axes: Sequence[Sequence[int]]) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -27,9 +28,10 @@ from autotune.space.dry_runs import run_mistakes
 from autotune.space.misspelt import declared_in, misspelt_names
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
-from autotune.space.signatures import mismatches, space_macros
+from autotune.space.signatures import mismatches, own_name, space_macros
 from autotune.space.space import Space
 from autotune.space.spec import SpaceSpec
+from autotune.space.troubles import DIAGNOSIS_MACROS
 from autotune.space.yaml_document import located
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
@@ -47,7 +49,6 @@ _BREAKS = (
     "hidden_variable",
     "flat_block",
 )
-VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")  # macros that only a diagnosis defines
 _PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
 
 
@@ -120,7 +121,32 @@ def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> 
         *_idle_constraints(space, constraints),
         *_unreachable_values(space),
         *_invalid_default(space),
+        *_partial_warps(space),
     )
+
+
+def _partial_warps(space: Space) -> Iterator[Finding]:
+    """Blocks of the default and the landmarks that are no whole warps, the first at each place."""
+    spec, warp = space.spec, space.device.warp_size
+    found: dict[int, Finding] = {}
+    for config in (spec.default, *(landmark.config for landmark in spec.landmarks)):
+        if config not in space or space.device.kind != "gpu":
+            continue
+        for step in space.launches(config):
+            threads = math.prod(step.block)
+            number = next(
+                at for at, one in enumerate(spec.launch) if own_name(one.entry) == own_name(step.entry)
+            )
+            if threads > warp and threads % warp and number not in found:
+                place = f"launch[{number}].block"
+                shape = " x ".join(str(extent) for extent in step.block if extent > 1)
+                detail = (
+                    f"a block of {shape} threads is {threads / warp:g} warps, the last of which has threads "
+                    f"for {threads % warp} of {warp} lanes, with {config}; choose blocks of whole warps, by "
+                    "a constraint on THREADS % device.warp_size, for example"
+                )
+                found[number] = Finding("partial_warp", place, detail, located(spec.path, place))
+    yield from found.values()
 
 
 def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
@@ -298,7 +324,7 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
         for parameter in space.parameters
     }
     branches = Branches() if is_python else read_branches(source)
-    defined = {*DTYPE_MACROS, *VARIANTS, *branches.defined}
+    defined = {*DTYPE_MACROS, *DIAGNOSIS_MACROS, *branches.defined}
     defined.update(constants, *constants.values())
     used = {*_WORD.findall(code)}
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)

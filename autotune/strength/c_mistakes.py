@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
 
+from autotune.sources.edits import Edit, instead, is_statement, reached, span, words
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.tree import descendants, field
 from autotune.strength.mistakes import (
@@ -25,7 +26,6 @@ from autotune.strength.mistakes import (
     SWAPPED,
     TAIL,
     WRONG_BOUNDS,
-    Edit,
     Mistake,
     other_value,
 )
@@ -67,30 +67,11 @@ def mistakes_in_c(
     """
     source = read_kernel_source(text, values, dialect)
     found: dict[Mistake, None] = {}
-    for function in _reached(source, entries):
+    for function in reached(source, entries):
         reading = _Reading(source, function, values)
         for node in descendants(function.node):
             found |= dict.fromkeys(reading.of(node))
     return list(found)
-
-
-def _reached(source: KernelSource, entries: frozenset[str]) -> list[Function]:
-    """The functions that the kernels use, without those of portable.h and of a source's host."""
-    by_name: dict[str, list[Function]] = {}
-    for function in source.functions:
-        by_name.setdefault(function.name, []).append(function)
-    left, reached = [*entries], set()
-    while left:
-        name = left.pop()
-        if name not in reached:
-            reached.add(name)
-            for function in by_name.get(name, ()):
-                left += _words(source, function.node) & by_name.keys()
-    return [one for name in by_name if name in reached for one in by_name[name] if not one.is_of_host]
-
-
-def _words(source: KernelSource, node: Node) -> set[str]:
-    return {source.tree.of(one) for one in descendants(node) if one.type in ("identifier", "type_identifier")}
 
 
 class _Reading:
@@ -113,7 +94,7 @@ class _Reading:
         """The mistakes that can be made at a node."""
         match node.type:
             case "call_expression":
-                if self._tree.of(field(node, "function")) in _BARRIERS and _is_statement(node):
+                if self._tree.of(field(node, "function")) in _BARRIERS and is_statement(node):
                     yield from self._instead(BARRIER, node, "(void)0")
             case "binary_expression":
                 yield from self._in_binary(node)
@@ -178,17 +159,15 @@ class _Reading:
     def _in_assignment(self, node: Node) -> Iterator[Mistake]:
         left, right = field(node, "left"), field(node, "right")
         statement = node.parent
-        if left is None or statement is None or not _is_statement(node):
+        if left is None or statement is None or not is_statement(node):
             return
         if self._is_sum(node):
             kind = self._types.get(self._base(left), "")
             narrowed = _NARROWED.get(self._values.get(kind, kind))
-            span = self._span(statement)
-            target = self._written(left)
-            old = self._source.original[slice(*span)] if span else "#"
-            if narrowed and span and target and "#" not in old:
-                text = narrowed.format(old, target)
-                yield Mistake(ACCUMULATION, (Edit(*span, text),))
+            place, target = span(self._source, statement), self._written(left)
+            old = self._source.original[slice(*place)] if place else "#"
+            if narrowed and place and target and "#" not in old:
+                yield Mistake(ACCUMULATION, (Edit(*place, narrowed.format(old, target)),))
         elif left.type != "identifier" and self._tree.of(right).rstrip(".0fuUlL") == "" and right is not None:
             yield from self._instead(RESET, statement, ";")
 
@@ -204,10 +183,9 @@ class _Reading:
 
     def _instead(self, kind: str, node: Node | None, new: str) -> Iterator[Mistake]:
         """A mistake that replaces a node; `{}` in the new text is the old one."""
-        span = self._span(node)
-        old = self._source.original[slice(*span)] if span else "#"
-        if span and "#" not in old:
-            yield Mistake(kind, (Edit(*span, new.format(old)),))
+        edit = instead(self._source, node, new)
+        if edit is not None:
+            yield Mistake(kind, (edit,))
 
     def _swapped(self, one: Node | None, other: Node | None) -> Iterator[Mistake]:
         first, second = self._written(one), self._written(other)
@@ -223,16 +201,8 @@ class _Reading:
 
     def _written(self, node: Node | None) -> str:
         """A node as the source has it; empty for one that only a macro has."""
-        span = self._span(node)
-        return self._source.original[slice(*span)] if span else ""
-
-    def _span(self, node: Node | None) -> tuple[int, int] | None:
-        """Where the source has a node; None for one that only a macro has."""
-        span = self._source.code.span(node.start_byte, node.end_byte) if node is not None else None
-        if span is None:
-            return None
-        text = self._source.original[slice(*span)]
-        return span[0] + len(text) - len(text.lstrip()), span[1] - len(text) + len(text.rstrip())
+        place = span(self._source, node)
+        return self._source.original[slice(*place)] if place else ""
 
     def _is_fixed(self, node: Node | None) -> bool:
         """True if nothing in a node can change while the kernel runs."""
@@ -259,17 +229,13 @@ class _Reading:
         left, right = field(node, "left"), field(node, "right")
         if self._tree.of(field(node, "operator")) != "=":
             return not (right is None or self._is_fixed(right))
-        names = _words(self._source, right) if right is not None else set()
+        names = words(self._source, right) if right is not None else set()
         return left is not None and self._base(left) in names and left.type == "identifier"
 
     def _base(self, node: Node | None) -> str:
         """The variable that an assignment changes."""
         names = (one for one in descendants(node) if one.type == "identifier") if node is not None else ()
         return self._tree.of(next(iter(names), None))
-
-
-def _is_statement(node: Node) -> bool:
-    return node.parent is not None and node.parent.type == "expression_statement"
 
 
 def _index(node: Node) -> Node | None:

@@ -7,11 +7,11 @@ import random
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from autotune.compilers.kernel_source import SourceText
 from autotune.core import frozen
 from autotune.core.records import Config
+from autotune.sources.edits import Edit, edited
 
 _LINE = re.compile(r'^#line (\d+) "([^"\n]*)"', re.MULTILINE)
 BARRIER = "barrier dropped"
@@ -33,14 +33,6 @@ KINDS = (
 WRONG_BOUNDS = {"<": ("<=", "+ 1 <"), "<=": ("<", "<= 1 +"), ">": (">=", "> 1 +"), ">=": (">", "+ 1 >=")}
 
 
-class Edit(NamedTuple):
-    """A part of a text, and what replaces it."""
-
-    begin: int
-    end: int
-    text: str
-
-
 @dataclass(frozen=True)
 class Mistake:
     """A mistake of one kind: `edits` of the source put it in, and `configs` compile the code with it."""
@@ -51,9 +43,7 @@ class Mistake:
 
     def planted(self, source: SourceText) -> SourceText:
         """The source with the mistake."""
-        text = source.text
-        for edit in sorted(self.edits, reverse=True):
-            text = text[: edit.begin] + edit.text + text[edit.end :]
+        text = edited(source.text, self.edits)
         return frozen.replace(source, text=text, sha256=hashlib.sha256(text.encode()).hexdigest())
 
     def place(self, source: SourceText) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from autotune.core.syntax import parse_module
+from autotune.sources.edits import Edit
 from autotune.strength.mistakes import (
     ACCUMULATION,
     BARRIER,
@@ -19,7 +20,6 @@ from autotune.strength.mistakes import (
     SWAPPED,
     TAIL,
     WRONG_BOUNDS,
-    Edit,
     Mistake,
     other_value,
 )

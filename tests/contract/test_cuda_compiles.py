@@ -57,6 +57,19 @@ def test_landmarks_and_every_pair_of_values_compile(path):
             assert binary.data[:4] == b"\x7fELF", (architecture, config)
 
 
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
+def test_landmarks_compile_without_the_troubles_that_others_mend(path):
+    spec = spec_of(path.stem)
+    source, gpu = read_source(spec.source), _gpu("sm_90")
+    space, compiler = bind(spec, gpu, problem_of(spec, gpu)), cuda_compiler("sm_90")
+    for landmark in spec.landmarks:
+        text, options = render(source, space.macros(landmark.config)), space.options(landmark.config, "cuda")
+        for trouble in landmark.fixed_by:
+            variant = compiler.compile(f"#define {trouble} 1\n{text}", options)
+            is_other = variant.data != compiler.compile(text, options).data
+            assert is_other or trouble == "NO_BOUNDS_CHECKS", landmark.name  # which the tree makes
+
+
 @pytest.mark.parametrize("path", WITH_OPTIONS, ids=lambda path: path.stem)
 def test_every_option_follows_from_a_parameter(path):
     """One that does not is imposed on architectures for which nobody has tried it."""

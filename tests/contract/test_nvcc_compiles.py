@@ -13,7 +13,7 @@ from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.nvcc import find_nvcc
 from autotune.compilers.resource_usage import read_resources
 from autotune.errors import CompileError, SetupError
-from autotune.space import bind, problem_of
+from autotune.space import bind, load_space, problem_of
 from tests.contract.test_resource_usage import KERNELS, read, reported
 from tests.kernel_space import spec_of
 from tests.space_example import GPU
@@ -32,6 +32,17 @@ def nvcc():
         return find_nvcc()
     except SetupError as error:
         pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+def test_each_way_to_greet_from_nested_grids_compiles(architecture):
+    folder = Path(__file__).parents[2] / "examples" / "kernels"
+    spec = load_space(folder / "nested_hello.yaml")
+    gpu = replace(GPU, backend="cuda", architecture=architecture)
+    space, source = bind(spec, gpu, problem_of(spec, gpu)), read_source(spec.source)
+    for config in space:
+        binary = cuda_compiler(architecture, "nvcc").compile(render(source, space.macros(config)), ())
+        assert binary.data[:4] == b"\x7fELF", config
 
 
 @pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)

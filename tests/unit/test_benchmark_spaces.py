@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune.space import bind, load_space, problem_of
+from autotune.compilers.kernel_source import read_source
+from autotune.space import bind, constraint_report, lint, load_space, problem_of
+from tests.kernel_space import CPU
 from tests.space_example import GPU
 
 # the literature counts blocks of any size
@@ -30,3 +32,19 @@ def test_a_classical_space_has_exactly_its_known_configurations(name, combinatio
         config = space.config(index)
         assert space.why_invalid(config) == ()
         assert space.index(config) == index
+
+
+def test_blocks_that_are_no_whole_warps_are_found_on_a_gpu_and_not_on_a_cpu():
+    spec = load_space(SPACES / "block_shapes.yaml")
+    source = read_source(spec.source).text
+    found = {}
+    for device in (GPU, CPU):
+        space = bind(spec, device, problem_of(spec, device))
+        findings = lint(space, source, constraint_report(space))
+        found[device.kind] = [one for one in findings if one.kind == "partial_warp"]
+    (one,) = found["gpu"]
+    assert one.subject == "launch[0].block" and found["cpu"] == []
+    assert (
+        "a block of 20 x 2 threads is 1.25 warps, the last of which has threads for 8 of 32 lanes"
+        in one.detail
+    )

@@ -89,9 +89,10 @@ def test_counts_are_of_warps_and_their_threads():
         "tensor": 0,
     }
     assert found.global_load_bytes == 256 * 16 and found.global_store_bytes == 64 * 4
-    assert found.sectors == 128 + 2
+    assert found.pipe_threads["float32"] == 256 and found.pipe_threads["special"] == 64
+    assert (found.sectors, found.requests) == (128 + 2, 16 + 2)
     assert found.conflict_degree == 4.0  # each store of a warp in four passes
-    assert (found.atomics, found.atomic_words) == (64, 2)
+    assert (found.atomics, found.atomic_words, found.atomic_bytes) == (64, 2, 64 * 4)
     assert found.bytes_per_thread_in_flight == 16
     assert found.barriers == 16
     assert 16 < found.active_lanes < 24  # half of the loop's, all of the others'

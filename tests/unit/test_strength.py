@@ -8,6 +8,7 @@ import pytest
 from autotune.compilers.kernel_source import read_source
 from autotune.report.gather import gather_sources
 from autotune.report.search_page import report_json
+from autotune.sources.edits import edited
 from autotune.strength.c_mistakes import mistakes_in_c
 from autotune.strength.mends import lacking
 from autotune.strength.mistakes import KINDS, in_turns
@@ -41,10 +42,7 @@ def planted(mistakes, text):
     """What each mistake makes of the line that it is in, by its kind."""
     found = {}
     for mistake in mistakes:
-        changed = text
-        for edit in sorted(mistake.edits, reverse=True):
-            changed = changed[: edit.begin] + edit.text + changed[edit.end :]
-        lines = zip(text.split("\n"), changed.split("\n"), strict=True)
+        lines = zip(text.split("\n"), edited(text, mistake.edits).split("\n"), strict=True)
         found.setdefault(mistake.kind, []).extend(new.strip() for old, new in lines if old != new)
     return found
 

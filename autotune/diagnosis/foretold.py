@@ -1,0 +1,70 @@
+"""Foretell what the mending of a trouble gives: the time of a variant that keeps the work and is rid of it.
+
+The variant's result is wrong. It is timed on the device's arrays and never becomes a trial, so that neither a
+journal nor a cache can have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autotune.compilers.ptx_counters import Counts
+
+_SAME = {"integer": 0.2}  # relative difference of arithmetic that is not worth a word: addresses change
+_SAME_ELSE = 0.02
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """The time without one trouble.
+
+    Attributes:
+        trouble: The macro that stands for it.
+        how: How the variant was made.
+        time_ms: The variant's time.
+        other_work: Where it requests other bytes or computes more or less; None if that was not counted.
+        landmark: The landmark that is really rid of the trouble; empty without.
+        landmark_ms: Its time; None if it did not run.
+    """
+
+    trouble: str
+    how: str
+    time_ms: float
+    other_work: str | None
+    landmark: str = ""
+    landmark_ms: float | None = None
+
+
+def other_work(whole: Counts, variant: Counts) -> str:
+    """The work of a variant that differs from that of the whole, in words; empty if it is the same."""
+    return ", ".join(_differences(whole, variant))
+
+
+def _differences(whole: Counts, variant: Counts) -> Iterator[str]:
+    if said := _change(_bytes(whole), _bytes(variant), _SAME_ELSE):
+        yield f"requests {said} bytes of global memory"
+    for pipe, uses in whole.pipe_threads.items():
+        if said := _change(uses, variant.pipe_threads[pipe], _SAME.get(pipe, _SAME_ELSE)):
+            yield f"does {said} {pipe} operations"
+
+
+def _bytes(counts: Counts) -> float:
+    return counts.global_load_bytes + counts.global_store_bytes + counts.atomic_bytes
+
+
+def _change(whole: float, variant: float, same: float) -> str:
+    """How much more or less a variant has; empty for the same."""
+    if abs(variant - whole) <= same * whole:
+        return ""
+    return f"{abs(variant - whole) / whole:.0%} {'more' if variant > whole else 'fewer'}" if whole else "some"
+
+
+def foretold_text(one: Foretold, time_ms: float) -> str:
+    """A foretold time as text, with its share of the configuration's."""
+    work = "its work was not counted" if one.other_work is None else one.other_work or "the same work"
+    said = f"{one.trouble}: {one.time_ms:.4g} ms ({one.time_ms / time_ms:.0%}), {one.how}, {work}"
+    if not one.landmark:
+        return said
+    took = "did not run" if one.landmark_ms is None else f"takes {one.landmark_ms:.4g} ms"
+    return f"{said}; {one.landmark}, which does that, {took}"
