@@ -24,6 +24,7 @@ GROUPS = {
         "adopt": "tune in ten runs, from results of other devices or sizes",
         "run": "verify and time one configuration",
         "ladder": "time the landmarks of a space and the tuned best",
+        "record": "run a program and list what its kernels in Triton are tuned for",
         "check": "look for races in configurations, or check cached results again",
         "feasible": "compile a space for GPUs that you do not have",
     },
@@ -40,7 +41,7 @@ GROUPS = {
     },
     "ship": {
         "build": "compile what the cache serves, for machines without a compiler",
-        "export": "export results: other tools, vLLM and SGLang, a C header",
+        "export": "export results: other tools, frameworks, programs in Triton, a C header",
         "import": "import results of other tools",
         "lint-configs": "check files of configurations of vLLM and SGLang",
         "merge": "merge caches and journals of several machines",
