@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from autotune.core.launch_plan import TRITON_OPTIONS, constant_expressions
@@ -143,14 +142,8 @@ def _answer(one: DeviceRecord, tuning: Tuning, data: str | None) -> Answer:
     """The result for the call that was recorded; raises InputError."""
     record = one.record
     reader = reader_of(record, tuning.function, tuning.passed)
-    given = tuning.scalars | {
-        name: SimpleNamespace(dtype=f"torch.{array.dtype}", shape=array.shape)
-        for name, array in tuning.arrays.items()
-    }
-    try:
-        sizes, dtype = reader.sizes(given), reader.dtype(given) or record.dtypes[0]
-    except (KeyError, IndexError, TypeError, ValueError):
-        raise InputError("its arguments are not those of the space") from None
+    sizes, named = reader.problem(tuning.given)
+    dtype = named or record.dtypes[0]
     newest = sorted(record.entries, key=lambda entry: entry.provenance.tuned_at)
     fitting = [
         item for item in newest if (item.sizes, item.dtype) == (sizes, dtype) and data in (None, item.data)

@@ -9,6 +9,8 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.records import Value
@@ -77,6 +79,15 @@ class Tuning:
     def label(self) -> str:
         """The kernel and the key, for messages."""
         return f"{self.function} ({', '.join(map(str, self.key))})"
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments of the call, with what stands for its arrays."""
+        arrays = {
+            name: SimpleNamespace(dtype=f"torch.{one.dtype}", shape=one.shape)
+            for name, one in self.arrays.items()
+        }
+        return {**self.scalars, **arrays}
 
     @property
     def place(self) -> Path:

@@ -14,7 +14,7 @@ def launch_of(kernel: str, steps: Iterable[LaunchSpec], function: str) -> Launch
     """The step of a launch plan that launches a Triton function; raises InputError without one."""
     steps = list(steps)
     for step in steps:
-        if step.constants and step.entry == function:
+        if step.entry == function:
             return step
     known = ", ".join(step.entry for step in steps)
     raise InputError(
@@ -25,6 +25,8 @@ def launch_of(kernel: str, steps: Iterable[LaunchSpec], function: str) -> Launch
 def reader_of(record: KernelRecord, function: str, parameters: Sequence[str]) -> CallReader:
     """The reader of a cached kernel's calls; raises InputError."""
     step = launch_of(record.kernel, record.launch, function)
+    if not step.constants:
+        raise InputError(f"{record.kernel}: the cached kernel is not in Triton")
     return CallReader(record.kernel, step, record.arguments, record.size_names, parameters)
 
 
@@ -61,9 +63,17 @@ class CallReader:
                 origins.setdefault(extent, (parameter, place))
         if missing := ", ".join(sorted(set(sizes) - origins.keys())):
             raise InputError(f"{kernel}: no argument of the function gives the size {missing}")
+        self._kernel = kernel
         self._origins = {name: origins[name] for name in sorted(sizes)}
         self._array = next(iter(arrays))
         self._generic = next((parameter for parameter, spec in arrays.items() if spec.dtype == "DTYPE"), None)
+
+    def problem(self, given: Mapping[str, Any]) -> tuple[dict[str, int], str | None]:
+        """The sizes and the element type of a recorded call; raises InputError if it is of another kernel."""
+        try:
+            return self.sizes(given), self.dtype(given)
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise InputError(f"{self._kernel}: the call's arguments are not those of the space") from None
 
     def sizes(self, given: Mapping[str, Any]) -> dict[str, int]:
         """The sizes of a call."""
