@@ -1,4 +1,4 @@
-"""Export results for other tools: T4, Kernel Tuner, Optuna, C headers, frameworks, Triton programs."""
+"""Export results for other tools: T4, Kernel Tuner, Optuna, C headers, frameworks, programs, CLBlast."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from autotune.frameworks.export import Request, Written, export, installed_folde
 EXAMPLE = "autotune export runs/FILE.jsonl --format t4 -o results.json"
 HEADER = "c-header"
 STUDY = "optuna"
+CLBLAST = "clblast"
 PROGRAMS = ("triton-cache", "fla")  # files that programs look in when they have recorded what they ask for
-_FORMATS = ("t4", "kernel-tuner", STUDY, "journal", HEADER, *FORMATS, *PROGRAMS)
+_FORMATS = ("t4", "kernel-tuner", STUDY, "journal", HEADER, *FORMATS, *PROGRAMS, CLBLAST)
 _KINDS = {  # the name of a format's file, and its suffixes; a study is added to an existing file
     "t4": ("a file of T4 results", (".json",)),
     "kernel-tuner": ("a cache of Kernel Tuner", (".json",)),
@@ -30,7 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="KERNEL|FILE",
-        help=f"for {HEADER} and frameworks a kernel of the cache, else recorded results, such as a journal",
+        help=f"recorded results, such as a journal; a kernel of the cache for {HEADER}, frameworks, programs "
+        "and CLBlast",
     )
     parser.add_argument(
         "--format",
@@ -44,10 +46,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         help=f"where to write; a file that ends in .gz is compressed; for {STUDY} also a database's URL; "
-        "for frameworks and programs a folder, whose files get the results added",
+        "for frameworks, programs and CLBlast a folder, whose files get the results added",
     )
     opt.add_data(parser)
-    opt.add_cache(parser, f"where to look for the results of {HEADER} and of frameworks")
+    opt.add_cache(parser, "where to look for the results of a kernel")
     parser.add_argument(
         "--recorded",
         metavar="FILE",
@@ -79,10 +81,10 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.interop.c_header import header
     from autotune.interop.files import require_own_kind, write_text
 
-    if parsed.format not in FORMATS and (parsed.device_name or parsed.quantization is not None):
-        raise InputError(
-            f"--format {parsed.format}: --device-name and --quantization are for vLLM and SGLang"
-        )
+    if parsed.format not in FORMATS and parsed.quantization is not None:
+        raise InputError(f"--format {parsed.format}: --quantization is for vLLM and SGLang")
+    if parsed.format not in (*FORMATS, CLBLAST) and parsed.device_name:
+        raise InputError(f"--format {parsed.format}: --device-name is for vLLM, SGLang and CLBlast")
     if parsed.recorded and parsed.format not in PROGRAMS:
         raise InputError(f"--format {parsed.format}: --recorded is for {' and '.join(PROGRAMS)}")
     if parsed.format in (*FORMATS, *PROGRAMS):
@@ -94,6 +96,12 @@ def run(parsed: argparse.Namespace) -> None:
         parsed.parser.error("the following arguments are required: -o/--output")
     if parsed.format in _KINDS:
         require_own_kind(Path(parsed.output), *_KINDS[parsed.format], "-o")
+    if parsed.format == CLBLAST:
+        from autotune.frameworks.clblast import export_clblast
+
+        done = export_clblast(parsed.source, Path(parsed.output), parsed.device_name, parsed.cache)
+        emit("\n".join(map(_written_text, done)))
+        return
     if parsed.format == HEADER:
         write_text(Path(parsed.output), header(parsed.source, parsed.cache, parsed.data))
         emit(f"the tuned results of {parsed.source} in {parsed.output}")

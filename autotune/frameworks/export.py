@@ -94,7 +94,7 @@ def restore(kernel: str, root: Path) -> list[Path]:
     done = []
     for old in sorted(root.rglob(f"*{_BEFORE}")):
         path = old.with_name(old.name.removesuffix(_BEFORE))
-        if _provenance(path).get("kernel") == kernel:
+        if _provenance(_beside(path)).get("kernel") == kernel:
             with _writing(path):
                 if old.stat().st_size:
                     replace_file(path, old.read_bytes())
@@ -143,6 +143,12 @@ class Plan:
     text: str
     results: Mapping[Any, tuple[Entry, Config]]  # by key, with the configuration that serves
     kept: tuple[Any, ...] = ()  # keys that only the file had
+    beside: str = BESIDE  # ends the name of the file with the origin of its entries
+
+    @property
+    def origin(self) -> Path:
+        """The file with the origin of its entries."""
+        return _beside(self.path, self.beside)
 
 
 def _plans(request: Request, one: DeviceRecord, root: Path) -> Iterator[Plan]:
@@ -221,7 +227,7 @@ def _version(entry: Entry) -> str:
 
 def write(kernel: str, plan: Plan, *, keeps_old: bool) -> Written:
     """Write a file and, next to it, the origin of its entries; raises WriteError."""
-    entries = dict(_provenance(plan.path).get("entries", {}))
+    entries = dict(_provenance(plan.origin).get("entries", {}))
     known = []
     for key, (entry, served) in sorted(plan.results.items()):
         if served != entry.config:
@@ -244,7 +250,7 @@ def write(kernel: str, plan: Plan, *, keeps_old: bool) -> Written:
         if keeps_old and not old.exists():
             replace_file(old, plan.path.read_bytes() if plan.path.exists() else b"")
         replace_file(plan.path, plan.text)
-        replace_file(_beside(plan.path), json.dumps(origin, indent=1) + "\n")
+        replace_file(plan.origin, json.dumps(origin, indent=1) + "\n")
     return Written(plan.path, tuple(sorted(plan.results)), tuple(known), plan.kept)
 
 
@@ -259,13 +265,13 @@ def _writing(path: Path) -> Iterator[None]:
         raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name.removesuffix(".json") + BESIDE)
+def _beside(path: Path, end: str = BESIDE) -> Path:
+    return path.with_name(path.name.removesuffix(".json") + end)
 
 
 def _provenance(path: Path) -> dict[str, Any]:
-    """What an earlier export wrote next to a file; empty without one."""
+    """What an earlier export wrote to such a file; empty without one."""
     with suppress(OSError, values.NoJson, values.Damaged, UnicodeDecodeError):
-        found = values.mapping(values.load(_beside(path).read_text(encoding="utf-8")), "")
+        found = values.mapping(values.load(path.read_text(encoding="utf-8")), "")
         return {**found, "entries": values.mapping(found.get("entries", {}), "entries")}
     return {}

@@ -120,7 +120,7 @@ def export_program(
         raise InputError("; ".join(left_out))
     if folder is not None and len(found) > 1 and format_.subfolder("x"):
         raise InputError(f"{folder}: is for one device, and there are results of {', '.join(found)}")
-    plans = []
+    plans: list[Plan] = []
     for device, answers in found.items():
         place = folder if folder is not None else format_.root() / format_.subfolder(device)
         plans += format_.plans(place, answers)

@@ -48,7 +48,7 @@ _BREAKS = (
     "flat_block",
 )
 VARIANTS = ("MEMORY_ONLY", "COMPUTE_ONLY")  # macros that only a diagnosis defines
-_PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
+_PREDEFINED = re.compile(r"__\w*|CLK?_\w+|CUDA\w*|NDEBUG")
 
 
 @dataclass(frozen=True)
