@@ -41,7 +41,7 @@ GROUPS = {
     },
     "ship": {
         "build": "compile what the cache serves, for machines without a compiler",
-        "export": "export results: other tools, frameworks, programs in Triton, a C header",
+        "export": "export results: other tools, frameworks, Triton programs, C",
         "import": "import results of other tools",
         "lint-configs": "check files of configurations of vLLM and SGLang",
         "merge": "merge caches and journals of several machines",

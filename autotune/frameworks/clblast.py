@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from autotune.core.text import size_text
 from autotune.errors import InputError
 from autotune.frameworks.export import Plan, Written, require_not_installed, write
 from autotune.hardware.names import traits_of_name
+from autotune.processes.files import read_foreign
 from autotune.serving.cache import Folder
 from autotune.serving.device_records import DeviceRecord, device_records
 
@@ -108,7 +110,7 @@ def _plans(one: DeviceRecord, folder: Path, device_name: str | None) -> Iterator
         entry = _entry(record, family, [item for item in record.entries if item.dtype == dtype])
         content = _content(record, family, entry, place)
         path = folder / f"clblast_{content['kernel_family']}_{content['precision']}_{one.device.slug}.json"
-        kept = [*_others(path, content)] if path.exists() else []
+        kept = _others(path, content) if path.exists() else []
         content["results"] += kept
         text = json.dumps(content, indent=2) + "\n"
         labels = tuple(_label(Config(item["parameters"])) for item in kept)
@@ -202,34 +204,29 @@ def _scalar(record: KernelRecord, name: str) -> str:
         raise InputError(f"{record.kernel}: the argument {name} has to be a number") from None
 
 
-def _others(path: Path, content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _others(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The other results of a file that is there; raises InputError if it is of another device or size."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
+    old = read_foreign(
+        path, _MAX_BYTES, partial(_read, like=content["results"][0]), "CLBlast would not read it"
+    )
+    for name in content.keys() - ("results", "best_time", "best_parameters", "platform_version"):
+        if old.get(name) != content[name]:
             raise InputError(
-                f"{path}: holds more than {_MAX_BYTES >> 20} MiB, so no tuner of CLBlast wrote it"
+                f"{path}: has {name} {old.get(name)!r}, and the result has {content[name]!r}; write to "
+                "another folder"
             )
-        old = values.mapping(values.load(data.decode()), "")
-        changing = ("results", "best_time", "best_parameters", "platform_version")
-        for name in content.keys() - changing:
-            if old.get(name) != content[name]:
-                raise InputError(
-                    f"{path}: has {name} {old.get(name)!r}, and the result has {content[name]!r}; write to "
-                    "another folder"
-                )
-        known = [one["parameters"] for one in content["results"]]
-        for number, item in enumerate(values.items(old.get("results"), "results")):
-            place = f"results[{number}]"
-            result = values.mapping(item, place)
-            parameters = values.mapping_of(values.integer, values.name)(result.get("parameters"), place)
-            values.amount(result.get("time"), f"{place}.time")
-            if result.get("kernel") != content["best_kernel"] or parameters.keys() != known[0].keys():
-                raise values.Damaged(place, "a result of the same kernel with the same parameters", result)
-            if parameters not in known:
-                yield {"kernel": result["kernel"], "time": result["time"], "parameters": parameters}
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (values.Damaged, values.NoJson, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: CLBlast would not read it: {error}") from None
+    known = [one["parameters"] for one in content["results"]]
+    return [one for one in old["results"] if one["parameters"] not in known]
+
+
+def _read(text: str, like: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read a file whose results are of one kernel; raises Damaged or NoJson."""
+    old = values.mapping(values.load(text), "")
+    for number, item in enumerate(values.items(old.get("results"), "results")):
+        place = f"results[{number}]"
+        result = values.mapping(item, place)
+        parameters = values.mapping_of(values.integer, values.name)(result.get("parameters"), place)
+        values.amount(result.get("time"), f"{place}.time")
+        if result.get("kernel") != like["kernel"] or parameters.keys() != like["parameters"].keys():
+            raise values.Damaged(place, "a result of the same kernel with the same parameters", result)
+    return old  # type: ignore[no-any-return]

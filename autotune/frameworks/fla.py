@@ -13,6 +13,7 @@ from autotune.core import json_values as values
 from autotune.errors import InputError
 from autotune.frameworks.export import Plan, package_folders
 from autotune.frameworks.programs import Answer, ProgramFormat, never_asks
+from autotune.processes.files import read_foreign
 from autotune.recording.tunings import Plain, Tuning
 
 _MAX_BYTES = 2**24
@@ -39,7 +40,7 @@ def _plans(folder: Path, answers: Sequence[Answer]) -> Iterator[Plan]:
     for function in dict.fromkeys(one.tuning.function for one in answers):
         mine = [one for one in answers if one.tuning.function == function]
         path = folder / f"{function}.json"
-        old = _read(path) if path.exists() else {}
+        old = read_foreign(path, _MAX_BYTES, _read, "fla would not read it") if path.exists() else {}
         entries = dict(_entries(old))
         results = {}
         for one in mine:
@@ -61,22 +62,12 @@ def _digest(key: Sequence[Plain]) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def _read(path: Path) -> Mapping[str, Any]:
-    """Read a file as the look-up does; raises InputError for what it would not accept."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise InputError(f"{path}: holds more than {_MAX_BYTES >> 20} MiB, so it is no file of fla")
-        found = values.mapping(values.load(data.decode()), "")
-        default = found.get("default_config")
-        values.nullable(values.mapping)(default, "default_config")
-        for name, entry in values.mapping(_entries(found), "autotune_entries").items():
-            values.mapping(values.mapping(entry, name).get("config"), f"{name}.config")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (values.Damaged, values.NoJson, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: fla would not read it: {error}") from None
+def _read(text: str) -> Mapping[str, Any]:
+    """Read a file as the look-up does; raises Damaged or NoJson for what it would not accept."""
+    found = values.mapping(values.load(text), "")
+    values.nullable(values.mapping)(found.get("default_config"), "default_config")
+    for name, entry in values.mapping(_entries(found), "autotune_entries").items():
+        values.mapping(values.mapping(entry, name).get("config"), f"{name}.config")
     return found  # type: ignore[no-any-return]
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from autotune.frameworks.export import Plan
 from autotune.frameworks.programs import Answer, ProgramFormat, never_asks
-from autotune.recording.tunings import READ_BY, Tuning, is_read_by, triton_folder
+from autotune.recording.tunings import READ_BY, Tuning, is_known, triton_folder
 
 
 def _refused(tuning: Tuning) -> str:
-    if not is_read_by(tuning.triton) or not tuning.digest:
+    if not is_known(tuning.triton) or not tuning.digest:
         return f"the cache of Triton {tuning.triton} is not known here; {' and '.join(READ_BY)} are"
     if not tuning.key:
         return "its key is empty, and Triton then keeps nothing"

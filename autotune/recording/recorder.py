@@ -20,8 +20,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from autotune.errors import AutotuneError
-from autotune.recording.tunings import DEFAULT, Array, Plain, Tuning, add_tunings, is_read_by
+from autotune.recording.tunings import DEFAULT, Array, Plain, Tuning, add_tunings, is_known
 from autotune.serving.lookup import RECORD
 
 _AUTOTUNER = "triton.runtime.autotuner"
@@ -101,7 +100,6 @@ def _surround(autotuner: Any, path: Path) -> None:
         known = seen.setdefault(tuner, set())
         if key in known:
             return original(tuner, *args, **kwargs)
-        known.add(key)
         function = _function(tuner)
         if function is None:  # Triton interprets it
             return original(tuner, *args, **kwargs)
@@ -109,9 +107,10 @@ def _surround(autotuner: Any, path: Path) -> None:
         pruned = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
         tuner.bench_time = 0.0  # it is set by a tuning only
         done = original(tuner, *args, **kwargs)
+        known.add(key)
         try:
             add_tunings(path, [_tuning(tuner, function, key, given, pruned)])
-        except AutotuneError as error:
+        except Exception as error:  # noqa: BLE001 - no program ends by being recorded
             warnings.warn(f"autotune record: {tuner.base_fn.__name__}: {error}", stacklevel=2)
         return done
 
@@ -152,7 +151,7 @@ def _tuning(
         has_hook=any(config.pre_hook is not None for config in pruned),
         best={name: _plain(value) for name, value in best.all_kwargs().items()},
         seconds=round(float(tuner.bench_time), 3),
-        digest=_digest(function, target, key, pruned) if is_read_by(triton.__version__) else "",
+        digest=_digest(function, target, key, pruned) if is_known(triton.__version__) else "",
     )
 
 

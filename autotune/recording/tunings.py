@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from typing import Any
 from autotune.core import json_values as values
 from autotune.core.records import Value
 from autotune.errors import InputError, WriteError
-from autotune.processes.files import locked, replace_file
+from autotune.processes.files import locked, read_foreign, replace_file
 
 DEFAULT = "recorded.json"
 READ_BY = ("3.6", "3.9")  # versions of Triton whose cache is known; tests run with each
@@ -98,19 +98,14 @@ class Tuning:
 
 def read_recorded(path: Path) -> tuple[Tuning, ...]:
     """Read a recorded file; raises InputError if it cannot be read or is damaged."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise InputError(f"{path}: holds more than {_MAX_BYTES >> 20} MiB, so nobody recorded it")
-        found = values.mapping(values.load(data.decode()), "")
-        if found.get("schema") != _SCHEMA:
-            raise values.Damaged("schema", f"{_SCHEMA}, as `autotune record` writes it", found.get("schema"))
-        return values.list_of(_tuning)(found.get("tunings"), "tunings")  # type: ignore[no-any-return]
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}; record it first") from None
-    except (values.Damaged, values.NoJson, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no file of `autotune record`: {error}") from None
+    return read_foreign(path, _MAX_BYTES, _read, "is no file of `autotune record`")
+
+
+def _read(text: str) -> tuple[Tuning, ...]:
+    found = values.mapping(values.load(text), "")
+    if found.get("schema") != _SCHEMA:
+        raise values.Damaged("schema", f"{_SCHEMA}", found.get("schema"))
+    return values.list_of(_tuning)(found.get("tunings"), "tunings")  # type: ignore[no-any-return]
 
 
 def add_tunings(path: Path, new: Iterable[Tuning]) -> None:
@@ -142,9 +137,9 @@ def triton_folder() -> Path:
     return Path(os.environ.get("TRITON_CACHE_DIR") or Path.home() / ".triton" / "cache")
 
 
-def is_read_by(version: str, known: Collection[str] = READ_BY) -> bool:
+def is_known(version: str) -> bool:
     """True for a version of Triton whose cache is known."""
-    return ".".join(version.split(".")[:2]) in known
+    return ".".join(version.split(".")[:2]) in READ_BY
 
 
 _plain = values.nullable(values.plain)
