@@ -75,7 +75,7 @@ class Desk:
         found = json.loads(self.python(PROGRAM, *sizes))
         return found["timed"], [constants for name, constants in found["launched"] if name == "scale"]
 
-    def cached(self, *entries, function="scale", constants=("block", "num_warps", "even")):
+    def cached(self, *entries, function="scale", constants=("block", "num_warps", "even"), when="True"):
         """Store results of a kernel."""
         record = KernelRecord(
             kernel="double",
@@ -89,7 +89,7 @@ class Desk:
                 ArgumentSpec("b", "DTYPE", "out", ("n",)),
                 ArgumentSpec("n", "int32", "scalar", (), "n"),
             ),
-            launch=(LaunchSpec(function, ("1",), (), ("a", "b", "n"), constants=constants),),
+            launch=(LaunchSpec(function, ("1",), (), ("a", "b", "n"), when=when, constants=constants),),
             default=LISTED,
             entries=entries,
         )
@@ -179,6 +179,12 @@ def test_a_key_without_a_result_is_named_and_the_others_are_written(desk):
     assert len([*desk.triton_cache.rglob("*.autotune.json")]) == 1
 
 
+def test_a_result_that_launches_another_kernel_is_refused(desk):
+    desk.cached(result(1000), when="block < 1024")
+    code, said = desk.export("-o", str(desk.triton_cache))
+    assert code == 2 and "the best configuration does not launch it: block=2048" in said
+
+
 def recorded_with(desk, **changes):
     """Change a recorded file as a hand would."""
     path = desk.folder / "recorded.json"
@@ -196,7 +202,7 @@ def recorded_with(desk, **changes):
         ({"parameters": ["block", "SPLIT"]}, "configurations set SPLIT, and the space does not"),
         ({"parameters": []}, "do not set block"),
         ({"scalars": {"n": 1000, "even": True}}, "passes even=True, and the result is for False"),
-        ({"scalars": {}}, "its arguments are not those of the space"),
+        ({"scalars": {}}, "the call's arguments are not those of the space"),
     ],
 )
 def test_a_program_that_could_not_take_the_result_is_refused(desk, changes, reason):
