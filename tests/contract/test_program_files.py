@@ -110,7 +110,12 @@ def recording(request, tmp_path_factory):
     """The program recorded with n = 1000, by one version of Triton."""
     desk = Desk(tmp_path_factory.mktemp("recorded"), request.param)
     desk.record(1000)
-    return request.param, desk.folder / "recorded.json"
+    path = desk.folder / "recorded.json"
+    if request.param:
+        assert {one.triton for one in read_recorded(path)} == {
+            f"{request.param.name.removeprefix('triton-')}.0"
+        }
+    return request.param, path
 
 
 @pytest.fixture
