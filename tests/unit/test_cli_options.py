@@ -67,7 +67,7 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
         (["best", "reduce", "n=5"], "unknown argument n=5; write --size n=5 (see `autotune best --help`)"),
         (["run", "a.yaml", "BX=8"], "BX=8; write --size BX=8, or --config BX=8 if it is a parameter (see"),
         (["plot", "heatmap", "a.jsonl", "-o", "a.svg"], "'sweep'); did you mean heat-map? (see "),
-        (["export", "a.jsonl", "--format", "T44", "-o", "a.json"], "'sglang-w8a8'); did you mean t4? (see "),
+        (["export", "a.jsonl", "--format", "T44", "-o", "a.json"], "'clblast'); did you mean t4? (see "),
         (["best", "reduce", "--size", "rows=1k"], "such as --size rows=1000000\n"),
         (["best", "reduce", "--size", "1_000"], "such as --size n=1000000\n"),
         (
