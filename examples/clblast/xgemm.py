@@ -1,4 +1,4 @@
-"""The reference of CLBlast's product: c = alpha b^T a + beta c, of matrices as the kernel has them in memory."""
+"""The reference of CLBlast's product: c = alpha b^T a + beta c, with matrices as they lie in memory."""
 
 import numpy as np
 
