@@ -159,7 +159,8 @@ def _answer(one: DeviceRecord, tuning: Tuning, data: str | None) -> Answer:
     kernel = KernelOnDevice(record, one.device, dtype)
     known = kernel.values(served, sizes)
     step = launch_of(record.kernel, record.launch, tuning.function)
-    if not kernel.launched(served, sizes)[record.launch.index(step)]:
+    launched = kernel.launched(served, sizes)  # empty if that cannot be evaluated
+    if not launched or not launched[record.launch.index(step)]:
         raise InputError(f"the best configuration does not launch it: {served}")
     constants = {name: known[text] for name, text in constant_expressions(step).items() if text in known}
     return Answer(tuning, entry, served, _content(tuning, constants, served))
