@@ -25,6 +25,7 @@ __all__ = [
     "load_kernel",
     "opencl_devices",
     "read_trials",
+    "record",
     "tune",
     "tune_all",
     "tune_sweep",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from autotune.core.version import __version__ as __version__
     from autotune.devices.opencl_platforms import opencl_devices
     from autotune.errors import AutotuneError, CacheError, InputError, NoConfig
+    from autotune.recording.recorder import record
     from autotune.runtime.call_maker import StaleWarning
     from autotune.runtime.loaded_kernel import LoadedKernel, load_kernel
     from autotune.serving.best import Best
@@ -60,6 +62,7 @@ _MODULES = {
     "core.records": ("Argument", "Config", "DeviceInfo", "Launch", "Match", "Tier"),
     "compilers.kernel_source": ("include_dir",),
     "devices.opencl_platforms": ("opencl_devices",),
+    "recording.recorder": ("record",),
 }
 
 

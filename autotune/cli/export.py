@@ -1,4 +1,4 @@
-"""Export results for other tools: T4, Kernel Tuner, Optuna, journals, C headers, vLLM and SGLang."""
+"""Export results for other tools: T4, Kernel Tuner, Optuna, C headers, frameworks, programs, CLBlast."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from autotune.cli import options as opt
-from autotune.cli.output import emit
+from autotune.cli.output import emit, say
 from autotune.core.text import count_text
 from autotune.errors import InputError
 from autotune.frameworks import FORMATS
-from autotune.frameworks.export import Request, Written, export, restore
+from autotune.frameworks.export import Request, Written, export, installed_folder, restore
 
 EXAMPLE = "autotune export runs/FILE.jsonl --format t4 -o results.json"
 HEADER = "c-header"
 STUDY = "optuna"
+CLBLAST = "clblast"
+PROGRAMS = ("triton-cache", "fla")  # files that programs look in when they have recorded what they ask for
+_FORMATS = ("t4", "kernel-tuner", STUDY, "journal", HEADER, *FORMATS, *PROGRAMS, CLBLAST)
 _KINDS = {  # the name of a format's file, and its suffixes; a study is added to an existing file
     "t4": ("a file of T4 results", (".json",)),
     "kernel-tuner": ("a cache of Kernel Tuner", (".json",)),
@@ -28,29 +31,36 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="KERNEL|FILE",
-        help=f"for {HEADER} and frameworks a kernel of the cache, else recorded results, such as a journal",
+        help=f"recorded results, such as a journal; a kernel of the cache for {HEADER}, frameworks, programs "
+        "and CLBlast",
     )
     parser.add_argument(
         "--format",
         required=True,
-        choices=("t4", "kernel-tuner", STUDY, "journal", HEADER, *FORMATS),
+        choices=_FORMATS,
         metavar="FORMAT",
-        help=f"t4, kernel-tuner, {STUDY}, journal, {HEADER}, {', '.join(FORMATS)}",
+        help=", ".join(_FORMATS),
     )
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         help=f"where to write; a file that ends in .gz is compressed; for {STUDY} also a database's URL; "
-        "for frameworks a folder, whose files get the results added",
+        "for frameworks, programs and CLBlast a folder, whose files get the results added",
     )
     opt.add_data(parser)
-    opt.add_cache(parser, f"where to look for the results of {HEADER} and of frameworks")
-    group = parser.add_argument_group("files of vLLM and SGLang")
+    opt.add_cache(parser, "where to look for the results of a kernel")
+    parser.add_argument(
+        "--recorded",
+        metavar="FILE",
+        type=Path,
+        help=f"for {' and '.join(PROGRAMS)}: what `autotune record` noted of the program",
+    )
+    group = parser.add_argument_group("files of frameworks and programs")
     group.add_argument(
         "--install",
         action="store_true",
-        help="write into the installed framework, in place of -o; its old files are kept",
+        help="write where the framework or Triton looks, in place of -o; old files are kept",
     )
     group.add_argument(
         "--restore", action="store_true", help="put back the files that --install replaced for this kernel"
@@ -71,15 +81,27 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.interop.c_header import header
     from autotune.interop.files import require_own_kind, write_text
 
-    if parsed.format in FORMATS:
-        _export_to_framework(parsed)
+    if parsed.format not in FORMATS and parsed.quantization is not None:
+        raise InputError(f"--format {parsed.format}: --quantization is for vLLM and SGLang")
+    if parsed.format not in (*FORMATS, CLBLAST) and parsed.device_name:
+        raise InputError(f"--format {parsed.format}: --device-name is for vLLM, SGLang and CLBlast")
+    if parsed.recorded and parsed.format not in PROGRAMS:
+        raise InputError(f"--format {parsed.format}: --recorded is for {' and '.join(PROGRAMS)}")
+    if parsed.format in (*FORMATS, *PROGRAMS):
+        _export_to_folder(parsed)
         return
-    if parsed.install or parsed.restore or parsed.device_name or parsed.quantization is not None:
-        raise InputError(f"--format {parsed.format}: the options of vLLM and SGLang are for their files")
+    if parsed.install or parsed.restore:
+        raise InputError(f"--format {parsed.format}: --install and --restore are for frameworks and programs")
     if parsed.output is None:
         parsed.parser.error("the following arguments are required: -o/--output")
     if parsed.format in _KINDS:
         require_own_kind(Path(parsed.output), *_KINDS[parsed.format], "-o")
+    if parsed.format == CLBLAST:
+        from autotune.frameworks.clblast import export_clblast
+
+        done = export_clblast(parsed.source, Path(parsed.output), parsed.device_name, parsed.cache)
+        emit("\n".join(map(_written_text, done)))
+        return
     if parsed.format == HEADER:
         write_text(Path(parsed.output), header(parsed.source, parsed.cache, parsed.data))
         emit(f"the tuned results of {parsed.source} in {parsed.output}")
@@ -100,30 +122,55 @@ def run(parsed: argparse.Namespace) -> None:
         emit(f"{count_text(len(recording.results), 'result')} in {parsed.output}")
 
 
-def _export_to_framework(parsed: argparse.Namespace) -> None:
-    """Write or restore a framework's files."""
-    form = FORMATS[parsed.format]
+def _export_to_folder(parsed: argparse.Namespace) -> None:
+    """Write or restore the files of a framework or of a program."""
     if (parsed.output is not None) + parsed.install + parsed.restore != 1:
         raise InputError(
-            f"--format {form.name}: name a folder with -o, or write into the installed {form.package} with "
-            "--install, or take that back with --restore"
+            f"--format {parsed.format}: name a folder with -o, or give --install to write where it is read, "
+            "or --restore to take that back"
         )
-    if parsed.restore:
-        emit("\n".join(f"{path}: as it was" for path in restore(parsed.source, form)))
+    folder = None if parsed.install else Path(parsed.output or "")
+    if parsed.format in FORMATS:
+        form = FORMATS[parsed.format]
+        if parsed.restore:
+            _restore(parsed.source, installed_folder(form))
+            return
+        request = Request(parsed.source, form, parsed.device_name, parsed.quantization, parsed.data)
+        emit("\n".join(_written_text(one, "M = ") for one in export(request, folder, parsed.cache)))
         return
-    request = Request(parsed.source, form, parsed.device_name, parsed.quantization, parsed.data)
-    folder = None if parsed.install else Path(parsed.output)
-    emit("\n".join(_written_text(one) for one in export(request, folder, parsed.cache)))
+    from autotune.frameworks import fla, triton_cache
+    from autotune.frameworks.programs import export_program
+    from autotune.recording.tunings import read_recorded
+
+    program = {"triton-cache": triton_cache, "fla": fla}[parsed.format].FORMAT
+    if parsed.restore:
+        _restore(parsed.source, program.root())
+        return
+    if parsed.recorded is None:
+        raise InputError(
+            f"--format {parsed.format}: name what the program asks for with --recorded FILE, written by: "
+            "autotune record -- python PROGRAM.py"
+        )
+    tunings = read_recorded(parsed.recorded)
+    found = export_program(parsed.source, program, tunings, folder, parsed.cache, parsed.data)
+    emit("\n".join(_written_text(one) for one in found.written))
+    for reason in found.left_out:
+        say(f"left out: {reason}")
 
 
-def _written_text(written: Written) -> str:
-    parts = [f"tuned M = {_listed(written.tuned)}"]
+def _restore(kernel: str, root: Path) -> None:
+    emit("\n".join(f"{path}: as it was" for path in restore(kernel, root)))
+
+
+def _written_text(written: Written, key: str = "") -> str:
+    """What was written to a file; `key` is the name of what its keys are values of."""
+    parts = [f"tuned {key}{_listed(written.tuned)}"]
     if written.known:
-        parts.append(f"M = {_listed(written.known)} keep what was served before, which is not slower")
+        parts.append(f"{key}{_listed(written.known)} keep what was served before, which is not slower")
     if written.kept:
-        parts.append(f"left M = {_listed(written.kept)} as they were")
+        parts.append(f"left {key}{_listed(written.kept)} as they were")
     return f"{written.path}: {'; '.join(parts)}"
 
 
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
+def _listed(keys: Iterable[int | str]) -> str:
+    return ", ".join(map(str, keys))

@@ -23,6 +23,7 @@ GROUPS = {
         "space": "count and check a space, or compile it for GPUs you do not have",
         "search": "tune a kernel and store the best configuration in the cache",
         "run": "verify and time one configuration, or all landmarks",
+        "record": "run a program and list what its kernels in Triton are tuned for",
         "check": "look for races in configurations, or check cached results again",
     },
     "look": {
@@ -36,7 +37,7 @@ GROUPS = {
     },
     "ship": {
         "build": "compile what the cache serves, for machines without a compiler",
-        "export": "export results: other tools, vLLM and SGLang, a C header",
+        "export": "export results: other tools, frameworks, Triton programs, C",
         "import": "import results of other tools",
         "lint-configs": "check files of configurations of vLLM and SGLang",
         "merge": "merge caches and journals of several machines",

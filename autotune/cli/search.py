@@ -67,6 +67,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="tune the problems that programs requested and did not find (on_miss of best_config), for this "
         "device; with a space, only its kernel",
     )
+    parser.add_argument(
+        "--recorded",
+        metavar="FILE",
+        type=Path,
+        help="tune what `autotune record` noted of a program, with the spaces of its kernels",
+    )
     _add_sweep(parser.add_argument_group("a range of sizes"))
     _add_engine(parser.add_argument_group("how to search"))
     parser.add_argument(
@@ -167,6 +173,8 @@ def _recorded(path: Path | None) -> Iterator[None]:
 def _run(parsed: argparse.Namespace, options: Options) -> None:
     if parsed.wanted:
         _search_wanted(parsed, options)
+    elif parsed.recorded:
+        _search_recorded(parsed, options)
     elif parsed.more_spaces:
         _search_spaces(parsed, options)
     elif _is_sweep(parsed):
@@ -195,12 +203,15 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
         raise InputError("--sweep and --wanted are for one space")
     if parsed.each_model and (not parsed.cluster or parsed.journal or parsed.more_spaces):
         raise InputError("--each-model needs --cluster and one space, and no --journal")
-    if parsed.wanted and (parsed.journal or parsed.size or parsed.dtype or parsed.sweep):
+    if parsed.recorded and (parsed.wanted or _has_cluster(parsed)):
+        raise InputError("--recorded tunes on one device, without --wanted")
+    requests = "--wanted" if parsed.wanted else "--recorded"
+    if (parsed.wanted or parsed.recorded) and (parsed.journal or parsed.size or parsed.dtype or parsed.sweep):
         raise InputError(
-            "autotune search --wanted: requests name their sizes and types; "
+            f"autotune search {requests}: requests name their sizes and types; "
             "leave out --size, --dtype, --sweep and --journal"
         )
-    if parsed.space is None and not parsed.wanted:
+    if parsed.space is None and not (parsed.wanted or parsed.recorded):
         raise InputError(f"name a space, or give --wanted; for example: {EXAMPLE}")
     if parsed.variants and not _is_sweep(parsed):
         raise InputError("--variants belongs to --sweep")
@@ -326,6 +337,24 @@ def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:
         texts = "\n\n".join(map(result_text, found.results))
         emit(wrapped(texts) or "no request for this device was tuned")
     found.require_all(f"of {len(targets)} requests failed and stay")
+
+
+def _search_recorded(parsed: argparse.Namespace, options: Options) -> None:
+    """Search what a program was recorded to tune; raises SetupError at the end if some of it failed."""
+    from autotune.cli.search_summary import result_json, result_line
+    from autotune.recording.tunings import read_recorded
+    from autotune.tuning.plan import carry_out
+    from autotune.tuning.tune_recorded import plan_of_recorded, recorded_targets
+
+    tunings = read_recorded(parsed.recorded)
+    spaces = [parsed.space, *parsed.more_spaces] if parsed.space else []
+    with opt.progress(parsed) as progress:
+        targets, failures = recorded_targets(tunings, spaces, parsed.device)
+        plan = plan_of_recorded(targets, failures, options, progress.stage)
+        found = carry_out(plan, progress, lambda one: None if parsed.json else emit(result_line(one)))
+    if parsed.json:
+        emit([result_json(result) for result in found.results])
+    found.require_all("of the recorded kernels and problems failed")
 
 
 def _options(parsed: argparse.Namespace) -> Options:

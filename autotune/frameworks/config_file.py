@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autotune.core import json_values as values
 from autotune.core.records import Value
-from autotune.errors import InputError
+from autotune.processes.files import read_foreign
 
 TOKENS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096)  # of all tuners
 TILE = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M")  # every launcher reads them
@@ -160,18 +160,7 @@ class Format:
 
 def load(format_: Format, path: Path) -> ConfigFile:
     """Read a file; raises InputError."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise InputError(
-                f"{path}: holds more than {_MAX_BYTES >> 20} MiB, so it is no file of {format_.name}"
-            )
-        return format_.read(data.decode())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (values.Damaged, values.NoJson, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {format_.package} would not read it: {error}") from None
+    return read_foreign(path, _MAX_BYTES, format_.read, f"{format_.package} would not read it")
 
 
 def is_power_of_two(value: object) -> bool:

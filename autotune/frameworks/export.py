@@ -52,15 +52,15 @@ class Written:
 
     Attributes:
         path: The file.
-        tuned: Numbers of tokens with results.
-        known: Of these, the ones where the file's own entry or a default stays, as it is not slower.
-        kept: Numbers of tokens that only the file had.
+        tuned: Keys with results: numbers of tokens, or what a program's kernel is called with.
+        known: Of these, the ones where what was served before stays, as it is not slower.
+        kept: Keys that only the file had.
     """
 
     path: Path
-    tuned: tuple[int, ...]
-    known: tuple[int, ...]
-    kept: tuple[int, ...]
+    tuned: tuple[int | str, ...]
+    known: tuple[int | str, ...]
+    kept: tuple[int | str, ...]
 
 
 def export(request: Request, folder: Path | None, cache: Folder | None = None) -> list[Written]:
@@ -77,10 +77,8 @@ def export(request: Request, folder: Path | None, cache: Folder | None = None) -
         CacheError: A file of the cache is damaged.
         WriteError: A file cannot be written.
     """
-    if folder is not None and _is_installed(folder, request.format):
-        raise InputError(
-            f"{folder}: belongs to an installed package; --install writes there, and keeps the old files"
-        )
+    if folder is not None:
+        require_not_installed(folder, request.format.package)
     root, records = folder or installed_folder(request.format), device_records(request.kernel, cache)
     if request.device is not None and len(records) > 1:
         names = ", ".join(one.device.name for one in records)
@@ -88,15 +86,15 @@ def export(request: Request, folder: Path | None, cache: Folder | None = None) -
     plans = [plan for one in records for plan in _plans(request, one, root)]
     if not plans:
         raise InputError(f"{request.kernel}: no result is for --data {request.data}")
-    return [_write(request.kernel, plan, keeps_old=folder is None) for plan in plans]
+    return [write(request.kernel, plan, keeps_old=folder is None) for plan in plans]
 
 
-def restore(kernel: str, format_: Format) -> list[Path]:
-    """Put back the installed framework's files that exports of a kernel replaced; raises InputError."""
-    root, done = installed_folder(format_), []
+def restore(kernel: str, root: Path) -> list[Path]:
+    """Put back a folder's files that exports of a kernel replaced; raises InputError without any."""
+    done = []
     for old in sorted(root.rglob(f"*{_BEFORE}")):
         path = old.with_name(old.name.removesuffix(_BEFORE))
-        if _provenance(path).get("kernel") == kernel:
+        if _provenance(_beside(path)).get("kernel") == kernel:
             with _writing(path):
                 if old.stat().st_size:
                     replace_file(path, old.read_bytes())
@@ -112,7 +110,7 @@ def restore(kernel: str, format_: Format) -> list[Path]:
 
 def installed_folder(format_: Format) -> Path:
     """The folder of the installed framework's files, found without importing it; raises InputError."""
-    for place in _package(format_):
+    for place in package_folders(format_.package):
         if (place / format_.folder).is_dir():
             return place / format_.folder
     raise InputError(
@@ -121,29 +119,39 @@ def installed_folder(format_: Format) -> Path:
     )
 
 
-def _package(format_: Format) -> list[Path]:
-    found = find_spec(format_.package)
+def package_folders(package: str) -> list[Path]:
+    """The folders of an installed package, found without importing it; none without it."""
+    found = find_spec(package)
     return [Path(place).resolve() for place in (found and found.submodule_search_locations) or ()]
 
 
-def _is_installed(folder: Path, format_: Format) -> bool:
+def require_not_installed(folder: Path, package: str) -> None:
+    """Raise InputError for a folder of this package, or of any that is installed."""
     path = folder.resolve()
-    return any(path.is_relative_to(one) for one in _package(format_)) or any(
-        one in path.parts for one in _INSTALLED
-    )
+    is_of_package = any(path.is_relative_to(one) for one in package_folders(package))
+    if is_of_package or any(one in path.parts for one in _INSTALLED):
+        raise InputError(
+            f"{folder}: belongs to an installed package; --install writes there, and keeps the old files"
+        )
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
     """The content of one file to be written, before anything is."""
 
     path: Path
-    content: ConfigFile
     text: str
-    results: Mapping[int, tuple[Entry, Config]]  # with the configuration that serves
+    results: Mapping[Any, tuple[Entry, Config]]  # by key, with the configuration that serves
+    kept: tuple[Any, ...] = ()  # keys that only the file had
+    beside: str = BESIDE  # ends the name of the file with the origin of its entries
+
+    @property
+    def origin(self) -> Path:
+        """The file with the origin of its entries."""
+        return _beside(self.path, self.beside)
 
 
-def _plans(request: Request, one: DeviceRecord, root: Path) -> Iterator[_Plan]:
+def _plans(request: Request, one: DeviceRecord, root: Path) -> Iterator[Plan]:
     """The files of a device; raises InputError."""
     form = request.format
     if request.device is None and (one.device.backend, one.device.kind) != ("cuda", "gpu"):
@@ -170,7 +178,7 @@ def _plans(request: Request, one: DeviceRecord, root: Path) -> Iterator[_Plan]:
         content = ConfigFile(merged, head)
         text = form.text(content)
         assert form.read(text) == content
-        yield _Plan(path, old, text, results)
+        yield Plan(path, text, results, tuple(sorted(set(old.entries) - set(results))))
 
 
 def _files(request: Request, one: DeviceRecord, root: Path) -> dict[Path, dict[int, Entry]]:
@@ -217,14 +225,14 @@ def _version(entry: Entry) -> str:
     return match[1]
 
 
-def _write(kernel: str, plan: _Plan, *, keeps_old: bool) -> Written:
-    """Write a file and, next to it, the origin of its entries."""
-    entries = dict(_provenance(plan.path).get("entries", {}))
+def write(kernel: str, plan: Plan, *, keeps_old: bool) -> Written:
+    """Write a file and, next to it, the origin of its entries; raises WriteError."""
+    entries = dict(_provenance(plan.origin).get("entries", {}))
     known = []
-    for tokens, (entry, served) in sorted(plan.results.items()):
+    for key, (entry, served) in sorted(plan.results.items()):
         if served != entry.config:
-            known.append(tokens)
-        entries[str(tokens)] = {
+            known.append(key)
+        entries[str(key)] = {
             "time_ms": entry.time_ms,
             "default_time_ms": entry.default_time_ms,
             "fastest": dict(entry.config),
@@ -242,9 +250,8 @@ def _write(kernel: str, plan: _Plan, *, keeps_old: bool) -> Written:
         if keeps_old and not old.exists():
             replace_file(old, plan.path.read_bytes() if plan.path.exists() else b"")
         replace_file(plan.path, plan.text)
-        replace_file(_beside(plan.path), json.dumps(origin, indent=1) + "\n")
-    kept = sorted(set(plan.content.entries) - set(plan.results))
-    return Written(plan.path, tuple(sorted(plan.results)), tuple(known), tuple(kept))
+        replace_file(plan.origin, json.dumps(origin, indent=1) + "\n")
+    return Written(plan.path, tuple(sorted(plan.results)), tuple(known), plan.kept)
 
 
 @contextmanager
@@ -258,13 +265,13 @@ def _writing(path: Path) -> Iterator[None]:
         raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name.removesuffix(".json") + BESIDE)
+def _beside(path: Path, end: str = BESIDE) -> Path:
+    return path.with_name(path.name.removesuffix(".json") + end)
 
 
 def _provenance(path: Path) -> dict[str, Any]:
-    """What an earlier export wrote next to a file; empty without one."""
+    """What an earlier export wrote to such a file; empty without one."""
     with suppress(OSError, values.NoJson, values.Damaged, UnicodeDecodeError):
-        found = values.mapping(values.load(_beside(path).read_text(encoding="utf-8")), "")
+        found = values.mapping(values.load(path.read_text(encoding="utf-8")), "")
         return {**found, "entries": values.mapping(found.get("entries", {}), "entries")}
     return {}

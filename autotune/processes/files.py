@@ -8,13 +8,18 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP
 from io import FileIO
 from pathlib import Path
+from typing import TypeVar
 
+from autotune.core.json_values import Damaged, NoJson
 from autotune.core.runs_folder import RUNS
+from autotune.errors import InputError
+
+T = TypeVar("T")
 
 _OPENED = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _KEPT_SHARE = 0.9  # of a folder's limit, after removing files
@@ -81,6 +86,30 @@ def write_output(path: Path, content: str | bytes) -> None:
 def open_to_append(path: Path, flags: int = 0) -> FileIO:
     """Open or create a file to append to, unbuffered and without following a link."""
     return FileIO(path, "a+", opener=lambda name, usual: os.open(name, usual | _OPENED | flags, 0o666))
+
+
+def read_foreign(path: Path, most_bytes: int, read: Callable[[str], T], refusal: str) -> T:
+    """Read a text file that others may have written.
+
+    Args:
+        path: The file.
+        most_bytes: A longer one is not read.
+        read: Reads the text; raises Damaged or NoJson.
+        refusal: Begins the message if it does.
+
+    Raises:
+        InputError: The file cannot be read, is too long, or is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(most_bytes + 1)
+        if len(data) > most_bytes:
+            raise InputError(f"{path}: {refusal}: it holds more than {most_bytes >> 20} MiB")
+        return read(data.decode())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (Damaged, NoJson, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {refusal}: {error}") from None
 
 
 @contextmanager

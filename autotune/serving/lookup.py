@@ -27,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+RECORD = "AUTOTUNE_RECORD"  # the file in which a program under `autotune record` notes its kernels
 _VARIABLE, _LOOSEST, _PLAIN = files.VARIABLE, Tier.DEFAULT, (str, DeviceInfo)
 _MEMO_LIMIT = 10_000  # a program with ever new sizes must not grow without bound
 _answers: dict[tuple[Any, ...], tuple[tuple[tuple[str, Stamp], ...], Best]] = {}
@@ -54,7 +55,8 @@ def best_config(
         dtype: The element type; None takes the first one that the kernel's space declares.
         strict: Serve EXACT matches only, and no result that was never compared with a reference.
         min_match: The loosest tier to serve; the closest one with a valid configuration is served.
-        on_miss: "record" adds a query without an EXACT match to the cache's list of misses.
+        on_miss: "record" adds a query without an EXACT match to the cache's list of misses, as every program
+            under `autotune record` does.
         cache: The folder of a cache; None reads AUTOTUNE_CACHE, else `./cache` and autotune's own.
         data: The name of the inputs' content, for a kernel that was tuned for several.
         **sizes: The problem's sizes; without any, the device's only result is served.
@@ -112,13 +114,14 @@ def _answer(
         raise InputError(
             "best_config: device is a name, a number or an object, or None; found an empty string"
         )
+    records = on_miss is not None or RECORD in os.environ
     try:
         best = _LookUp(reader, query, files.read_roots(cache)).best()
     except NoConfig:
-        if on_miss:
+        if records:
             _record_miss(cache, query)
         raise
-    if on_miss and best.match.tier is not Tier.EXACT:
+    if records and best.match.tier is not Tier.EXACT:
         _record_miss(cache, query)
     return best
 

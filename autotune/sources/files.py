@@ -9,6 +9,9 @@ from autotune.sources.bare_code import blank, without_comments
 from autotune.sources.dialects import INTRODUCER
 
 _RAW = re.compile(r'\bu?8?R"([^ ()\\\t\n]{0,16})\(')  # where a raw string of C++ begins
+_RAW_ENDS = re.compile(
+    r'R"[^ ()\\\t\n]{0,16}\(|\)[^ ()\\\t\n]{0,16}"'
+)  # what is left of one without its content
 
 
 def decoded(data: bytes) -> str:
@@ -38,13 +41,17 @@ def by_raw_strings(text: str) -> list[str]:
 
 
 def unwrapped(text: str) -> str:
-    """A source whose kernels stand in raw strings of C++, without what is around them; lines stay.
+    """A source in raw strings of C++, without what is around them; lines stay.
 
-    A source with kernels outside of such strings stays as it is.
+    Only strings with kernels count, unless the file has nothing but strings. A source with kernels outside
+    of them stays as it is.
     """
     parts = by_raw_strings(text)
     kernels = [part for part in parts[1::2] if INTRODUCER.search(part)]
     outside = "".join(part if number % 2 == 0 else blank(part) for number, part in enumerate(parts))
-    if not kernels or INTRODUCER.search(without_comments(outside)):
+    code = without_comments(outside)
+    if not kernels and not _RAW_ENDS.sub("", code).strip():
+        kernels = parts[1::2]
+    if not kernels or INTRODUCER.search(code):
         return text
     return "".join(part if part in kernels else blank(part) for part in parts)

@@ -49,7 +49,7 @@ _BREAKS = (
     "hidden_variable",
     "flat_block",
 )
-_PREDEFINED = re.compile(r"__\w*|CL_\w+|CUDA\w*|NDEBUG")
+_PREDEFINED = re.compile(r"__\w*|CLK?_\w+|CUDA\w*|NDEBUG")
 
 
 @dataclass(frozen=True)

@@ -310,7 +310,12 @@ def _triton_kernels(top: Mapping[str, Element], root: Element) -> Mapping[str, t
 def _folders(element: Element) -> tuple[Path, ...]:
     folders = []
     for item in element.items():
-        path = Path(os.path.normpath(item.path.parent / item.text()))
+        first, *rest = item.text().split("/")
+        if first.startswith("$"):
+            if not (root := os.environ.get(first[1:])):
+                raise item.error(f"set the environment variable {first[1:]} to a folder")
+            first = root
+        path = Path(os.path.normpath(item.path.parent.joinpath(first, *rest)))
         if not path.is_dir():
             raise item.error(f"no such folder: {path} (paths are relative to the space file)")
         folders.append(path)

@@ -20,13 +20,13 @@ from time import monotonic
 from typing import Any, Literal
 
 from autotune.compilers.triton_constants import typed
-from autotune.core.launch_plan import NO_ARRAY, TRITON_OPTIONS
-from autotune.core.records import KernelRecord, LaunchSpec
+from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.errors import InputError
 from autotune.runtime.background_tuning import BackgroundTuning
 from autotune.runtime.call_signature import CHECK_S
 from autotune.serving.device_records import newest_record
 from autotune.serving.lookup import best_config
+from autotune.serving.triton_call import launch_of, reader_of
 
 _MAX_CHOSEN = 10_000  # a program that passes ever new sizes must not grow without bound
 
@@ -73,10 +73,8 @@ class TunedKernel:
         self._name, self._options = name, dict(options)
         self._names: tuple[str, ...] = tuple(function.arg_names)
         record = newest_record(name, self._options.get("cache"))
-        step = _launch_of(record, function.__name__)
-        passed = (one.name for one in function.params if not one.is_constexpr)
-        names = {one: name for one, name in zip(passed, step.arguments, strict=False) if name != NO_ARRAY}
-        self._reader = _CallReader(record, names)
+        passed = [one.name for one in function.params if not one.is_constexpr]
+        self._reader = reader_of(record, function.__name__, passed)
         self._chosen: dict[Any, tuple[float, dict[str, Any]]] = {}
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
@@ -108,58 +106,10 @@ class TunedKernel:
         if self._tuning is not None:
             self._tuning.request(best, sizes, self._options.get("data"))
         values = best.kernel.values(best.config, sizes)
-        constants = _launch_of(best.record, self.fn.__name__).constants
+        constants = launch_of(self._name, best.record.launch, self.fn.__name__).constants
         if unknown := [name for name in constants if name not in (*self._names, *TRITON_OPTIONS)]:
             raise InputError(
                 f"{self._name}: the cached launch sets {', '.join(unknown)}, which is no parameter of "
                 f"{self.fn.__name__} and no option of a search ({', '.join(TRITON_OPTIONS)})"
             )
         return typed(self.fn, {name: values[name] for name in constants})
-
-
-def _launch_of(record: KernelRecord, function: str) -> LaunchSpec:
-    for step in record.launch:
-        if step.constants and step.entry == function:
-            return step
-    known = ", ".join(step.entry for step in record.launch)
-    raise InputError(
-        f"{record.kernel}: the cached kernel launches {known}, not the Triton function {function}; "
-        "is it the name of another kernel?"
-    )
-
-
-class _CallReader:
-    """Reads from a call what its configuration depends on."""
-
-    def __init__(self, record: KernelRecord, passed: Mapping[str, str]) -> None:
-        """Take the kernel's arguments by parameter; raises InputError if they do not give every size."""
-        specs = {one.name: one for one in record.arguments}
-        numbers = {parameter: value for parameter, name in passed.items() if (value := specs[name].value)}
-        arrays = {parameter: specs[name] for parameter, name in passed.items() if specs[name].value is None}
-        origins: dict[str, tuple[str, int | None]] = {}  # parameter, and place in the shape of an array
-        for parameter, value in numbers.items():
-            origins.setdefault(value, (parameter, None))
-        for parameter, spec in arrays.items():
-            for place, extent in enumerate(spec.shape):
-                origins.setdefault(extent, (parameter, place))
-        sizes = record.size_names
-        if missing := ", ".join(sorted(sizes - origins.keys())):
-            raise InputError(f"{record.kernel}: no argument of the function gives the size {missing}")
-        self._origins = {name: origins[name] for name in sorted(sizes)}
-        self._array = next(iter(arrays))
-        self._generic = next((parameter for parameter, spec in arrays.items() if spec.dtype == "DTYPE"), None)
-
-    def sizes(self, given: Mapping[str, Any]) -> dict[str, int]:
-        """The sizes of a call."""
-        return {
-            name: int(given[parameter] if place is None else given[parameter].shape[place])
-            for name, (parameter, place) in self._origins.items()
-        }
-
-    def dtype(self, given: Mapping[str, Any]) -> str | None:
-        """The element type of a call; None where the kernel has only one."""
-        return None if self._generic is None else str(given[self._generic].dtype).rpartition(".")[2]
-
-    def device(self, given: Mapping[str, Any]) -> Any:
-        """The device of a call's arrays."""
-        return given[self._array].device

@@ -70,7 +70,7 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
             ["report", "--figure", "heatmap", "a.jsonl", "-o", "a.svg"],
             "'sweep'); did you mean heat-map? (see ",
         ),
-        (["export", "a.jsonl", "--format", "T44", "-o", "a.json"], "'sglang-w8a8'); did you mean t4? (see "),
+        (["export", "a.jsonl", "--format", "T44", "-o", "a.json"], "'clblast'); did you mean t4? (see "),
         (["best", "reduce", "--size", "rows=1k"], "such as --size rows=1000000\n"),
         (["best", "reduce", "--size", "1_000"], "such as --size n=1000000\n"),
         (

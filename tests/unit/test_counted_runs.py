@@ -19,7 +19,9 @@ def test_a_ladder_on_a_device_without_counters_has_unknown_cells_and_says_why_on
 def test_counting_leaves_journals_and_times_alone(folder):
     without = folder.run("run", "double.yaml", "--landmarks", "--device", "fake").stdout
     before = folder.files()
-    assert folder.run("run", "double.yaml", "--landmarks", "--device", "fake", "--counters").stdout.startswith(without)
+    assert folder.run(
+        "run", "double.yaml", "--landmarks", "--device", "fake", "--counters"
+    ).stdout.startswith(without)
     assert folder.files() == before
 
 

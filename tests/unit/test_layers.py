@@ -16,6 +16,7 @@ LAYERS = (
     ("hardware", "processes"),
     ("sources",),
     ("serving", "space", "compilers", "scaffold"),
+    ("recording",),
     ("cuda",),
     ("devices",),
     ("problem",),

@@ -181,6 +181,10 @@ def test_kernels_in_raw_strings_of_cpp_are_read_at_their_lines():
     )
     assert list(signatures(unwrapped(text))) == ["k", "q"]
     assert unwrapped(text).count("\n") == text.count("\n")
+    header = '// a\nR"(\n#define N 3\n)"\n'
+    assert unwrapped(header).strip() == "#define N 3" and unwrapped(header).count("\n") == 4
+    program = 'int n;\nconst char *s = R"(#define N 3)";\n'
+    assert unwrapped(program) == program
     own = '__global__ void k(int *x) {}\nconst char *s = R"(__global__ void q(int *x) {})";\n'
     assert unwrapped(own) == own
 

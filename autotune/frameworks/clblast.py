@@ -1,0 +1,232 @@
+"""Results as CLBlast's tuners write them, for its `scripts/database/database.py`: version 1.7."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from autotune.core import json_values as values
+from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord
+from autotune.core.text import size_text
+from autotune.errors import InputError
+from autotune.frameworks.export import Plan, Written, require_not_installed, write
+from autotune.hardware.names import traits_of_name
+from autotune.processes.files import read_foreign
+from autotune.serving.cache import Folder
+from autotune.serving.device_records import DeviceRecord, device_records
+
+NAME = "clblast"
+_BESIDE = ".provenance"  # database.py takes every file that ends in .json for results
+_MAX_BYTES = 2**26
+_PRECISIONS = {"float16": "16", "float32": "32", "float64": "64"}
+_VENDORS = {  # as CLBlast shortens them
+    "Intel(R) Corporation": "Intel",
+    "GenuineIntel": "Intel",
+    "Advanced Micro Devices, Inc.": "AMD",
+    "NVIDIA Corporation": "NVIDIA",
+}
+_ARCHITECTURES = {"gfx803": "Fiji", "gfx900": "Vega"}
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A kernel of CLBlast.
+
+    Attributes:
+        name: Of its table in the database.
+        parameters: All that the table has.
+        usual: The sizes of CLBlast's own tuner, by name.
+        scalars: The arguments of which the file says the value.
+    """
+
+    name: str
+    parameters: frozenset[str]
+    usual: Mapping[str, int]
+    scalars: tuple[str, ...]
+
+
+_FAMILIES = {  # by kernel
+    "Xgemm": _Family(
+        "xgemm",
+        frozenset(
+            ("GEMMK", "KREG", "KWG", "KWI", "MDIMA", "MDIMC", "MWG", "NDIMB", "NDIMC", "NWG", "SA", "SB")
+        )
+        | {"STRM", "STRN", "VWM", "VWN"},
+        dict.fromkeys("MNK", 1024),
+        ("alpha", "beta"),
+    ),
+    "XaxpyFastest": _Family("xaxpy", frozenset(("VW", "WGS", "WPT")), {"n": 4_194_304}, ("alpha",)),
+}
+
+
+def export_clblast(
+    kernel: str, folder: Path, device_name: str | None = None, cache: Folder | None = None
+) -> list[Written]:
+    """Write a kernel's results into a folder, a file for each device and element type.
+
+    Args:
+        kernel: Of the cache.
+        folder: Where the files lie.
+        device_name: CLBlast's name of the device; None takes that of the results.
+        cache: Where results are looked for.
+
+    Raises:
+        InputError: The kernel is not one of CLBlast's, its results are of several sizes, or a file that is
+            there is of another device.
+        NoConfig: There are no results.
+        CacheError: A file of the cache is damaged.
+        WriteError: A file cannot be written.
+    """
+    require_not_installed(folder, NAME)
+    records = device_records(kernel, cache)
+    if device_name is not None and len(records) > 1:
+        names = ", ".join(one.device.name for one in records)
+        raise InputError(f"--device-name: there are results of several devices: {names}")
+    plans = [plan for one in records for plan in _plans(one, folder, device_name)]
+    return [write(kernel, plan, keeps_old=False) for plan in plans]
+
+
+def _plans(one: DeviceRecord, folder: Path, device_name: str | None) -> Iterator[Plan]:
+    """The files of a device; raises InputError."""
+    record, (step, *others) = one.record, one.record.launch
+    family = _FAMILIES.get(step.entry)
+    if family is None or others:
+        raise InputError(
+            f"{record.kernel}: launches no kernel of CLBlast that is known: {', '.join(_FAMILIES)}"
+        )
+    if record.parameter_names != family.parameters:
+        differing = ", ".join(sorted(record.parameter_names ^ family.parameters))
+        raise InputError(
+            f"{record.kernel}: CLBlast's table of {family.name} has exactly the parameters "
+            f"{', '.join(sorted(family.parameters))}; differing: {differing}"
+        )
+    place = _device(one.device, device_name)
+    for dtype in dict.fromkeys(entry.dtype for entry in record.entries):
+        entry = _entry(record, family, [item for item in record.entries if item.dtype == dtype])
+        content = _content(record, family, entry, place)
+        path = folder / f"clblast_{content['kernel_family']}_{content['precision']}_{one.device.slug}.json"
+        kept = _others(path, content) if path.exists() else []
+        content["results"] += kept
+        text = json.dumps(content, indent=2) + "\n"
+        labels = tuple(_label(Config(item["parameters"])) for item in kept)
+        yield Plan(path, text, {size_text(entry.sizes): (entry, entry.config)}, labels, _BESIDE)
+
+
+def _label(parameters: Mapping[str, Any]) -> str:
+    return ",".join(str(parameters[name]) for name in sorted(parameters))
+
+
+def _entry(record: KernelRecord, family: _Family, entries: Sequence[Entry]) -> Entry:
+    """The result that CLBlast is to have: of its tuner's size, or the only one; raises InputError."""
+    found = [one for one in entries if dict(one.sizes) == family.usual] or [*entries]
+    if len(found) > 1:
+        sizes = "; ".join(size_text(one.sizes) for one in found)
+        raise InputError(
+            f"{record.kernel}: has results of several sizes, and CLBlast's database takes one; tune "
+            f"{size_text(family.usual)}, which its own tuner takes, or export from a cache with one: {sizes}"
+        )
+    if found[0].sizes.keys() != family.usual.keys():
+        raise InputError(f"{record.kernel}: its sizes are to be named {', '.join(family.usual)}")
+    return found[0]
+
+
+def _device(device: DeviceInfo, name: str | None) -> dict[str, str]:
+    """The fields by which CLBlast finds a device; raises InputError."""
+    if device.backend != "opencl":
+        raise InputError(f"{device.name}: CLBlast runs OpenCL; tune with --device opencl:0")
+    vendor, architecture = _VENDORS.get(device.vendor, device.vendor), ""
+    if device.kind == "gpu" and vendor == "AMD":
+        if name is None:
+            raise InputError(
+                f"{device.name}: give CLBlast's name with --device-name: clinfo shows it as the board's name"
+            )
+        chip = device.name.partition(":")[0]
+        architecture = _ARCHITECTURES.get(chip, chip)
+    elif device.kind == "gpu" and vendor == "NVIDIA":
+        number = (traits_of_name(device.name).architecture or "").removeprefix("sm_")
+        architecture = f"SM{number[:-1]}.{number[-1]}" if number else ""
+    return {
+        "clblast_device_type": device.kind.upper(),
+        "clblast_device_vendor": vendor,
+        "clblast_device_architecture": architecture,
+        "clblast_device_name": name or device.name.replace("pthread-", ""),
+        "device": device.name,
+        "platform_vendor": "",
+        "platform_version": device.runtime,
+        "device_vendor": device.vendor,
+        "device_type": device.kind.upper(),
+        "device_core_clock": "0",
+        "device_compute_units": str(device.compute_units),
+        "device_extra_info": "",
+    }
+
+
+def _content(
+    record: KernelRecord, family: _Family, entry: Entry, device: Mapping[str, str]
+) -> dict[str, Any]:
+    """The content of a file. The best comes first: of equal times, CLBlast takes the first."""
+    if entry.dtype not in _PRECISIONS:
+        raise InputError(f"{record.kernel}: CLBlast has no precision for {entry.dtype}")
+    kernel, precision = record.launch[0].entry, _PRECISIONS[entry.dtype]
+    variation = re.search(r"_\d+\Z", record.kernel)
+    times = {entry.config: 1.0} | dict(entry.relative_times)
+    return {
+        "kernel_family": family.name + (variation[0] if variation else ""),
+        "precision": precision,
+        "best_kernel": kernel,
+        "best_time": f"{entry.time_ms:.6g}",
+        "best_parameters": " ".join(f"{name}={value}" for name, value in sorted(entry.config.items())),
+        **{f"arg_{name.lower()}": str(size) for name, size in sorted(entry.sizes.items())},
+        **{f"arg_{name}": _scalar(record, name) for name in family.scalars},
+        **device,
+        "results": [
+            {
+                "kernel": kernel,
+                "time": relative * entry.time_ms,
+                "parameters": {**dict(sorted(config.items())), "PRECISION": int(precision)},
+            }
+            for config, relative in times.items()
+        ],
+    }
+
+
+def _scalar(record: KernelRecord, name: str) -> str:
+    """The value of an argument as CLBlast prints it; raises InputError."""
+    found = next((one.value for one in record.arguments if one.name == name), None)
+    try:
+        return f"{float(found or ''):.2f}"
+    except ValueError:
+        raise InputError(f"{record.kernel}: the argument {name} has to be a number") from None
+
+
+def _others(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The other results of a file that is there; raises InputError if it is of another device or size."""
+    old = read_foreign(
+        path, _MAX_BYTES, partial(_read, like=content["results"][0]), "CLBlast would not read it"
+    )
+    for name in content.keys() - ("results", "best_time", "best_parameters", "platform_version"):
+        if old.get(name) != content[name]:
+            raise InputError(
+                f"{path}: has {name} {old.get(name)!r}, and the result has {content[name]!r}; write to "
+                "another folder"
+            )
+    known = [one["parameters"] for one in content["results"]]
+    return [one for one in old["results"] if one["parameters"] not in known]
+
+
+def _read(text: str, like: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read a file whose results are of one kernel; raises Damaged or NoJson."""
+    old = values.mapping(values.load(text), "")
+    for number, item in enumerate(values.items(old.get("results"), "results")):
+        place = f"results[{number}]"
+        result = values.mapping(item, place)
+        parameters = values.mapping_of(values.integer, values.name)(result.get("parameters"), place)
+        values.amount(result.get("time"), f"{place}.time")
+        if result.get("kernel") != like["kernel"] or parameters.keys() != like["parameters"].keys():
+            raise values.Damaged(place, "a result of the same kernel with the same parameters", result)
+    return old  # type: ignore[no-any-return]

@@ -1,0 +1,79 @@
+"""The configurations of flash-linear-attention, as version 0.5.2 reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from autotune.core import json_values as values
+from autotune.errors import InputError
+from autotune.frameworks.export import Plan, package_folders
+from autotune.frameworks.programs import Answer, ProgramFormat, never_asks
+from autotune.processes.files import read_foreign
+from autotune.recording.tunings import Plain, Tuning
+
+_MAX_BYTES = 2**24
+
+
+def _name(device: str) -> str:
+    return re.sub(r"[^0-9A-Za-z]+", "_", device).strip("_")
+
+
+def _root() -> Path:
+    for place in package_folders("fla"):
+        return place / "configs"
+    raise InputError("fla: not found among this Python's packages; write to a folder with -o")
+
+
+def _refused(tuning: Tuning) -> str:
+    if any(isinstance(value, str) and value.startswith("<") for value in tuning.key):
+        return "a value of its key is no number, text or truth value"
+    return never_asks(tuning)
+
+
+def _plans(folder: Path, answers: Sequence[Answer]) -> Iterator[Plan]:
+    """A file for each kernel with an entry for each key; what is there stays."""
+    for function in dict.fromkeys(one.tuning.function for one in answers):
+        mine = [one for one in answers if one.tuning.function == function]
+        path = folder / f"{function}.json"
+        old = read_foreign(path, _MAX_BYTES, _read, "fla would not read it") if path.exists() else {}
+        entries = dict(_entries(old))
+        results = {}
+        for one in mine:
+            name = _digest(one.tuning.key)
+            entries[name] = {
+                "autotune_key": list(one.tuning.key),
+                "config": dict(one.content),
+                "best_timing": one.times_ms,
+            }
+            results[name] = one.entry, one.served
+        kept = tuple(sorted(entries.keys() - results.keys()))
+        head = {"kernel_name": function, "triton_version": mine[-1].tuning.triton}
+        text = json.dumps({**old, **head, "autotune_entries": entries}, indent=2) + "\n"
+        yield Plan(path, text, results, kept)
+
+
+def _digest(key: Sequence[Plain]) -> str:
+    text = json.dumps(list(key), separators=(",", ":"), sort_keys=True)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _read(text: str) -> Mapping[str, Any]:
+    """Read a file as the look-up does; raises Damaged or NoJson for what it would not accept."""
+    found = values.mapping(values.load(text), "")
+    values.nullable(values.mapping)(found.get("default_config"), "default_config")
+    for name, entry in values.mapping(_entries(found), "autotune_entries").items():
+        values.mapping(values.mapping(entry, name).get("config"), f"{name}.config")
+    return found  # type: ignore[no-any-return]
+
+
+def _entries(content: Mapping[str, Any]) -> Any:
+    found = content.get("autotune_entries")
+    return {} if found is None else found
+
+
+FORMAT = ProgramFormat(name="fla", package="fla", root=_root, subfolder=_name, plans=_plans, refused=_refused)

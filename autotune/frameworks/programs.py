@@ -1,0 +1,199 @@
+"""Files from which a program's `@triton.autotune` takes a result in place of tuning.
+
+A recorded file says what the program calls its kernels with, and so what its look-up asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autotune.core.launch_plan import TRITON_OPTIONS, constant_expressions
+from autotune.core.records import Config, Entry, Value
+from autotune.errors import AutotuneError, InputError
+from autotune.frameworks.export import Plan, Written, require_not_installed, write
+from autotune.recording.tunings import Tuning
+from autotune.serving.cache import Folder
+from autotune.serving.device_records import DeviceRecord, device_records
+from autotune.serving.triton_call import launch_of, reader_of
+from autotune.serving.validity import KernelOnDevice
+
+_USUAL = {"num_warps": 4, "num_ctas": 1, "num_stages": 3, "maxnreg": None}  # of `triton.Config`
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A recorded tuning with the result that the program is to take.
+
+    Attributes:
+        tuning: What the program asked for.
+        entry: The result.
+        served: The configuration that serves.
+        content: The configuration as `triton.Config` has its fields.
+    """
+
+    tuning: Tuning
+    entry: Entry
+    served: Config
+    content: Mapping[str, Any]
+
+    @property
+    def times_ms(self) -> list[float]:
+        """Median, 20% and 80% quantile, as Triton keeps them; of ours, the ends of the interval."""
+        return [self.entry.time_ms, *self.entry.interval_ms]
+
+
+@dataclass(frozen=True)
+class ProgramFormat:
+    """A kind of file that answers a program's autotuner.
+
+    Attributes:
+        name: Of `autotune export --format`.
+        package: The package whose folders only `--install` writes to.
+        root: The folder that is looked in unless an environment variable names another.
+        subfolder: Below it, for a device's name.
+        plans: The files in a folder for these answers; raises InputError for a damaged one.
+        refused: The reason why the program's autotuner never asks; empty if it does.
+    """
+
+    name: str
+    package: str
+    root: Callable[[], Path]
+    subfolder: Callable[[str], str]
+    plans: Callable[[Path, Sequence[Answer]], Iterator[Plan]]
+    refused: Callable[[Tuning], str]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and why recorded tunings have no entry."""
+
+    written: tuple[Written, ...]
+    left_out: tuple[str, ...]
+
+
+def export_program(
+    kernel: str,
+    format_: ProgramFormat,
+    tunings: Iterable[Tuning],
+    folder: Path | None,
+    cache: Folder | None = None,
+    data: str | None = None,
+) -> Exported:
+    """Write the results of a kernel where recorded programs look for them.
+
+    Args:
+        kernel: Of the cache.
+        format_: Of the files.
+        tunings: What programs asked for.
+        folder: Where to write; None stands for the folder that they look in, whose old files are kept.
+        cache: Where results are looked for.
+        data: The content of the inputs that was tuned for; None takes the newest result.
+
+    Raises:
+        InputError: No recorded tuning can be answered, or a file that is there is damaged.
+        NoConfig: There are no results.
+        CacheError: A file of the cache is damaged.
+        WriteError: A file cannot be written.
+    """
+    if folder is not None:
+        require_not_installed(folder, format_.package)
+    records = device_records(kernel, cache)
+    functions = {step.entry for one in records for step in one.record.launch if step.constants}
+    asked = [one for one in tunings if one.function in functions]
+    if not asked:
+        raise InputError(f"{kernel}: the recorded file has no call of {', '.join(sorted(functions)) or 'it'}")
+    found: dict[str, list[Answer]] = {}
+    left_out = []
+    for tuning in asked:
+        try:
+            one = _device_of(kernel, records, tuning)
+            if reason := format_.refused(tuning):
+                raise InputError(reason)
+            answer = _answer(one, tuning, data)
+            found.setdefault(one.device.name, []).append(answer)
+        except AutotuneError as error:
+            left_out.append(f"{tuning.label}: {error}")
+    if not found:
+        raise InputError("; ".join(left_out))
+    if folder is not None and len(found) > 1 and format_.subfolder("x"):
+        raise InputError(f"{folder}: is for one device, and there are results of {', '.join(found)}")
+    plans: list[Plan] = []
+    for device, answers in found.items():
+        place = folder if folder is not None else format_.root() / format_.subfolder(device)
+        plans += format_.plans(place, answers)
+    return Exported(tuple(write(kernel, plan, keeps_old=folder is None) for plan in plans), tuple(left_out))
+
+
+def _device_of(kernel: str, records: Iterable[DeviceRecord], tuning: Tuning) -> DeviceRecord:
+    """The device with results for the program's target; raises InputError."""
+    backend, _, number = tuning.target.partition(":")
+    wanted = f"sm_{number}" if backend == "cuda" else number
+    found = [one for one in records if one.device.architecture == wanted]
+    if len(found) != 1:
+        names = ", ".join(one.device.name for one in found) or f"no {wanted}"
+        raise InputError(f"the program ran on {wanted}, and {kernel} has results of {names}")
+    return found[0]
+
+
+def _answer(one: DeviceRecord, tuning: Tuning, data: str | None) -> Answer:
+    """The result for the call that was recorded; raises InputError."""
+    record = one.record
+    reader = reader_of(record, tuning.function, tuning.passed)
+    sizes, named = reader.problem(tuning.given)
+    dtype = named or record.dtypes[0]
+    newest = sorted(record.entries, key=lambda entry: entry.provenance.tuned_at)
+    fitting = [
+        item for item in newest if (item.sizes, item.dtype) == (sizes, dtype) and data in (None, item.data)
+    ]
+    if not fitting:
+        text = ", ".join(f"{name}={value}" for name, value in sizes.items())
+        raise InputError(f"no result for {text}, {dtype}: autotune search --recorded FILE")
+    entry = fitting[-1]
+    before = Config(
+        {name: value for name, value in tuning.best.items() if name in entry.config and value is not None}
+    )
+    served = next((item for item in (before, record.default) if item in entry.ties), entry.config)
+    kernel = KernelOnDevice(record, one.device, dtype)
+    known = kernel.values(served, sizes)
+    step = launch_of(record.kernel, record.launch, tuning.function)
+    launched = kernel.launched(served, sizes)  # empty if that cannot be evaluated
+    if not launched or not launched[record.launch.index(step)]:
+        raise InputError(f"the best configuration does not launch it: {served}")
+    constants = {name: known[text] for name, text in constant_expressions(step).items() if text in known}
+    return Answer(tuning, entry, served, _content(tuning, constants, served))
+
+
+def _content(tuning: Tuning, constants: Mapping[str, Value], served: Config) -> dict[str, Any]:
+    """The fields of a configuration that the program can take; raises InputError."""
+    wanted = set(tuning.parameters)
+    if missing := wanted - constants.keys():
+        raise InputError(
+            f"the program's configurations set {', '.join(sorted(missing))}, and the space does not"
+        )
+    for name in sorted(constants.keys() - wanted - {*TRITON_OPTIONS}):
+        if name not in tuning.scalars:
+            if name in served:
+                raise InputError(f"the program's configurations do not set {name}")
+        elif tuning.scalars[name] != constants[name]:
+            raise InputError(
+                f"the program passes {name}={tuning.scalars[name]}, and the result is for {constants[name]}"
+            )
+    options = {name: constants.get(name, usual) for name, usual in _USUAL.items()}
+    return {
+        "kwargs": {name: constants[name] for name in tuning.parameters},
+        **options,
+        "pre_hook": None,
+        "ir_override": None,
+    }
+
+
+def never_asks(tuning: Tuning) -> str:
+    """The reason why no autotuner looks for a result, or takes one; empty if it does."""
+    if tuning.configurations < 2:
+        return "the program has one configuration, so its autotuner has nothing to choose"
+    if tuning.has_hook:
+        return "a configuration has a pre_hook, which a file cannot hold"
+    return ""

@@ -1,0 +1,36 @@
+"""Triton's own cache of tuned configurations, as versions 3.6 and 3.9 read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from autotune.frameworks.export import Plan
+from autotune.frameworks.programs import Answer, ProgramFormat, never_asks
+from autotune.recording.tunings import READ_BY, Tuning, is_known, triton_folder
+
+
+def _refused(tuning: Tuning) -> str:
+    if not is_known(tuning.triton) or not tuning.digest:
+        return f"the cache of Triton {tuning.triton} is not known here; {' and '.join(READ_BY)} are"
+    if not tuning.key:
+        return "its key is empty, and Triton then keeps nothing"
+    return never_asks(tuning)
+
+
+def _plans(folder: Path, answers: Sequence[Answer]) -> Iterator[Plan]:
+    """A file for each key, with one configuration: what the program timed is not comparable with it."""
+    for one in answers:
+        text = json.dumps({"key": one.tuning.key, "configs_timings": [[one.content, one.times_ms]]})
+        yield Plan(folder / one.tuning.place, text, {one.tuning.label: (one.entry, one.served)})
+
+
+FORMAT = ProgramFormat(
+    name="triton-cache",
+    package="triton",
+    root=triton_folder,
+    subfolder=lambda device: "",
+    plans=_plans,
+    refused=_refused,
+)

@@ -1,0 +1,70 @@
+"""What a program was recorded to tune is searched with the spaces that are named."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from autotune.recording.tunings import Array, Tuning, add_tunings
+from autotune.tuning.tune_recorded import recorded_targets
+
+SPACES = Path(__file__).parents[2] / "spaces"
+OPTIONS = ("--device", "fake", "--engine", "random", "--budget", "3")
+ROWS = Array("bfloat16", (64, 1000))
+CALL = Tuning(
+    function="softmax",
+    file="/work/net.py",
+    triton="3.9.0",
+    target="cuda:90",
+    key=(1000, "torch.bfloat16", "torch.bfloat16"),
+    scalars={"m": 64, "n": 1000},
+    arrays={"x": ROWS, "y": ROWS},
+    passed=("x", "y", "m", "n"),
+    parameters=("ROWS", "BLOCK"),
+    configurations=8,
+    has_hook=False,
+    best={"ROWS": 1, "BLOCK": 1024, "num_warps": 4},
+    seconds=2.5,
+    digest="",
+)
+
+
+def test_sizes_and_types_come_from_the_calls_and_the_longest_tuning_is_first():
+    wide = replace(CALL, scalars={"m": 64, "n": 4096}, key=(4096,), seconds=9.0)
+    again = replace(wide, target="cuda:80")
+    targets, failures = recorded_targets([CALL, wide, again], [SPACES / "triton_softmax.yaml"], "cuda:0")
+    assert [(one.sizes, one.dtype, one.device) for one in targets] == [
+        ({"m": 64, "n": 4096}, "bfloat16", "cuda:0"),
+        ({"m": 64, "n": 1000}, "bfloat16", "cuda:0"),
+    ]
+    assert failures == []
+
+
+def test_a_kernel_without_a_space_and_a_call_of_another_kernel_are_named():
+    other = replace(CALL, passed=("x",), arrays={"x": Array("float32", (7,))}, scalars={})
+    without = replace(CALL, function="norm")
+    targets, failures = recorded_targets([other, without], [SPACES / "triton_softmax.yaml"], None)
+    assert targets == []
+    assert failures == [
+        "triton_softmax: the call's arguments are not those of the space",
+        "norm: name its space; to write one: autotune new /work/net.py --entry norm",
+    ]
+
+
+def test_the_command_says_how_to_begin(folder):
+    file = folder.path / "recorded.json"
+    add_tunings(file, [CALL])
+    done = folder.run("search", "--recorded", str(file), *OPTIONS)
+    assert done.returncode == 1 and "autotune new /work/net.py --entry softmax" in done.stderr
+    done = folder.run("search", "--recorded", str(file), "--wanted", *OPTIONS)
+    assert done.returncode == 2 and "--recorded tunes on one device, without --wanted" in done.stderr
+    done = folder.run("search", "double.yaml", "--recorded", str(file), "--size", "n=3", *OPTIONS)
+    assert done.returncode == 2 and "requests name their sizes" in done.stderr
+
+
+def test_recorded_calls_are_searched(folder):
+    file = folder.path / "recorded.json"
+    call = replace(CALL, function="double", scalars={"n": 100}, arrays={"x": Array("int32", (100,))})
+    add_tunings(file, [replace(call, passed=("x", "y", "n"))])
+    done = folder.run("search", "double.yaml", "--recorded", str(file), "--json", *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert [one["sizes"] for one in json.loads(done.stdout)] == [{"n": 100}]
