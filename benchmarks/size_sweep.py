@@ -145,7 +145,7 @@ def left_out(
             task
             for place, dtype in enumerate(parsed.dtypes)
             if sizes[place::count]
-            for task in bind_sweep(target, {name: sizes[place::count]}, [dtype], progress)
+            for task in bind_sweep(target, [{name: size} for size in sizes[place::count]], [dtype], progress)
         ]
         options = Options(budget=Budget(trials=parsed.own_budget), cache=folder / "own")
         with open_processes(tasks[0], options, progress) as processes:

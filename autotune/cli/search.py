@@ -81,9 +81,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _add_sweep(group: argparse._ArgumentGroup) -> None:
     opt.add_sweep(
         group,
-        "tune a range of sizes in one run, such as n=2**10:2**30:x4 or n=100:1000:+100, and choose a few "
-        "variants that serve all sizes between them; repeat for further sizes. --budget and --time are for "
-        "the first size; each other size gets a part. --dtype int32,float32 takes several element types",
+        "tune many sizes in one run, such as n=2**10:2**30:x4, n=100:1000:+100, n=1,2,4,24 or a CSV file "
+        "with names in its first line, and choose a few variants that serve all between; repeat for all "
+        "combinations. --budget and --time are for the first size; each other size gets a part. --dtype "
+        "int32,float32 takes several element types",
     )
     group.add_argument(
         "--variants",
@@ -292,10 +293,10 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.cli.sweep_summary import sweep_json, sweep_text
     from autotune.tuning.sweep import bind_sweep, sweep
 
-    ranges = opt.ranges(parsed.sweep, opt.sizes(parsed))
+    points = opt.swept(parsed.sweep, opt.sizes(parsed))
     dtypes = list(dict.fromkeys(filter(None, map(str.strip, (parsed.dtype or "").split(",")))))
     with opt.progress(parsed) as progress:
-        tasks = bind_sweep(opt.target(parsed), ranges, dtypes, progress)
+        tasks = bind_sweep(opt.target(parsed), points, dtypes, progress)
         found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS)
     if parsed.json:
         emit(sweep_json(found))

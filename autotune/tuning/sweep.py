@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,28 +69,25 @@ class Sweep:
 
 
 def bind_sweep(
-    target: Target, ranges: Mapping[str, Sequence[int]], dtypes: Sequence[str], observer: Observer
+    target: Target, points: Sequence[Sizes], dtypes: Sequence[str], observer: Observer
 ) -> list[TuningTask]:
-    """Bind a target to every combination of sizes and element types; raises InputError for wrong input.
+    """Bind a target to every combination of points and element types; raises InputError for wrong input.
 
     Args:
         target: The space, the device, and sizes that do not vary.
-        ranges: The sizes that vary.
+        points: The sizes that vary, of each problem.
         dtypes: Element types; empty for the space's first.
         observer: Is told what is done.
     """
-    combinations = [dict(zip(ranges, sizes, strict=True)) for sizes in product(*ranges.values())]
-    if len(combinations) * max(1, len(dtypes)) > MAX_PROBLEMS:
-        raise InputError(
-            f"a sweep has at most {MAX_PROBLEMS} combinations of sizes and element types; take larger steps"
-        )
+    if not 1 <= len(points) * max(1, len(dtypes)) <= MAX_PROBLEMS:
+        raise InputError(f"a sweep has 1 to {MAX_PROBLEMS:,} combinations of sizes and element types")
     first = bind_target(
-        replace(target, sizes={**target.sizes, **combinations[0]}, dtype=dtypes[0] if dtypes else None),
+        replace(target, sizes={**target.sizes, **points[0]}, dtype=dtypes[0] if dtypes else None),
         observer.stage,
     )
     tasks = []
     for dtype in dtypes or (first.space.problem.dtype,):
-        for sizes in combinations:
+        for sizes in points:
             wanted = {**target.sizes, **sizes}
             problem = problem_of(first.spec, first.device, wanted, dtype, data=target.data)
             tasks.append(replace(first, space=bind(first.spec, first.device, problem)))
