@@ -88,6 +88,7 @@ class Format:
         is_tried: True if the framework's tuner tries a configuration.
         unread: The reason why a file for this architecture is not read; empty if it is.
         refused: The reasons why an entry gives a wrong result.
+        launched: An entry as the launcher changes it.
         serving: The key, of those that a file has in ascending order, whose entry serves a number of tokens.
     """
 
@@ -105,6 +106,7 @@ class Format:
     is_tried: Callable[[Shape, Entry], bool]
     unread: Callable[[Shape, str], str]
     refused: Callable[[Shape, Entry], Iterable[str]] = lambda shape, entry: ()
+    launched: Callable[[Shape, Entry], Entry] = lambda shape, entry: entry
     serving: Callable[[Sequence[int], int], int] = nearest
 
     def shape(self, name: str) -> Shape | None:

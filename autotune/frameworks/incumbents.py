@@ -11,7 +11,7 @@ from pathlib import Path
 
 from autotune.core.records import Config, Value
 from autotune.errors import InputError
-from autotune.frameworks.config_file import KEY, Entry, Format, Shape, load, quantization_of
+from autotune.frameworks.config_file import KEY, Entry, Format, load, quantization_of
 
 _FORCED = ("SPLIT_K",)  # launchers set it to 1, whatever a file says
 
@@ -50,7 +50,7 @@ class Incumbents:
             default = form.default(shape, sizes[KEY])
             return default and (f"the default of {form.package}", default)
         path, entries = found
-        return str(path), _launched(shape, entries[form.serving(sorted(entries), sizes[KEY])])
+        return str(path), form.launched(shape, entries[form.serving(sorted(entries), sizes[KEY])])
 
     def config(self, sizes: Mapping[str, int], default: Config) -> tuple[Config | None, str]:
         """The entry as a configuration of a space with this default, or None; and where it is from."""
@@ -83,13 +83,6 @@ def package_folders(form: Format) -> list[Path]:
 def _known(value: Value | None) -> Value:
     assert value is not None
     return value
-
-
-def _launched(shape: Shape, entry: Entry) -> Entry:
-    """An entry as launchers take it: a step over K is not longer than a block of scales."""
-    if shape.block is None:
-        return entry
-    return {**entry, "BLOCK_SIZE_K": min(int(entry["BLOCK_SIZE_K"]), *shape.block)}
 
 
 def _in_order(root: Path, form: Format) -> list[Path]:

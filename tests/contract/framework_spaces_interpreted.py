@@ -94,6 +94,8 @@ if __name__ == "__main__":
         "vllm_w8a8": [gemm, gemm | {"M": 1}],
         "sglang_w8a8": [gemm],
         "vllm_moe_16bit": [moe | {"M": 1, "E": 16}, moe | {"M": 19, "E": 4}],
+        "sglang_moe_16bit": [moe | {"M": 1, "E": 16}, moe | {"M": 19, "E": 4}],
+        "sglang_moe": [moe | {"M": 1, "E": 16}, moe | {"M": 3, "E": 3}, moe | {"M": 19, "E": 4}],
         "vllm_moe": [moe | {"M": 1, "E": 16}, moe | {"M": 3, "E": 3}, moe | {"M": 19, "E": 4}],
     }
     with tempfile.TemporaryDirectory() as folder:
