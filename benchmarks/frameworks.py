@@ -1,6 +1,6 @@
 """Tune vLLM's files for a GPU, and time them beside the stock files and the defaults.
 
-    python benchmarks/frameworks.py --site DIR [--only SHAPE ...] [--parts tune retime loop] [--time 12]
+    python benchmarks/frameworks.py --site DIR [--only SHAPE ...] [--parts tune retime loop] [--time SECONDS]
                                     [--results FILE] [--limit-s 540]
     python benchmarks/frameworks.py --site DIR --extract DIR      # the few files of vLLM that this needs
     python benchmarks/frameworks.py --site DIR --rehearse         # tiny shapes on the CPU, without a GPU
@@ -191,7 +191,7 @@ def tune(
     """Search and export with cold caches in processes of their own; the entries and the seconds."""
     if machine.rehearses:
         return {"seconds": 1.0, "entries": dict.fromkeys(map(str, parsed.tokens), tiny_entry())}
-    home = folder / "tune"
+    home, first_s = folder / "tune", parsed.time or (12.0 if shape.form.sizes[0] == "N" else 20.0)
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     environment = os.environ | {
@@ -201,7 +201,7 @@ def tune(
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(parsed.site), *filter(None, sys.path)])
     space = ROOT / "examples" / "frameworks" / f"{shape.space}.yaml"
     search = ["search", str(space), "--device", "cuda:0", "--cache", "cache", "--measure", "cold,graph"]
-    search += ["--format", shape.form.name, "--time", str(parsed.time), "--no-transfer"]
+    search += ["--format", shape.form.name, "--time", str(first_s), "--no-transfer"]
     search += [word for name, size in shape.sizes.items() for word in ("--size", f"{name}={size}")]
     search += ["--sweep", "M=" + ",".join(map(str, parsed.tokens))]
 
@@ -226,7 +226,7 @@ def tune(
         for log in folder.glob("*.log"):
             print("\n".join(log.read_text().splitlines()[-40:]))
     content = load(shape.form, home / "tuned" / shape.file(machine.name))
-    return {"seconds": took_s, "time": parsed.time, "entries": by_text(content.entries)}
+    return {"seconds": took_s, "time": first_s, "entries": by_text(content.entries)}
 
 
 def tiny_entry() -> dict[str, Any]:
@@ -455,7 +455,9 @@ def main() -> None:
     parser.add_argument("--site", type=Path, help="the folder that has vllm/")
     parser.add_argument("--only", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--time", type=float, default=12.0, help="of the first size of a sweep, in seconds")
+    parser.add_argument(
+        "--time", type=float, help="of the first size of a sweep, in seconds (default: 12 or 20)"
+    )
     parser.add_argument("--tokens", type=int, nargs="+", default=list(TOKENS))
     parser.add_argument("--results", type=Path, default=Path("frameworks.json"))
     parser.add_argument("--limit-s", type=float, default=540.0)

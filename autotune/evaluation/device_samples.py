@@ -51,7 +51,9 @@ def output_hashes(
             guarded.restore()
         buffers.run(program)
         written = (one for one in buffers.arrays() if one.array.role in ("out", "inout"))
-        found.append({one.array.name: hashlib.sha256(as_bytes(one.content())).hexdigest() for one in written})
+        found.append(
+            {one.array.name: hashlib.sha256(as_bytes(one.content()).data).hexdigest() for one in written}
+        )
     return tuple(found)
 
 

@@ -48,7 +48,7 @@ class Incumbents:
         found = self._files[name]
         if found is None:
             default = form.default(shape, sizes[KEY])
-            return default and (f"the default of {form.package}", default)
+            return None if default is None else (f"the default of {form.package}", default)
         path, entries = found
         return str(path), form.launched(shape, entries[form.serving(sorted(entries), sizes[KEY])])
 
