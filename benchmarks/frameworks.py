@@ -9,6 +9,7 @@
 DIR has the folder `vllm/` of version 0.33, as its wheel has it. For each shape:
 
 1. tune: `autotune search SPACE --format ...` for 18 numbers of tokens with cold caches, `autotune export`.
+   The stock file's entries are among the first that are tried, as for everybody who has such a file.
 2. retime: the stock file's entry, vLLM's default, ours, and what a file with the entries of 2048, 3072 and
    4096 alone serves: vLLM's own functions launch them on tensors of PyTorch, in turns, each in a CUDA graph,
    after the L2 cache was overwritten. Their results are compared.
