@@ -34,7 +34,8 @@ from pathlib import Path
 from typing import Any
 
 from autotune import best_config, load_kernel
-from autotune.cli.options import conditions, ranges
+from autotune.cli import options as opt
+from autotune.cli.options import conditions
 from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.records import Sizes
 from autotune.core.text import size_text
@@ -145,7 +146,7 @@ def left_out(
             task
             for place, dtype in enumerate(parsed.dtypes)
             if sizes[place::count]
-            for task in bind_sweep(target, {name: sizes[place::count]}, [dtype], progress)
+            for task in bind_sweep(target, [{name: size} for size in sizes[place::count]], [dtype], progress)
         ]
         options = Options(budget=Budget(trials=parsed.own_budget), cache=folder / "own")
         with open_processes(tasks[0], options, progress) as processes:
@@ -291,7 +292,9 @@ def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
     if is_cuda and not parsed.measure:
         parsed.measure = "warm,graph"
     space = parsed.space.resolve() if parsed.space.is_file() else parsed.space
-    ((name, sizes),) = ranges([parsed.range]).items()
+    points = opt.swept([parsed.range])
+    (name,) = points[0]
+    sizes = [point[name] for point in points]
     run_command(parsed, space, folder / "first", "--budget", "2")
     swept, sweep_s = run_sweep(parsed, space, folder)
     found: dict[str, Any] = {"sweep_s": sweep_s} | swept

@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -122,7 +123,7 @@ def tune(
 
 def tune_sweep(
     space: str | Path,
-    sizes: Mapping[str, Iterable[int]],
+    sizes: Mapping[str, Iterable[int]] | Iterable[Mapping[str, int]],
     *,
     device: str | None = None,
     dtypes: Sequence[str] = (),
@@ -138,7 +139,8 @@ def tune_sweep(
 ) -> Sweep:
     """Tune a range of sizes, and choose a few variants that serve all between: `autotune search --sweep`.
 
-    `sizes` has all values of each size, one for a size that does not vary; `dtypes` element types, of which
+    `sizes` has all values of each size, of which all combinations are tuned, or the sizes of each problem;
+    one value is for a size that does not vary. `dtypes` has element types, of which
     none takes the first that is declared; `variants` is the most of an element type. The budget is that of
     the first size, and each other one gets a part. All other arguments are those of `tune`.
 
@@ -150,11 +152,15 @@ def tune_sweep(
         SetupError: The default configuration fails.
     """
     given = _Given("tune_sweep", how)
-    ranges = {name: list(values) for name, values in sizes.items()}
+    points = (
+        [dict(zip(sizes, one, strict=True)) for one in product(*sizes.values())]
+        if isinstance(sizes, Mapping)
+        else [dict(one) for one in sizes]
+    )
     options = given.options(budget, strategy, seed, cache, fresh=fresh)
     target = Target(Path(space), device, data=data, measure=given.measure)
     with given.progress(callback) as progress:
-        return sweep(bind_sweep(target, ranges, dtypes, progress), options, progress, variants)
+        return sweep(bind_sweep(target, points, dtypes, progress), options, progress, variants)
 
 
 def tune_all(

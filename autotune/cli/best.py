@@ -78,6 +78,7 @@ def best_json(best: Best) -> dict[str, Any]:
         "config": dict(best),
         "defines": best.defines,
         "match": asdict(best.match) | {"tier": best.match.tier.value},
+        "digest": best.digest,
         "time_ms": best.time_ms,
         "expected_slowdown": best.expected_slowdown,
         "stale": best.stale_reasons,

@@ -5,7 +5,8 @@ orders, on the CPU under the sanitizers of g++ where it is installed, and at las
 tools of compute-sanitizer. Without, each cached result of the kernel for this device is verified and
 timed again with its ties, the next best and the default, for example after a driver or a compiler was
 updated. With --strength, mistakes are planted into the kernel, one at a time: it is told which of
-them the sizes, the data and the tolerance of the space cannot see, and what would.
+them the sizes, the data and the tolerance of the space cannot see, and what would. With --bits, results are
+compared bit by bit: from run to run, and among all configurations that the cache serves.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from autotune.core.trials import Failure
 from autotune.errors import InputError, SetupError
 
 if TYPE_CHECKING:
+    from autotune.tuning.bits import Bits
     from autotune.tuning.recheck import CheckedEntry
 
 EXAMPLE = "autotune check reduce --refresh"
@@ -36,6 +38,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--refresh", action="store_true", help="update each cached result with what was found")
     what.add_argument(
         "--strength", action="store_true", help="count the planted mistakes that verification catches"
+    )
+    parser.add_argument(
+        "--bits",
+        action="store_true",
+        help="compare bits of results, at these sizes: of several runs, and of all served configurations or "
+        "those of --config",
     )
     parser.add_argument(
         "--no-sanitizer",
@@ -57,12 +65,39 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Check configurations or cached results and print what was found; fails if something is wrong."""
-    if parsed.strength:
+    if parsed.bits:
+        _check_bits(parsed)
+    elif parsed.strength:
         _check_strength(parsed)
     elif parsed.config:
         _check_configurations(parsed)
     else:
         _check_cache(parsed)
+
+
+def _check_bits(parsed: argparse.Namespace) -> None:
+    from autotune.serving.cache import writable_root
+    from autotune.tuning.bits import compare_bits, served_configs
+    from autotune.tuning.recheck import cached_record
+
+    if parsed.refresh or parsed.strength:
+        raise InputError("--bits: leave out --refresh and --strength")
+    with opt.opened_task(parsed) as (task, progress):
+        root = str(writable_root(parsed.cache))
+        configs = [opt.config([text], task.spec) for text in parsed.config]
+        for config in configs:
+            opt.require_valid(task, config)
+        configs = configs or served_configs(cached_record(task, root), task)
+        if not configs:
+            raise InputError(
+                f"{root} serves nothing of {task.spec.kernel} for {task.device.name} that is valid at these "
+                "sizes; run autotune search, or name configurations with --config"
+            )
+        found = compare_bits(task, opt.run_options(parsed, sanitizer=False), progress, configs)
+    emit(bits_json(found) if parsed.json else bits_text(found))
+    bad = sum(bool(one.failure or one.unsteady) for one in found.values())
+    if bad:
+        raise SetupError(f"wrong or not repeatable: {bad} of {count_text(len(found), 'configuration')}")
 
 
 def _check_strength(parsed: argparse.Namespace) -> None:
@@ -130,6 +165,37 @@ def _check_cache(parsed: argparse.Namespace) -> None:
         raise SetupError(
             f"wrong: {wrong} of {count_text(len(checked), 'result')}; add --refresh, or search again"
         )
+
+
+def bits_text(found: Mapping[Config, Bits]) -> str:
+    """A line for each configuration: the number of its result, or the reason why it has none."""
+    numbers: dict[tuple[str, ...], int] = {}
+    lines = []
+    for config, one in found.items():
+        if one.failure:
+            lines.append(f"wrong     {config}: {one.failure}")
+        elif one.unsteady:
+            lines.append(
+                f"varies    {config}: {', '.join(one.unsteady)} differs between {len(one.runs)} runs"
+            )
+        else:
+            number = numbers.setdefault(tuple(one.outputs.values()), len(numbers) + 1)
+            lines.append(f"result {number}  {config}: the same bits in {len(one.runs)} runs")
+    if len(numbers) > 1:
+        lines.append("configurations give different bits: sums are added up in other orders")
+    return "\n".join(lines)
+
+
+def bits_json(found: Mapping[Config, Bits]) -> list[dict[str, Any]]:
+    return [
+        {
+            "config": dict(config),
+            "failure": str(one.failure) if one.failure else "",
+            "unsteady": list(one.unsteady),
+            "sha256": dict(one.outputs),
+        }
+        for config, one in found.items()
+    ]
 
 
 def findings_text(found: Mapping[Config, Failure | None]) -> str:

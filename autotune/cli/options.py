@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import os
 import re
@@ -94,41 +95,70 @@ def sizes(parsed: argparse.Namespace) -> dict[str, int]:
     return found
 
 
-def ranges(texts: Sequence[str], fixed: Collection[str] = ()) -> dict[str, list[int]]:
-    """Parse `--sweep n=2**10:2**30:x4`; raises InputError for anything else.
-
-    The last size belongs to the range, even if no step leads to it.
+def swept(texts: Sequence[str], fixed: Collection[str] = ()) -> list[dict[str, int]]:
+    """Parse `--sweep`: the sizes of every problem, all combinations of what is given; raises InputError.
 
     Args:
-        texts: The given texts, one for each size.
-        fixed: The names of sizes that have one value, which no range can change.
+        texts: A range such as `n=2**10:2**30:x4`, a list such as `n=1,2,4`, or a CSV file of sizes, each.
+        fixed: The names of sizes that have one value, which no sweep can change.
     """
-    found: dict[str, list[int]] = {}
+    found: list[dict[str, int]] = [{}]
     for text in texts:
-        match = re.fullmatch(r"(\w+)=([^:]+):([^:]+):([x+])([^:]+)", text)
-        if match is None:
-            raise InputError(
-                f"--sweep {text}: expected NAME=FIRST:LAST:STEP with a step that multiplies or adds, such as "
-                "n=2**10:2**30:x4 or n=100:1000:+100"
-            )
+        points = _points_of_file(text) if "=" not in text else _points_of_text(text)
+        for name in points[0]:
+            if name in RESERVED_SIZES or name in found[0]:
+                raise InputError(f"--sweep {text}: {name} cannot be the name of a size, or is given twice")
+            if name in fixed:
+                raise InputError(f"--sweep {text}: --size names {name}, too; leave one of them out")
+        if any(0 in one.values() for one in points):
+            raise InputError(f"--sweep {text}: sizes start at 1")
+        if len(found) * len(points) > MAX_PROBLEMS:
+            raise InputError(f"--sweep {text}: more than {MAX_PROBLEMS:,} combinations of sizes")
+        found = [{**one, **other} for one in found for other in points]
+    return found
+
+
+def _points_of_text(text: str) -> list[dict[str, int]]:
+    """The sizes of a range, to whose end the last one belongs even if no step leads to it, or of a list."""
+    match = re.fullmatch(r"(\w+)=(?:([^:]+):([^:]+):([x+])([^:]+)|([^:]+))", text)
+    if match is None:
+        raise InputError(
+            f"--sweep {text}: expected NAME=FIRST:LAST:STEP with a step that multiplies or adds, such as "
+            "n=2**10:2**30:x4 or n=100:1000:+100, or a list such as n=1,2,4, or a CSV file of sizes"
+        )
+    if match[6]:
+        sizes = [_part(text, part) for part in match[6].split(",")]
+    else:
         first, last, step = (_part(text, part) for part in match.group(2, 3, 5))
         is_product = match[4] == "x"
-        if first < 1:
-            raise InputError(f"--sweep {text}: sizes start at 1")
         if last < first:
             raise InputError(f"--sweep {text}: the first size, {first:,}, is above the last one, {last:,}")
         if step < 1 + is_product:
             raise InputError(f"--sweep {text}: a step is at least {'x2' if is_product else '+1'}")
-        if match[1] in RESERVED_SIZES or match[1] in found:
-            raise InputError(f"--sweep {text}: {match[1]} cannot be the name of a size, or is given twice")
-        if match[1] in fixed:
-            raise InputError(f"--sweep {text}: --size names {match[1]}, too; leave one of them out")
-        sizes: list[int] = []
+        sizes = []
         while first < last and len(sizes) < MAX_PROBLEMS:
             sizes.append(first)
             first = first * step if is_product else first + step
-        found[match[1]] = [*sizes, last]
-    return found
+        sizes.append(last)
+    return [{match[1]: size} for size in dict.fromkeys(sizes)]
+
+
+def _points_of_file(text: str) -> list[dict[str, int]]:
+    """The sizes of a CSV file: names in its first line, and in each further line the sizes of a problem."""
+    try:
+        lines = [line for line in csv.reader(Path(text).read_text("utf-8").splitlines()) if line]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"--sweep {text}: cannot be read as a CSV file of sizes ({error}); expected a file, "
+            "NAME=FIRST:LAST:STEP, or a list such as n=1,2,4"
+        ) from None
+    names = [name.strip() for name in lines[0]] if lines else []
+    if len(lines) < 2 or not all(map(str.isidentifier, names)) or len({*names}) < len(names):
+        raise InputError(f"--sweep {text}: expected names of sizes in the first line, such as M,N,K")
+    if any(len(line) != len(names) for line in lines):
+        raise InputError(f"--sweep {text}: expected {len(names)} sizes in each line")
+    points = [dict(zip(names, (_part(text, part) for part in line), strict=True)) for line in lines[1:]]
+    return list({tuple(point.items()): point for point in points}.values())
 
 
 def _part(text: str, part: str) -> int:
@@ -258,7 +288,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 def add_sweep(parser: argparse._ActionsContainer, what: str) -> None:
     """Add a range of sizes; `what` is its help text."""
-    parser.add_argument("--sweep", metavar="NAME=FIRST:LAST:STEP", action="append", default=[], help=what)
+    parser.add_argument("--sweep", metavar="NAME=SIZES|FILE", action="append", default=[], help=what)
 
 
 def add_config(parser: argparse._ActionsContainer, what: str, **settings: Any) -> None:

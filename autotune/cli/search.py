@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.cli import options as opt
-from autotune.cli.adopt import search_by_adoption
 from autotune.cli.output import emit, wrapped
 from autotune.core import timeline
 from autotune.core.records import ADOPTION
 from autotune.core.stages import Stage
 from autotune.core.trials import Budget
 from autotune.errors import InputError
+from autotune.frameworks import FORMATS, Format
+from autotune.frameworks.config_file import KEY, TOKENS
 from autotune.processes.files import write_output
 from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cluster.connection import Cluster
     from autotune.tuning.observer import Observer
     from autotune.tuning.result import SearchResult
+    from autotune.tuning.task import TuningTask
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 
@@ -89,9 +91,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _add_sweep(group: argparse._ArgumentGroup) -> None:
     opt.add_sweep(
         group,
-        "tune a range of sizes in one run, such as n=2**10:2**30:x4 or n=100:1000:+100, and choose a few "
-        "variants that serve all sizes between them; repeat for further sizes. --budget and --time are for "
-        "the first size; each other size gets a part. --dtype int32,float32 takes several element types",
+        "tune many sizes in one run, such as n=2**10:2**30:x4, n=100:1000:+100, n=1,2,4,24 or a CSV file "
+        "with names in its first line, and choose a few variants that serve all between; repeat for all "
+        "combinations. --budget and --time are for the first size; each other size gets a part. --dtype "
+        "int32,float32 takes several element types",
+    )
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        metavar="FORMAT",
+        help=f"tune for files that a framework reads, at its numbers of tokens unless {KEY} is given, and "
+        f"keep what it serves where nothing is faster: {', '.join(FORMATS)}",
     )
     group.add_argument(
         "--variants",
@@ -186,8 +196,8 @@ def _run(parsed: argparse.Namespace, options: Options) -> None:
 
 
 def _is_sweep(parsed: argparse.Namespace) -> bool:
-    """True if a range of sizes or several element types are requested."""
-    return bool(parsed.sweep) or "," in (parsed.dtype or "")
+    """True if several sizes or element types are requested."""
+    return bool(parsed.sweep or parsed.format) or "," in (parsed.dtype or "")
 
 
 def _has_cluster(parsed: argparse.Namespace) -> bool:
@@ -199,27 +209,31 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
     """Raise InputError for options that exclude each other."""
     if _has_cluster(parsed) and (parsed.wanted or _is_sweep(parsed)):
         raise InputError("--devices and --cluster are for one problem of each space")
-    if parsed.more_spaces and (parsed.sweep or parsed.wanted):
-        raise InputError("--sweep and --wanted are for one space")
+    if parsed.more_spaces and (parsed.sweep or parsed.format or parsed.wanted):
+        raise InputError("--sweep, --format and --wanted are for one space")
     if parsed.each_model and (not parsed.cluster or parsed.journal or parsed.more_spaces):
         raise InputError("--each-model needs --cluster and one space, and no --journal")
     if parsed.recorded and (parsed.wanted or _has_cluster(parsed)):
         raise InputError("--recorded tunes on one device, without --wanted")
     requests = "--wanted" if parsed.wanted else "--recorded"
-    if (parsed.wanted or parsed.recorded) and (parsed.journal or parsed.size or parsed.dtype or parsed.sweep):
+    if (parsed.wanted or parsed.recorded) and (
+        parsed.journal or parsed.size or parsed.dtype or parsed.sweep or parsed.format
+    ):
         raise InputError(
             f"autotune search {requests}: requests name their sizes and types; "
-            "leave out --size, --dtype, --sweep and --journal"
+            "leave out --size, --dtype, --sweep, --format and --journal"
         )
     if parsed.space is None and not (parsed.wanted or parsed.recorded):
         raise InputError(f"name a space, or give --wanted; for example: {EXAMPLE}")
-    if parsed.variants and not _is_sweep(parsed):
-        raise InputError("--variants belongs to --sweep")
+    if parsed.variants and (parsed.format or not _is_sweep(parsed)):
+        raise InputError("--variants belongs to --sweep, without --format")
 
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:
     """Search one space and print what was found."""
     if options.engine == ADOPTION and not _has_cluster(parsed):
+        from autotune.cli.adopt import search_by_adoption
+
         search_by_adoption(parsed, options)
         return
     result = _with_cluster(parsed, options) if _has_cluster(parsed) else _with_device(parsed, options)
@@ -306,19 +320,43 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
 
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
-    """Search a range of sizes, or several element types, and print the table of variants."""
+    """Search many sizes, or several element types, and print the best or a table of variants."""
     from autotune.cli.sweep_summary import sweep_json, sweep_text
-    from autotune.tuning.sweep import bind_sweep, sweep
+    from autotune.tuning.sweep import KeyedTable, bind_sweep, sweep
 
-    ranges = opt.ranges(parsed.sweep, opt.sizes(parsed))
+    fixed, form = opt.sizes(parsed), FORMATS.get(parsed.format)
+    points = opt.swept(parsed.sweep, fixed)
+    if form is not None and KEY not in (fixed | points[0]):
+        points = [{**sizes, KEY: tokens} for sizes in points for tokens in TOKENS]
     dtypes = list(dict.fromkeys(filter(None, map(str.strip, (parsed.dtype or "").split(",")))))
     with opt.progress(parsed) as progress:
-        tasks = bind_sweep(opt.target(parsed), ranges, dtypes, progress)
-        found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS)
+        tasks = bind_sweep(opt.target(parsed), points, dtypes, progress)
+        if form is not None:
+            tasks = _with_incumbents(tasks, form, progress)
+        keyed = KeyedTable(KEY, form.serving) if form else None
+        found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
     if parsed.json:
         emit(sweep_json(found))
     else:
         emit(*sweep_text(found))
+
+
+def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observer) -> list[TuningTask]:
+    """Tasks that know what a framework serves now; warns of what their space does not have."""
+    from autotune.frameworks.incumbents import Incumbents
+
+    installed, left_out, done = Incumbents(form, tasks[0].device.name), [], []
+    for task in tasks:
+        sizes = task.space.problem.sizes
+        config, where = installed.config(sizes, task.spec.default)
+        if config is not None and (reasons := task.space.why_invalid(config)):
+            config, where = None, f"{where}: {config}: {'; '.join(reasons)}"
+        if config is None:
+            left_out.append(f"{KEY}={sizes[KEY]}: {where}")
+        done.append(replace(task, incumbents=(config,) if config else ()))
+    if left_out:
+        progress.warn(f"nothing is compared with what {form.package} serves now, at {', '.join(left_out)}")
+    return done
 
 
 def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:

@@ -13,7 +13,8 @@ from autotune.core.records import NOISY, Config, Tier, VariantTable
 from autotune.core.text import count_text, ratio_text, table_sizes
 from autotune.serving.interpolation import SizeRow, rows_of
 from autotune.serving.portability import Slowdown, expected_slowdown
-from autotune.tuning.sweep import Sweep
+from autotune.tuning.result import SearchResult
+from autotune.tuning.sweep import KeyedTable, Sweep
 
 
 def sweep_text(found: Sweep) -> tuple[str | Table, ...]:
@@ -27,9 +28,10 @@ def sweep_text(found: Sweep) -> tuple[str | Table, ...]:
         f"in {found.seconds:.0f} s"
     )
     variants = (_variants(one, _rows(found, one)) for one in found.tables)
+    results = _keyed_results(found, found.keyed) if found.keyed else _results(found)
     missed = unchecked_lines(found.results)
     last = (*uncompared(first), *_noise(found), *missed, f"kept in {first.cache_file}")
-    return (head, _results(found), *variants, *last)
+    return (head, results, *variants, *last)
 
 
 def sweep_json(found: Sweep) -> dict[str, Any]:
@@ -46,6 +48,11 @@ def sweep_json(found: Sweep) -> dict[str, Any]:
                 "expected_slowdown": _expected(one),
             }
             for one in found.tables
+        ],
+        "incumbents": [
+            {str(config): row.relative_times.get(config) for config in result.task.incumbents}
+            for result, row in zip(found.results, found.rows, strict=True)
+            if found.keyed
         ],
         "seconds": found.seconds,
     }
@@ -69,6 +76,37 @@ def _results(found: Sweep) -> Table:
             )
         )
     return table(("size", "type", "best ms", "rate", "over default", "variant", "its time"), rows)
+
+
+def _keyed_results(found: Sweep, keyed: KeyedTable) -> Table:
+    """A row for each key of another program's table: what it serves, its best, and the incumbent's time."""
+    keys: dict[tuple[tuple[str, int], ...], list[int]] = {}
+    for result in found.results:
+        keys.setdefault(_others(result, keyed), []).append(result.task.space.problem.sizes[keyed.size])
+    rows = []
+    for result, times in zip(found.results, found.rows, strict=True):
+        sizes, time_ms = result.task.space.problem.sizes, result.final.median_ms
+        first, last = keyed.served(keys[_others(result, keyed)])[sizes[keyed.size]]
+        end = "" if last == first else " and more" if last is None else f" to {last:,}"
+        incumbent, which = next(iter(result.task.incumbents), None), UNKNOWN
+        if incumbent is not None:
+            which = "stays" if incumbent in (result.winner.config, *result.ties) else "is replaced"
+        rows.append(
+            (
+                table_sizes(sizes),
+                f"{first:,}{end}",
+                cell(time_ms),
+                rate_text(result.task.space, result.winner.config, time_ms) or UNKNOWN,
+                ratio_cell(times.relative_times.get(incumbent) if incumbent else None),
+                which,
+            )
+        )
+    return table(("size", f"serves {keyed.size}", "best ms", "rate", "incumbent's time", "incumbent"), rows)
+
+
+def _others(result: SearchResult, keyed: KeyedTable) -> tuple[tuple[str, int], ...]:
+    """The sizes of a problem that are no key."""
+    return tuple(item for item in result.task.space.problem.sizes.items() if item[0] != keyed.size)
 
 
 def _variant(of: VariantTable | None, relative_times: Mapping[Config, float]) -> tuple[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -51,10 +50,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.analysis.versus import versus
 
     target = opt.target(parsed)
-    swept = opt.ranges(parsed.sweep, target.sizes)
-    problems = [
-        {**target.sizes, **dict(zip(swept, sizes, strict=True))} for sizes in product(*swept.values())
-    ]
+    problems = [{**target.sizes, **sizes} for sizes in opt.swept(parsed.sweep, target.sizes)]
     cpu = None if parsed.cpu == "none" else parsed.cpu
     options = opt.run_options(parsed, budget=Budget())
     with opt.progress(parsed) as progress:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from autotune.devices.element_types import numpy_dtype, scalar_of
 from autotune.errors import ImpossibleTime
 from autotune.evaluation.guarded_buffer import PLACES, GuardedBuffer
 from autotune.evaluation.poison import GUARD_BYTES
-from autotune.problem.inputs import ProblemData
+from autotune.problem.inputs import ProblemData, is_drawn_alone
 from autotune.problem.problem_instance import Array, ProblemInstance
 
 # Share of device memory: per problem in memory, small arrays of the same name stay allocated up to this
@@ -25,10 +25,14 @@ KEPT_SHARE = 2**-9
 class SharedBuffers:
     """Device memory for all configurations of a problem: they share inputs and results, but not scratch."""
 
-    def __init__(self, device: Device, data: ProblemData) -> None:
+    def __init__(self, device: Device, data: ProblemData, earlier: Iterable[SharedBuffers] = ()) -> None:
+        """Allocate nothing yet; inputs that `earlier` ones have kept are taken over."""
         self.device = device
         self.data = data
         self._guarded: dict[Array, GuardedBuffer] = {}  # in order of their latest use
+        for one in earlier:
+            if one.data.problem.seed == data.problem.seed:
+                self._guarded |= one._guarded
         # energy of restoring these arrays at these clocks
         self.restore_j: dict[tuple[tuple[Array, ...], Settings], float | None] = {}
 
@@ -40,6 +44,16 @@ class SharedBuffers:
             guarded = GuardedBuffer(self.device, array, self.data)
         self._guarded[array] = guarded
         return guarded
+
+    def keep_inputs_of(self, problems: Iterable[ProblemInstance]) -> None:
+        """Free all arrays but the inputs that later problems have as well."""
+        seed = self.data.problem.seed
+        later = {array for one in problems if one.definition.seed == seed for array in one.arrays}
+        self._guarded = {
+            array: guarded
+            for array, guarded in self._guarded.items()
+            if array in later and array.role == "in" and is_drawn_alone(array)
+        }
 
     def _make_room(self, array: Array) -> None:
         """Free arrays of the same name: other large ones for a large one, old small ones for a small one."""

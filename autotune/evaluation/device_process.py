@@ -98,15 +98,20 @@ class DeviceState:
     def place(self, problems: tuple[ProblemInstance, ...]) -> None:
         """Allocate the arrays of these problems in device memory, and free all other problems' arrays.
 
+        Inputs that they have in common with the problems before them stay: those of all sizes of a sweep may
+        have the same weights.
+
         Raises SetupError, OutOfMemory, or what the reference raises.
         """
-        for key in self._placed.keys() - {problem.data_key for problem in problems}:
-            del self._placed[key]  # first: old and new problems may not fit in memory together
+        gone = self._placed.keys() - {problem.data_key for problem in problems}
+        earlier = [self._placed.pop(key) for key in gone]
+        for one in earlier:  # first: old and new problems may not fit in memory together
+            one.keep_inputs_of(problems)
         self.device.forget()
         for problem in problems:
             key = problem.data_key
             if key not in self._placed:
-                self._placed[key] = SharedBuffers(self.device, self.data(problem))
+                self._placed[key] = SharedBuffers(self.device, self.data(problem), earlier)
             self.buffers(problem).arrays()
 
     def buffers(self, problem: ProblemInstance) -> ProblemBuffers:

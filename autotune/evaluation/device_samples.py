@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from autotune.core.records import Value
 from autotune.core.trials import USUAL, Binary, CallConditions, Failure
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.measure import Stopwatch
+from autotune.evaluation.poison import as_bytes
 from autotune.evaluation.verify import check
 from autotune.problem.problem_instance import ProblemInstance
 
@@ -36,6 +38,23 @@ def sample(
     samples = tuple(stopwatch.sample_ms() for _ in range(count))
     failure = check(buffers) if is_checked else None
     return failure or samples
+
+
+def output_hashes(
+    state: DeviceState, binary: Binary, problem: ProblemInstance, runs: int
+) -> tuple[dict[str, str], ...]:
+    """The hash of each output after each of several runs on the same arrays."""
+    program, buffers = state.program(binary, keep=True), state.buffers(problem)
+    found = []
+    for _ in range(runs):
+        for guarded in buffers.arrays():
+            guarded.restore()
+        buffers.run(program)
+        written = (one for one in buffers.arrays() if one.array.role in ("out", "inout"))
+        found.append(
+            {one.array.name: hashlib.sha256(as_bytes(one.content()).data).hexdigest() for one in written}
+        )
+    return tuple(found)
 
 
 def energy(

@@ -8,12 +8,13 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autotune.evaluation.buffers import device_bytes
-from autotune.problem.inputs import ProblemData, prepare
+from autotune.problem.inputs import Drawn, ProblemData, prepare
 from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.rounding import allows_rounding
@@ -39,6 +40,7 @@ class Preparation:
         """
         self._reference, self._kept = reference, kept
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="preparation")
+        self._drawn: Drawn = WeakValueDictionary()  # inputs in use; sizes of a sweep have some in common
         self._problems = problems
         self._prepared = {problem.data_key: self._begun(problem) for problem in problems[:-1]}
         self._upcoming = {problem.data_key: self._begun(problem) for problem in _small(upcoming)}
@@ -80,7 +82,7 @@ class Preparation:
         return run() if self._kept is None else self._kept.of(self._reference, key, run)
 
     def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
-        return self._thread.submit(prepare, problem, self._reference, self._kept)
+        return self._thread.submit(prepare, problem, self._reference, self._kept, self._drawn)
 
 
 def _small(problems: Sequence[ProblemInstance]) -> list[ProblemInstance]:

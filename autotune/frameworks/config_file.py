@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from autotune.core import json_values as values
 from autotune.core.records import Value
 from autotune.processes.files import read_foreign
 
+KEY = "M"  # the size that is the key of an entry: the number of tokens
 TOKENS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096)  # of all tuners
 TILE = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M")  # every launcher reads them
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "grf_mode")
@@ -63,6 +64,11 @@ class ConfigFile:
     head: Mapping[str, str] = field(default_factory=dict)
 
 
+def nearest(keys: Sequence[int], tokens: int) -> int:
+    """The key that a look-up takes, of ascending ones: the nearest, of two the smaller."""
+    return min(keys, key=lambda key: abs(key - tokens))
+
+
 @dataclass(frozen=True)
 class Format:
     """Names and content of one kind of file, and what the framework makes of it.
@@ -82,6 +88,8 @@ class Format:
         is_tried: True if the framework's tuner tries a configuration.
         unread: The reason why a file for this architecture is not read; empty if it is.
         refused: The reasons why an entry gives a wrong result.
+        launched: An entry as the launcher changes it.
+        serving: The key, of those that a file has in ascending order, whose entry serves a number of tokens.
     """
 
     name: str
@@ -98,6 +106,8 @@ class Format:
     is_tried: Callable[[Shape, Entry], bool]
     unread: Callable[[Shape, str], str]
     refused: Callable[[Shape, Entry], Iterable[str]] = lambda shape, entry: ()
+    launched: Callable[[Shape, Entry], Entry] = lambda shape, entry: entry
+    serving: Callable[[Sequence[int], int], int] = nearest
 
     def shape(self, name: str) -> Shape | None:
         """Read a file's name, in the spelling of any framework; None if it is of another kind."""
@@ -161,6 +171,11 @@ class Format:
 def load(format_: Format, path: Path) -> ConfigFile:
     """Read a file; raises InputError."""
     return read_foreign(path, _MAX_BYTES, format_.read, f"{format_.package} would not read it")
+
+
+def quantization_of(sizes: Mapping[str, int]) -> str:
+    """The quantization of a file's name, unless another one is named."""
+    return "fp8_w8a8" if BLOCKS[0] in sizes else ""
 
 
 def is_power_of_two(value: object) -> bool:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,23 @@ from autotune.core.records import Config, Entry, KernelRecord
 from autotune.core.text import hint
 from autotune.core.version import __version__
 from autotune.errors import InputError, WriteError
-from autotune.frameworks.config_file import BLOCKS, OPTIONS, SWITCHES, TILE, ConfigFile, Format, load
+from autotune.frameworks.config_file import (
+    BLOCKS,
+    KEY,
+    OPTIONS,
+    SWITCHES,
+    TILE,
+    ConfigFile,
+    Format,
+    load,
+    quantization_of,
+)
+from autotune.frameworks.incumbents import Incumbents, package_folders
 from autotune.frameworks.lint import BESIDE, refusals
 from autotune.processes.files import locked, replace_file
 from autotune.serving.cache import Folder
 from autotune.serving.device_records import DeviceRecord, device_records
 
-TOKENS = "M"  # the size that is the key of an entry
 _BEFORE = ".before-autotune"  # ends the name of an installed file's copy; an empty one: there was none
 _INSTALLED = ("site-packages", "dist-packages")
 
@@ -119,12 +128,6 @@ def installed_folder(format_: Format) -> Path:
     )
 
 
-def package_folders(package: str) -> list[Path]:
-    """The folders of an installed package, found without importing it; none without it."""
-    found = find_spec(package)
-    return [Path(place).resolve() for place in (found and found.submodule_search_locations) or ()]
-
-
 def require_not_installed(folder: Path, package: str) -> None:
     """Raise InputError for a folder of this package, or of any that is installed."""
     path = folder.resolve()
@@ -163,8 +166,10 @@ def _plans(request: Request, one: DeviceRecord, root: Path) -> Iterator[Plan]:
         assert shape is not None
         old = load(form, path) if path.exists() else ConfigFile({})
         results = {}
+        installed = Incumbents(form, request.device or one.device.name, shape.quantization)
         for tokens, entry in entries.items():
-            known = (old.entries.get(tokens), form.default(shape, tokens), one.record.default)
+            _, now = installed.entry(entry.sizes) or ("", None)
+            known = (old.entries.get(tokens), now, one.record.default)
             served = next(
                 (Config(item) for item in known if item and Config(item) in entry.ties), entry.config
             )
@@ -191,12 +196,12 @@ def _files(request: Request, one: DeviceRecord, root: Path) -> dict[Path, dict[i
             sizes = {name: entry.sizes[name] for name in (*form.sizes, *BLOCKS) if name in entry.sizes}
             quantization = request.quantization
             if quantization is None:
-                quantization = "fp8_w8a8" if BLOCKS[0] in sizes else ""
+                quantization = quantization_of(sizes)
             name = form.name_of(sizes, request.device or one.device.name, quantization)
             if reason := form.unasked(name):
                 raise InputError(f"{name}: {reason}; name another one with --quantization")
             place = root / form.subfolder.format(version=_version(entry).replace(".", "_"))
-            found.setdefault(place / name, {})[entry.sizes[TOKENS]] = entry
+            found.setdefault(place / name, {})[entry.sizes[KEY]] = entry
     return found
 
 
@@ -208,7 +213,7 @@ def _check_names(form: Format, record: KernelRecord) -> None:
             raise InputError(f"{record.kernel}: {form.package} knows no parameter {name}{hint(name, known)}")
     missing = [name for name in TILE if name not in record.parameter_names]
     for entry in record.entries:
-        missing += [name for name in (*form.sizes, TOKENS) if name not in entry.sizes]
+        missing += [name for name in (*form.sizes, KEY) if name not in entry.sizes]
         if (BLOCKS[0] in entry.sizes) != (BLOCKS[1] in entry.sizes):
             missing += BLOCKS
     if missing:

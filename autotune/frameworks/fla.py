@@ -11,7 +11,8 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.errors import InputError
-from autotune.frameworks.export import Plan, package_folders
+from autotune.frameworks.export import Plan
+from autotune.frameworks.incumbents import package_folders
 from autotune.frameworks.programs import Answer, ProgramFormat, never_asks
 from autotune.processes.files import read_foreign
 from autotune.recording.tunings import Plain, Tuning

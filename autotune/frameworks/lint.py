@@ -87,7 +87,10 @@ def refusals(format_: Format, shape: Shape, entry: Entry) -> Iterator[str]:
         yield f"num_warps={warps} is not 1, 2, 4, 8, 16 or 32"
     yield from format_.refused(shape, entry)
     device = known_gpu(shape.device)
-    if device is not None and (needed := shared_bytes(shape, entry)) > device.shared_bytes_per_block:
+    if (
+        device is not None
+        and (needed := shared_bytes(shape, format_.launched(shape, entry))) > device.shared_bytes_per_block
+    ):
         yield (
             f"{entry.get('num_stages', 3)} stages need at least {needed:,} bytes of shared memory, a block "
             f"of {device.name} has {device.shared_bytes_per_block:,}"
@@ -97,8 +100,6 @@ def refusals(format_: Format, shape: Shape, entry: Entry) -> Iterator[str]:
 def shared_bytes(shape: Shape, entry: Entry) -> int:
     """The least shared memory of a kernel: tiles of every stage but the one that is being multiplied."""
     rows, columns, depth = (int(entry[name]) for name in TILE[:3])
-    if shape.block:
-        depth = min(depth, *shape.block)  # launchers cut it down
     left, right = shape.operand_bytes
     return int((int(entry.get("num_stages", 3)) - 1) * depth * (rows * left + columns * right))
 

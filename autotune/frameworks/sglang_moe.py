@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from autotune.frameworks.config_file import Entry, Format, Shape, entry_of, in_loops
 
 _BLOCKS = ("fp8_w8a8", "int8_w8a8")
@@ -21,6 +23,12 @@ def _is_tried(shape: Shape, entry: Entry) -> bool:
     _, columns = shape.block or (1, 1)
     tile = int(entry["BLOCK_SIZE_K"])
     return in_loops(entry) and (tile % columns == 0 or columns % tile == 0)
+
+
+def _refused(shape: Shape, entry: Entry) -> Iterator[str]:
+    _, columns = shape.block or (0, 0)
+    if columns and columns % (tile := int(entry["BLOCK_SIZE_K"])):
+        yield f"BLOCK_SIZE_K={tile} does not divide the block of {columns}: results are wrong"
 
 
 def _unread(shape: Shape, architecture: str) -> str:
@@ -47,4 +55,5 @@ FORMAT = Format(
     default=_default,
     is_tried=_is_tried,
     unread=_unread,
+    refused=_refused,
 )

@@ -37,6 +37,13 @@ def _is_tried(shape: Shape, entry: Entry) -> bool:
     return in_loops(entry) and whole
 
 
+def _launched(shape: Shape, entry: Entry) -> Entry:
+    """A step over K is not longer than a block of scales."""
+    if shape.block is None:
+        return entry
+    return {**entry, "BLOCK_SIZE_K": min(int(entry["BLOCK_SIZE_K"]), *shape.block)}
+
+
 def _unread(shape: Shape, architecture: str) -> str:
     if shape.quantization in ("int4_w4a16", "int8_w8a16"):
         return "vLLM takes Marlin for these weights, unless told otherwise"
@@ -63,4 +70,5 @@ FORMAT = Format(
     default=_default,
     is_tried=_is_tried,
     unread=_unread,
+    launched=_launched,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,6 +36,7 @@ _PIECE = 2**18  # elements drawn at once: they fit in a core's cache, and thread
 _CHOICES = 2**16  # the number of values of a two-byte type
 _SPECIAL_SHARE = 2**10  # one element in so many is a special value
 
+Drawn: TypeAlias = MutableMapping[tuple[int, Array], NDArray[Any]]  # by seed and array
 _Draw: TypeAlias = Callable[[Generator, NDArray[Any]], None]  # draws the elements of one part of an array
 
 
@@ -53,11 +54,13 @@ class ProblemData:
     may_be_nan: bool = False
 
 
-def prepare(problem: ProblemInstance, reference: Path, kept: KeptResults | None = None) -> ProblemData:
+def prepare(
+    problem: ProblemInstance, reference: Path, kept: KeptResults | None = None, drawn: Drawn | None = None
+) -> ProblemData:
     """Draw the inputs and run the reference, unless its results are stored already; raises SetupError."""
     definition = problem.definition
     with timeline.span(f"draw the inputs at {size_text(definition.sizes)}"):
-        inputs = draw_inputs(definition, problem.arrays)
+        inputs = draw_inputs(definition, problem.arrays, drawn)
     if problem.expected is not None:
         stored = {name: _from_file(array.path, array.dtype) for name, array in problem.expected}
         _require_kept(problem, inputs, stored)
@@ -106,14 +109,27 @@ def _magnitudes(
     return {name: found[name] for name in problem.with_magnitude if name in found}
 
 
-def draw_inputs(problem: Problem, arrays: tuple[Array, ...]) -> dict[str, NDArray[Any]]:
-    """Draw every array that has a fill, read-only; the same seed gives the same arrays on every machine."""
+def draw_inputs(
+    problem: Problem, arrays: tuple[Array, ...], drawn: Drawn | None = None
+) -> dict[str, NDArray[Any]]:
+    """Draw every array that has a fill, read-only; the same seed gives the same arrays on every machine.
+
+    An array that is among the `drawn` ones is taken from there, and others are added.
+    """
     inputs: dict[str, NDArray[Any]] = {}
     for array in arrays:
         if array.fill is not None:
-            inputs[array.name] = _fill(array, array.fill, problem.seed, inputs)
+            known = drawn.get((problem.seed, array)) if drawn is not None else None
+            inputs[array.name] = _fill(array, array.fill, problem.seed, inputs) if known is None else known
             inputs[array.name].flags.writeable = False
+            if drawn is not None and is_drawn_alone(array):
+                drawn[problem.seed, array] = inputs[array.name]
     return inputs
+
+
+def is_drawn_alone(array: Array) -> bool:
+    """True if an input depends on nothing but the array itself and the seed."""
+    return array.fill is not None and not {"copy", "transpose"} & {*array.fill}
 
 
 def _from_file(path: str, dtype: str) -> NDArray[Any]:

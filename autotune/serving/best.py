@@ -115,6 +115,15 @@ class Best(Mapping[str, Value]):
 
         return expected_slowdown(self.evidence(), self.match.tier)
 
+    @cached_property
+    def digest(self) -> str:
+        """Identifies kernel, type and configuration: equal in processes that serve the same."""
+        import hashlib  # not needed to serve
+        import json
+
+        text = json.dumps([self.record.kernel, self.dtype, sorted(self.config.items())])
+        return hashlib.sha256(text.encode()).hexdigest()
+
     @property
     def provenance(self) -> Provenance | None:
         """How the result was found; None for a default."""

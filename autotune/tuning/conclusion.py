@@ -148,5 +148,5 @@ def _other_times(
         return ()
     task = context.task
     bests = foreign_bests(searched.root, task.device, task.spec.kernel)
-    kept = bests | {task.spec.default, *searched.needed}
+    kept = bests | {task.spec.default, *searched.needed, *task.incumbents}
     return measured(trials.values(), decision.measurements, decision.stored[0], kept)

@@ -85,7 +85,8 @@ def last_round(
     checks.recall(context, trials.values())
     while True:
         best = finalists(trials.values(), MAX_BEST if searched.needed else MAX_FINALISTS)
-        swept = nearly_as_fast(best[0], [trials[config] for config in searched.needed])
+        asked = [trials[one] for one in (*searched.needed, *context.task.incumbents) if one in trials]
+        swept = nearly_as_fast(best[0], asked)
         needed = [*leaders(context.task.space, trials.values()), trials[default], *swept]
         finals = _journaled(context, searched, trials.values(), best, needed)
         if finals is not None:

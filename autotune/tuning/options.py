@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # loads numpy, and progress should show from the start
 DEFAULT_BUDGET = Budget(trials=100)
 ADOPTION_BUDGET = Budget(trials=11)  # the default and ten that others predict
 MAX_VARIANTS = 8  # that a sweep chooses
-MAX_PROBLEMS = 64  # of a sweep
+MAX_PROBLEMS = 1024  # of a sweep
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def check(
         SetupError: The reference or the device cannot be used.
         WriteError: The journal cannot be written.
     """
-    with _opened(task, options, observer, len(configs)) as context:
+    with opened(task, options, observer, len(configs)) as context:
         trials = evaluate(context.evaluator, configs)
         found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
         return found | StoredChecks().check(context, [one for one in configs if found[one] is None])
@@ -91,7 +91,7 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
     runners_up = [config for config, _ in entry.measured if config not in entry.ties][:MAX_RUNNERS_UP]
     named = dict.fromkeys((entry.config, *entry.ties, *runners_up, task.spec.default))
     configs = [config for config in named if config in task.space]
-    with _opened(task, options, observer, len(configs)) as context:
+    with opened(task, options, observer, len(configs)) as context:
         trials = {trial.config: trial for trial in evaluate(context.evaluator, configs)}
         failures = {one: failure for one, trial in trials.items() if (failure := trial.failure)}
         return _compared(context, entry, _decided(context, trials, failures), failures)
@@ -105,7 +105,8 @@ def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
 
 
 @contextmanager
-def _opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
+def opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
+    """Open a run of so many known configurations, with a journal of its own that starts empty."""
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME)
     with open_context(study_of(task, own, "check.jsonl"), own, observer, FULL_POLICY) as context:
         observer.started(task, count, context.journal)

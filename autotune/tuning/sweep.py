@@ -1,12 +1,16 @@
-"""A sweep: one run that tunes a range of sizes, and chooses a few variants that serve them all."""
+"""A sweep: one run that tunes many sizes, and chooses a few variants that serve all between.
+
+For a program that serves sizes from a table of its own, each size gets its best instead.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, product
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,45 +63,80 @@ STORED_OF_EACH = 1  # of these best of each size, so many have their times store
 
 
 @dataclass(frozen=True)
+class KeyedTable:
+    """A table of a program that has an entry for each tuned value of one size, its key.
+
+    Attributes:
+        size: The name of the size.
+        serving: The key, of those that the table has, whose entry serves a value of the size.
+    """
+
+    size: str
+    serving: Callable[[Sequence[int], int], int]
+
+    def served(self, keys: Iterable[int]) -> dict[int, tuple[int, int | None]]:
+        """The first and the last value that each key serves; None for all values above."""
+        known = sorted({*keys})
+        firsts = [1]
+        for low, high in pairwise(known):
+            between = range(low + 1, high + 1)
+            firsts.append(between[bisect_left(between, high, key=lambda value: self.serving(known, value))])
+        lasts = [first - 1 for first in firsts[1:]]
+        return dict(zip(known, zip(firsts, [*lasts, None], strict=True), strict=True))
+
+
+@dataclass(frozen=True)
 class Sweep:
-    """What a sweep found: a result for each problem, and a table of variants for each element type."""
+    """What a sweep found.
+
+    Attributes:
+        results: A result for each problem.
+        rows: For each result, the relative times of the candidates; for a keyed table, of the incumbents.
+        tables: Variants for each element type; none for a keyed table.
+        seconds: The time of the whole sweep.
+        keyed: The table that the results are for.
+    """
 
     results: tuple[SearchResult, ...]
-    rows: tuple[SizeRow, ...]  # for each result, the relative times of the candidates
+    rows: tuple[SizeRow, ...]
     tables: tuple[VariantTable, ...]
     seconds: float
+    keyed: KeyedTable | None = None
 
 
 def bind_sweep(
-    target: Target, ranges: Mapping[str, Sequence[int]], dtypes: Sequence[str], observer: Observer
+    target: Target, points: Sequence[Sizes], dtypes: Sequence[str], observer: Observer
 ) -> list[TuningTask]:
-    """Bind a target to every combination of sizes and element types; raises InputError for wrong input.
+    """Bind a target to every combination of points and element types; raises InputError for wrong input.
 
     Args:
         target: The space, the device, and sizes that do not vary.
-        ranges: The sizes that vary.
+        points: The sizes that vary, of each problem.
         dtypes: Element types; empty for the space's first.
         observer: Is told what is done.
     """
-    combinations = [dict(zip(ranges, sizes, strict=True)) for sizes in product(*ranges.values())]
-    if len(combinations) * max(1, len(dtypes)) > MAX_PROBLEMS:
-        raise InputError(
-            f"a sweep has at most {MAX_PROBLEMS} combinations of sizes and element types; take larger steps"
-        )
+    if not 1 <= len(points) * max(1, len(dtypes)) <= MAX_PROBLEMS:
+        raise InputError(f"a sweep has 1 to {MAX_PROBLEMS:,} combinations of sizes and element types")
     first = bind_target(
-        replace(target, sizes={**target.sizes, **combinations[0]}, dtype=dtypes[0] if dtypes else None),
+        replace(target, sizes={**target.sizes, **points[0]}, dtype=dtypes[0] if dtypes else None),
         observer.stage,
     )
     tasks = []
     for dtype in dtypes or (first.space.problem.dtype,):
-        for sizes in combinations:
+        for sizes in points:
             wanted = {**target.sizes, **sizes}
             problem = problem_of(first.spec, first.device, wanted, dtype, data=target.data)
             tasks.append(replace(first, space=bind(first.spec, first.device, problem)))
     return tasks
 
 
-def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max_variants: int) -> Sweep:
+def sweep(
+    tasks: Sequence[TuningTask],
+    options: Options,
+    observer: Observer,
+    max_variants: int,
+    keyed: KeyedTable | None = None,
+) -> Sweep:
     """Tune several problems of a kernel, and choose variants that lose least at all sizes.
 
     The sizes are searched from the middle of the range outwards: the first with the whole budget, the others
@@ -106,11 +145,15 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     best. A last round at each size measures these in turns; results and a table are stored in the cache.
     Element types follow one another; each starts from the results of the earlier ones.
 
+    For a keyed table, nothing is timed half-way and no variants are chosen: its program serves the best of a
+    key.
+
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
         options: How to search; the budget is that of one search.
         observer: Receives the events of all searches.
         max_variants: The most variants of an element type.
+        keyed: The table of another program that the results are for.
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
@@ -126,7 +169,7 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
     for problem in problems:
         of_type.setdefault(problem.task.space.problem.dtype, []).append(problem)
     for dtype, own in of_type.items():
-        for wider in _wider_tables(own, root):
+        for wider in () if keyed else _wider_tables(own, root):
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
     with open_processes(first, options, observer) as processes:
@@ -134,7 +177,10 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
         from autotune.searchers.surrogate import Pool  # takes long to import: the device is opened meanwhile
 
         between = {
-            dtype: [SweepProblem(study_of(task, options)) for task in halfway([one.task for one in own])]
+            dtype: [
+                SweepProblem(study_of(task, options))
+                for task in (() if keyed else halfway([one.task for one in own]))
+            ]
             for dtype, own in of_type.items()
         }
         if options.fresh:  # before the first search, so an interrupted sweep resumes with new trials only
@@ -142,9 +188,9 @@ def sweep(tasks: Sequence[TuningTask], options: Options, observer: Observer, max
                 _start_over(problem.study)
             options = replace(options, fresh=False)
         pool = Pool([task.space for task in tasks])
-        run = _SweepPlan(problems, between, pool, options, observer, processes, root, max_variants)
+        run = _SweepPlan(problems, between, pool, options, observer, processes, root, max_variants, keyed)
         found = carry_out(run.plan(of_type), observer)
-    return Sweep(found.results, tuple(run.rows), tuple(run.tables), time.perf_counter() - began_s)
+    return Sweep(found.results, tuple(run.rows), tuple(run.tables), time.perf_counter() - began_s, keyed)
 
 
 def _start_over(study: Study) -> None:
@@ -165,6 +211,7 @@ class _SweepPlan:
     processes: Processes
     root: Path  # the cache folder
     max_variants: int
+    keyed: KeyedTable | None
     done: list[SweepProblem] = field(default_factory=list)
     rows: list[SizeRow] = field(default_factory=list)
     tables: list[VariantTable] = field(default_factory=list)
@@ -187,7 +234,8 @@ class _SweepPlan:
             candidates = self._candidates(problems, self.between[dtype])
             for problem in problems:
                 note = f"sweep: last round at {problem.label}, {concluded + 1} of {total}"
-                last = yield Step(concluded, note, partial(candidates.conclude, problem, note))
+                best = TRIED_OF_EACH if self.keyed else 0
+                last = yield Step(concluded, note, partial(candidates.conclude, problem, note, best))
                 _raise(last)
                 concluded += 1
             self._store(problems, candidates, last)
@@ -212,16 +260,22 @@ class _SweepPlan:
         """The candidates of an element type, after they were timed near the sizes where they are best."""
         part = _part(self.options, 1 / len(problems))
         candidates = Candidates(problems, between, part, self.observer, self.processes, self.root)
-        candidates.choose(TRIED_PER_VARIANT * self.max_variants, TRIED_OF_EACH)
+        if self.keyed:
+            candidates.choose(0, STORED_OF_EACH)
+        else:
+            candidates.choose(TRIED_PER_VARIANT * self.max_variants, TRIED_OF_EACH)
         candidates.spread()
         for problem in problems:  # for later element types
             self.pool.learn(problem.task.space, problem.tried)
-        candidates.choose(self.max_variants, STORED_OF_EACH)
+        candidates.choose(0 if self.keyed else self.max_variants, STORED_OF_EACH)
         candidates.check(checks_time_s(self.options.budget.seconds))
         return candidates
 
     def _store(self, problems: Sequence[SweepProblem], candidates: Candidates, last: SearchResult) -> None:
-        """Store the variants of an element type, if it has several sizes."""
+        """Store the variants of an element type, if it has several sizes and no keyed table."""
+        if self.keyed:
+            self.rows += [_measured_row(one.task, one.task.incumbents, self.root) for one in problems]
+            return
         measured = [_measured_row(one.task, candidates.configs, self.root) for one in problems]
         self.rows += measured
         if len(problems) > 1:

@@ -174,11 +174,19 @@ class Candidates:
         """The times of the candidates at the sizes half-way between the swept ones."""
         return _rows(self._halfway, self.configs.__contains__)
 
-    def conclude(self, problem: SweepProblem, note: str, observer: Observer) -> SearchResult:
-        """The last round at one size, with its own best and other sizes' best; `note` is for progress."""
+    def conclude(self, problem: SweepProblem, note: str, best: int, observer: Observer) -> SearchResult:
+        """The last round at one size.
+
+        Args:
+            problem: The size.
+            note: For progress.
+            best: Number of its own best that take part; 0: one, and the best of all other sizes.
+            observer: Receives the events.
+        """
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
-        needed = tuple(config for config in self.configs if config in tried)
+        own = [trial.config for trial in finalists(problem.tried, best)]
+        needed = tuple(own or [config for config in self.configs if config in tried])
         self._checks.forget_late()  # there may be time now for checks that had none at an earlier size
         with self._context(problem) as context:
             observer.started(task, len(tried), context.journal, note)

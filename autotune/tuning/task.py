@@ -13,7 +13,7 @@ from pathlib import Path
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.json_values import is_name
 from autotune.core.launch_plan import TRITON
-from autotune.core.records import DeviceInfo, Entry
+from autotune.core.records import Config, DeviceInfo, Entry
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallConditions
@@ -48,13 +48,18 @@ class Target:
 
 @dataclass(frozen=True)
 class TuningTask:
-    """A target with its files read, its device found and its space enumerated."""
+    """A target with its files read, its device found and its space enumerated.
+
+    Attributes:
+        incumbents: Served so far; a last round compares them with what is found.
+    """
 
     address: Address
     device: DeviceInfo
     spec: SpaceSpec
     source: SourceText
     space: Space
+    incumbents: tuple[Config, ...] = ()
 
     @property
     def dialect(self) -> str:

@@ -132,7 +132,7 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    known = recommended(task) if options.transfer else []
+    known = [*task.incumbents, *(recommended(task) if options.transfer else ())]
     first: Sequence[Config] = []
     if isinstance(searcher, ProposesAhead):
         first = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]

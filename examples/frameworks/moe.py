@@ -14,24 +14,22 @@ Array = NDArray[Any]
 
 
 def inputs(sizes: Mapping[str, int], rng: np.random.Generator, data: str) -> dict[str, Array]:
-    """Rows sorted by expert as vLLM aligns them, for every height of a tile."""
+    """Rows sorted by expert, each expert's padded to whole tiles, for every height of a tile."""
     flat = route(sizes, rng, data).reshape(-1)
     slot = -(-(len(flat) + 255 * sizes["E"]) // 4) * 4
     tokens, experts = (np.full((len(HEIGHTS), slot), fill, np.int32) for fill in (len(flat), 0))
-    counts = np.zeros((len(HEIGHTS), 4), np.int32)
+    counts, row_counts = (np.zeros((len(HEIGHTS), 4), np.int32) for _ in range(2))
+    order = np.argsort(flat, kind="stable")
+    first = np.searchsorted(flat[order], np.arange(sizes["E"]))
     for part, height in enumerate(HEIGHTS):
-        if 4 * len(flat) <= sizes["E"]:  # few rows: a block has one, and none is sorted
-            experts[part, : len(flat)] = flat
-            counts[part, 0] = len(flat) * height
-        else:
-            blocks = -(-np.bincount(flat, minlength=sizes["E"]) // height)
-            starts = np.cumsum(blocks) - blocks
-            order = np.argsort(flat, kind="stable")
-            first = np.searchsorted(flat[order], np.arange(sizes["E"]))
-            tokens[part, starts[flat[order]] * height + np.arange(len(flat)) - first[flat[order]]] = order
-            experts[part, : blocks.sum()] = np.repeat(np.arange(sizes["E"]), blocks)
-            counts[part, 0] = blocks.sum() * height
-    return {"all_tokens": tokens.ravel(), "all_experts": experts.ravel(), "all_counts": counts.ravel()}
+        blocks = -(-np.bincount(flat, minlength=sizes["E"]) // height)
+        starts = np.cumsum(blocks) - blocks
+        tokens[part, starts[flat[order]] * height + np.arange(len(flat)) - first[flat[order]]] = order
+        experts[part, : blocks.sum()] = np.repeat(np.arange(sizes["E"]), blocks)
+        counts[part, 0] = blocks.sum() * height
+        row_counts[part, 0] = len(flat) * height  # vLLM gives each of a few rows a block
+    found = {"all_tokens": tokens.ravel(), "all_experts": experts.ravel(), "all_counts": counts.ravel()}
+    return found | {"row_experts": flat.astype(np.int32), "row_counts": row_counts.ravel()}
 
 
 def route(sizes: Mapping[str, int], rng: np.random.Generator, data: str) -> Array:
@@ -48,22 +46,10 @@ def route(sizes: Mapping[str, int], rng: np.random.Generator, data: str) -> Arra
     return np.argsort(keys, axis=1)[:, :chosen]
 
 
-def experts_of(values: Mapping[str, Array], rows: int, count: int) -> Array:
-    """The expert of each row, from the part for the lowest tiles."""
-    experts = values["all_experts"]
-    if 4 * rows <= count:
-        return experts[:rows]
-    found = np.empty(rows + 1, int)
-    tokens = values["all_tokens"][: values["all_counts"][0]]
-    found[tokens] = np.repeat(experts[: len(tokens) // HEIGHTS[0]], HEIGHTS[0])  # padding goes to the end
-    return found[:rows]
-
-
 def reference(
     inputs: Mapping[str, Array], sizes: Mapping[str, int], indices: Mapping[str, Array]
 ) -> dict[str, Array]:
     """Elements of a token times its expert's weights; the second product times the routing's weight."""
-    expert = experts_of(inputs, sizes["M"] * sizes["top_k"], sizes["E"])
     found = {}
     products = (("gate_up", "x", "w13", 2 * sizes["N"]), ("down", "h", "w2", sizes["K"]))
     for name, left, right, width in products:
@@ -74,9 +60,9 @@ def reference(
             place = row // sizes["top_k"] if left == "x" else row
             one = scaled(inputs[left][place], inputs.get(f"{left}_scale", {}), place, sizes)
             chosen = columns[mine]
-            other = inputs[right][expert[row]][chosen].astype(np.float64)
+            other = inputs[right][inputs["row_experts"][row]][chosen].astype(np.float64)
             if f"{right}_scale" in inputs:
-                scales = inputs[f"{right}_scale"][expert[row]][chosen // sizes["group_n"]]
+                scales = inputs[f"{right}_scale"][inputs["row_experts"][row]][chosen // sizes["group_n"]]
                 other *= np.repeat(scales, sizes["group_k"], axis=1)[:, : other.shape[1]]
             values[mine] = other @ one * (inputs["topk_weights"][row] if name == "down" else 1)
         found[name] = values

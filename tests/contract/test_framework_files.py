@@ -117,6 +117,21 @@ def test_a_known_configuration_stays_unless_it_is_measurably_slower(form, tmp_pa
 
 
 @each_format
+def test_what_the_installed_framework_serves_stays_unless_it_is_measurably_slower(
+    form, tmp_path, export, monkeypatch
+):
+    there = Config({**DEFAULT, "num_stages": 3})
+    cached(tmp_path, form, tuned(form, 1, ties=[there]), tuned(form, 512))
+    folder = installed(tmp_path, form, monkeypatch) / form.subfolder.format(version="3_6_0")
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = dict.fromkeys(form.sizes, 256) | {"group_n": 128, "group_k": 128}
+    (folder / form.name_of(sizes, "NVIDIA H200", "fp8_w8a8")).write_text(json.dumps({"4": dict(there)}))
+    code, said = export(form)
+    assert code == 0 and "M = 1 keep what was served before" in said
+    assert load(form, only_file(tmp_path / "out")).entries == {1: dict(there), 512: dict(BEST)}
+
+
+@each_format
 def test_what_the_reader_would_not_accept_is_refused_and_nothing_is_written(form, tmp_path, export):
     wrong = Config({**BEST, "BLOCK_SIZE_N": 96})
     cached(tmp_path, form, tuned(form, 1), tuned(form, 2, wrong))

@@ -168,7 +168,7 @@ def test_defaults_are_those_of_the_framework(name, block):
             assert form.default(Shape(sizes, "NVIDIA_H200", quantization), tokens) == theirs, tokens
 
 
-@pytest.mark.parametrize("name", ["vllm_w8a8", "sglang_w8a8", "vllm_moe", "vllm_moe_16bit"])
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.yaml")))
 def test_the_spaces_compile_for_sm_90(name, monkeypatch):
     from autotune.compilers.known_compilers import cuda_compiler  # needs Triton
 
@@ -187,5 +187,5 @@ def test_the_spaces_agree_with_their_references_in_tritons_interpreter():
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert len(found) == 21
+    assert len(found) == 36
     assert {case: error for case, error in found.items() if not error < 0.001} == {}

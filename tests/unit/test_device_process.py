@@ -147,6 +147,25 @@ def test_a_problem_that_is_placed_again_keeps_its_buffers(open_state):
     assert state.buffers(problem(1)).arrays() == kept
 
 
+def test_inputs_that_problems_have_in_common_stay_in_memory_and_are_drawn_once(open_state):
+    state, one = open_state(2**30), problem()
+    copied = Array("v", "float32", (N,), "in", ("copy", "x"))
+    launch = replace(one.launches[0], arguments=("x", "y", "t", "n", "u", "v"))
+
+    def placed(rows, seed=0):
+        own = Array("u", "float32", (rows,), "in", ("uniform", 0, 1))
+        definition = Problem({"n": rows}, "float32", seed)
+        arrays = (*one.arrays, own, copied)
+        sized = replace(one, definition=definition, arrays=arrays, launches=(launch,))
+        state.place((sized,))
+        return {guarded.array.name: guarded for guarded in state.buffers(sized).arrays()}, state.data(sized)
+
+    (first, data), (second, next_data) = placed(9), placed(10)
+    assert [name for name in first if first[name] is second[name]] == ["x"]  # a copy depends on another array
+    assert data.inputs["x"] is next_data.inputs["x"] and data.inputs["u"] is not next_data.inputs["u"]
+    assert placed(10, seed=1)[0]["x"] is not second["x"]
+
+
 def test_nothing_is_prepared_in_the_background_once_other_problems_are_used(logged):
     reference, calls = logged()
     upcoming = tuple(problem(seed) for seed in range(1, 20))

@@ -85,9 +85,7 @@ def test_every_row_is_in_one_block_of_its_expert_whatever_the_tiles_height(sizes
     experts = given["all_experts"][part * slot :][:slot]
     padded = given["all_counts"][4 * part]
     assert slot % 4 == 0 and padded % height == 0
-    if 4 * rows <= sizes["E"]:  # as the kernel has it: block b is row b
-        assert padded == rows * height and list(experts[:rows]) == list(expert)
-        return
+    assert list(given["row_experts"]) == list(expert) and given["row_counts"][4 * part] == rows * height
     assert padded <= rows + sizes["E"] * (height - 1) <= slot
     assert sorted(tokens[:padded][tokens[:padded] < rows]) == list(range(rows))
     for place in np.flatnonzero(tokens[:padded] < rows):

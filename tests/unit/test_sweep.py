@@ -1,12 +1,13 @@
 """A search of a range of sizes: what it tries, chooses, stores and says."""
 
+import itertools
 import json
 import math
 
 import pytest
 
 from autotune import best_config
-from autotune.cli.options import ranges
+from autotune.cli.options import swept
 from autotune.core.records import Tier
 from autotune.core.trials import Problem
 from autotune.errors import InputError
@@ -159,7 +160,44 @@ def test_what_is_best_at_one_size_may_be_invalid_at_the_first(folder):
     ],
 )
 def test_a_range_runs_to_its_last_size(text, sizes):
-    assert ranges([text]) == {"n": sizes}
+    assert swept([text]) == [{"n": n} for n in sizes]
+
+
+def test_a_list_has_any_sizes_and_each_of_them_once():
+    assert swept(["n=24,1, 2**10,24"]) == [{"n": 24}, {"n": 1}, {"n": 1024}]
+    assert swept(["n=7"]) == [{"n": 7}]
+
+
+def test_sizes_of_a_file_belong_together_and_are_combined_with_those_of_other_words(tmp_path):
+    file = tmp_path / "shapes.csv"
+    file.write_text("N, K\n1536,7168\n\n2112, 2**9\n1536,7168\n")
+    pairs = [{"N": 1536, "K": 7168}, {"N": 2112, "K": 512}]
+    assert swept([str(file)]) == pairs
+    assert swept([str(file), "M=1,16"]) == [{**pair, "M": m} for pair in pairs for m in (1, 16)]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "expected names of sizes"),
+        ("N,K\n", "expected names of sizes"),
+        ("1,2\n3,4\n", "expected names of sizes"),
+        ("N,N\n3,4\n", "expected names of sizes"),
+        ("N,K\n3\n", "expected 2 sizes in each line"),
+        ("N,K\n3,x\n", "'x' is not a whole number"),
+        ("N,K\n3,0\n", "sizes start at 1"),
+        ("device\n3\n", "device cannot be the name of a size"),
+        ("n\n3\n", "--size names n, too"),
+        (b"\xff\xfe", "cannot be read as a CSV file"),
+        (None, "cannot be read as a CSV file"),
+    ],
+)
+def test_a_file_that_has_no_sizes_is_refused(tmp_path, content, reason):
+    file = tmp_path / "shapes.csv"
+    if content is not None:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=f"--sweep .*shapes.csv: {reason}"):
+        swept([str(file)], {"n"})
 
 
 def test_a_size_is_written_like_those_of_a_range(folder):
@@ -173,7 +211,9 @@ def test_a_size_is_written_like_those_of_a_range(folder):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        *((text, "expected NAME=FIRST:LAST:STEP") for text in ("n", "n=1:2", "n=1:8:2", "=1:8:x2")),
+        *((text, "expected NAME=FIRST:LAST:STEP") for text in ("n=1:2", "n=1:8:2", "=1:8:x2", "n=")),
+        ("n", "cannot be read as a CSV file"),
+        ("n=1,,2", "'' is not a whole number"),
         ("n=4:2:x2", "the first size, 4, is above the last one, 2"),
         ("n=2**12:2**10:x4", "the first size, 4,096, is above the last one, 1,024"),
         ("n=0:8:x2", "sizes start at 1"),
@@ -187,13 +227,14 @@ def test_a_size_is_written_like_those_of_a_range(folder):
 )
 def test_another_range_is_refused(text, reason):
     with pytest.raises(InputError, match=f"--sweep.*{reason}"):
-        ranges([text])
+        swept([text])
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--sweep", "n=1:1000:+1"), "at most 64 combinations of sizes and element types; take larger"),
+        (("--sweep", "n=1:2000:+1"), "more than 1,024 combinations of sizes"),
+        (("--sweep", "n=1:999:+1", "--dtype", "int32,int64"), "has 1 to 1,024 combinations of sizes and"),
         (("--sweep", "n=1:4:x2", "--journal", "j.jsonl"), "leave out --journal"),
         (("--sweep", "n=1:4:x2", "--objective", "energy"), "leave out --objective"),
         (
@@ -229,7 +270,7 @@ def problems_of(folder, count):
     """So many sizes, the smallest first."""
     folder.write(MODEL)
     sizes = [1024 * 4**place for place in range(count)]
-    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), {"n": sizes}, [], Observer())
+    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), [{"n": n} for n in sizes], [], Observer())
     return [SweepProblem(study_of(task, Options())) for task in tasks]
 
 
@@ -251,8 +292,9 @@ def test_sizes_are_searched_from_the_middle_outwards_and_larger_ones_get_smaller
     assert [_share(one, found[:place], count) for place, one in enumerate(found)] == shares
 
 
-def halfway_of(folder, **ranges):
-    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), ranges, [], Observer())
+def halfway_of(folder, **sizes):
+    points = [dict(zip(sizes, one, strict=True)) for one in itertools.product(*sizes.values())]
+    tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), points, [], Observer())
     return [task.space.problem.sizes for task in halfway(tasks)]
 
 
@@ -457,7 +499,7 @@ def test_a_default_that_fails_for_a_later_element_type_keeps_the_results_of_the_
 
 def test_a_further_element_type_gets_the_same_shares_but_for_its_first_size(folder):
     give_two_types(folder)
-    sizes = {"n": [1000 * 4**place for place in range(6)]}
+    sizes = [{"n": 1000 * 4**place} for place in range(6)]
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), sizes, ["int32", "int64"], Observer())
     problems = [SweepProblem(study_of(task, Options())) for task in tasks]
     assert {_share(one, problems[:6], 6) for one in problems[6:]} == {0.6}
