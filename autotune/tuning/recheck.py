@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
-from autotune.core.checks import reasons, together
-from autotune.core.records import NOISY, Config, Entry, KernelRecord
+from autotune.core.checks import Checks, reasons, together
+from autotune.core.records import NOISY, Config, Entry, KernelRecord, Provenance
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.core.version import __version__
 from autotune.evaluation.identity import workload_sha256
@@ -61,7 +61,7 @@ def check(
         SetupError: The reference or the device cannot be used.
         WriteError: The journal cannot be written.
     """
-    with _opened(task, options, observer, len(configs)) as context:
+    with opened(task, options, observer, len(configs)) as context:
         trials = evaluate(context.evaluator, configs)
         found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
         return found | StoredChecks().check(context, [one for one in configs if found[one] is None])
@@ -91,7 +91,7 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
     runners_up = [config for config, _ in entry.measured if config not in entry.ties][:MAX_RUNNERS_UP]
     named = dict.fromkeys((entry.config, *entry.ties, *runners_up, task.spec.default))
     configs = [config for config in named if config in task.space]
-    with _opened(task, options, observer, len(configs)) as context:
+    with opened(task, options, observer, len(configs)) as context:
         trials = {trial.config: trial for trial in evaluate(context.evaluator, configs)}
         failures = {one: failure for one, trial in trials.items() if (failure := trial.failure)}
         return _compared(context, entry, _decided(context, trials, failures), failures)
@@ -105,7 +105,8 @@ def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
 
 
 @contextmanager
-def _opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
+def opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
+    """Open a run that times some configurations and searches nothing."""
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME)
     with open_context(study_of(task, own, "check.jsonl"), own, observer, FULL_POLICY) as context:
         observer.started(task, count, context.journal)
@@ -177,17 +178,22 @@ def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
         registers=winner.registers,
         noise=final.noise,
         measured=tuple(row for row in entry.measured if row[0] != winner.config),
-        provenance=replace(
-            entry.provenance,
-            tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            autotune=__version__,
-            driver=task.device.driver,
-            runtime=task.device.runtime,
-            compiler=task.compiler,
-            source_sha256=task.source.sha256,
-            space_sha256=task.spec.sha256,
-            workload_sha256=workload_sha256(task.spec),
-            checks="",
-            checked=reasons(together(decision.checks)),
-        ),
+        provenance=provenance_now(task, entry, together(decision.checks)),
+    )
+
+
+def provenance_now(task: TuningTask, entry: Entry, checks: Checks) -> Provenance:
+    """The origin of a result that was measured again; the facts of its search stay."""
+    return replace(
+        entry.provenance,
+        tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        autotune=__version__,
+        driver=task.device.driver,
+        runtime=task.device.runtime,
+        compiler=task.compiler,
+        source_sha256=task.source.sha256,
+        space_sha256=task.spec.sha256,
+        workload_sha256=workload_sha256(task.spec),
+        checks="",
+        checked=reasons(checks),
     )
