@@ -22,7 +22,7 @@ _WARPS = {
     "cl_khr_subgroup_shuffle_relative",
     "cl_intel_required_subgroup_size",
 }  # extensions that portable.h needs
-# Of NVIDIA, of AMD where pyopencl passes it on, and the standard's, which gives wavefronts and sub-groups as well.
+# Of NVIDIA, of AMD where pyopencl has it, and the standard's, which gives wavefronts and sub-groups as well.
 _WARP_QUERIES = ("warp_size_nv", "wavefront_width_amd", "preferred_work_group_size_multiple")
 _WARP_SIZE = 32  # portable.h needs it where there are warps
 
