@@ -9,9 +9,9 @@ same command goes on there. After the last call, `autotune merge FOLDER/cache ca
 of the repository.
 
 `transfer` needs a finished `tune` of this GPU in FOLDER, and a cache with the other model's results in OTHER.
-For each kernel it times in turns, in one run: this GPU's best, the best of the other, and the choice of
-`adopt` after ten runs. It writes a line for each to FOLDER/transfer.jsonl, with the two foretold slowdowns, and
-prints the table: speed in percent of this GPU's own best. Run it on both GPUs for both directions.
+For each kernel it times in turns, in one run: this GPU's best, the other's, and the choice of `adopt` after
+ten runs. It writes a line for each to FOLDER/transfer.jsonl, with the two foretold slowdowns, and prints the
+table: speed in percent of this GPU's own best. Run it on both GPUs for both directions.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from autotune.cli.output import emit
 from autotune.cli.progress import SearchProgress
 from autotune.cli.tables import table
 from autotune.core.records import Config, Entry, Tier
+from autotune.devices import BACKENDS
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.searchers.base import evaluate
@@ -47,36 +48,38 @@ ADOPTED = 10  # runs
 
 
 class Problem(NamedTuple):
-    """One search: a space and an element type, at the default sizes."""
+    """One search: a space, a device and an element type, at the default sizes."""
 
     space: Path
+    device: str
     dtype: str
 
     @property
     def target(self) -> Target:
-        """The problem on the first NVIDIA GPU of the machine."""
-        return Target(self.space, "cuda:0", {}, self.dtype)
+        """As the engine takes it."""
+        return Target(self.space, self.device, {}, self.dtype)
 
 
-def problems(names: Sequence[str]) -> Iterator[Problem]:
-    """Every problem of the shipped spaces that run on an NVIDIA GPU, or of those with these names."""
+def problems(device: str, names: Sequence[str]) -> Iterator[Problem]:
+    """Every problem of the shipped spaces that the device takes, or of those with these names."""
+    accepted = BACKENDS[device.partition(":")[0]].accepts
     for path in sorted((ROOT / "spaces").glob("*.yaml")):
         spec = load_space(path)
-        if spec.dialect in ("portable", "cuda", "triton") and (not names or path.stem in names):
-            yield from (Problem(path, dtype) for dtype in spec.dtypes)
+        if spec.dialect in accepted and (not names or path.stem in names):
+            yield from (Problem(path, device, dtype) for dtype in spec.dtypes)
 
 
 def tune(parsed: argparse.Namespace, deadline_s: float) -> None:
     """Search what has no result yet, until the time is over."""
     parsed.folder.mkdir(parents=True, exist_ok=True)
-    left = [one for one in problems(parsed.spaces) if own_entry(one, parsed.folder) is None]
+    left = [one for one in problems(parsed.device, parsed.spaces) if own_entry(one, parsed.folder) is None]
     for number, one in enumerate(left):
         if time.monotonic() + 1.5 * parsed.seconds > deadline_s:
             emit(
                 f"{len(left) - number} left, from {one.space.stem} in {one.dtype}: run the same command again"
             )
             return
-        command = [sys.executable, "-m", "autotune", "search", one.space, "--device", "cuda:0"]
+        command = [sys.executable, "-m", "autotune", "search", one.space, "--device", one.device]
         command += ["--dtype", one.dtype, "--time", f"{parsed.seconds:g}", "--cache", parsed.folder / "cache"]
         done = subprocess.run([*map(str, command)], cwd=parsed.folder)
         if done.returncode:
@@ -97,7 +100,7 @@ def transfer(parsed: argparse.Namespace, deadline_s: float) -> None:
     path = parsed.folder / "transfer.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(row["kernel"], row["dtype"]) for row in rows}
-    for one in problems(parsed.spaces):
+    for one in problems(parsed.device, parsed.spaces):
         if (one.space.stem, one.dtype) in done or (entry := own_entry(one, parsed.folder)) is None:
             continue
         if time.monotonic() > deadline_s:
@@ -155,7 +158,7 @@ def adopt(task: TuningTask, parsed: argparse.Namespace) -> Config | None:
         target = folder / "cache" / device
         if not target.exists():
             target.symlink_to((parsed.other / device).resolve(), target_is_directory=True)
-    command = [sys.executable, "-m", "autotune", "adopt", str(task.spec.path), "--device", "cuda:0"]
+    command = [sys.executable, "-m", "autotune", "adopt", str(task.spec.path), "--device", parsed.device]
     command += ["--dtype", task.space.problem.dtype, "--runs", str(ADOPTED), "--cache", "cache"]
     done = subprocess.run(command, cwd=folder)
     found = task.cached_entry(folder / "cache")
@@ -205,11 +208,12 @@ def main() -> None:
         else:
             command.add_argument("--seconds", type=float, default=120.0, help="of each search")
         command.add_argument("spaces", nargs="*", metavar="SPACE", help="names (default: all)")
+        command.add_argument("--device", default="cuda:0", help="backend and number (default %(default)s)")
         command.add_argument("--minutes", type=float, default=9.0, help="begin nothing after so long")
     parsed = parser.parse_args()
     parsed.folder = parsed.folder.resolve()
     try:
-        emit(f"on {find_device('cuda:0')[1].name}")
+        emit(f"on {find_device(parsed.device)[1].name}")
         parsed.run(parsed, time.monotonic() + 60 * parsed.minutes)
     except AutotuneError as error:
         parser.error(str(error))

@@ -204,10 +204,26 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:
     """Search one space and print what was found."""
-    result = _with_cluster(parsed, options) if _has_cluster(parsed) else _with_device(parsed, options)
+    several = _has_cluster(parsed) and not _one_is_enough(parsed, options)
+    result = _with_cluster(parsed, options) if several else _with_device(parsed, options)
     from autotune.cli.search_summary import result_json, result_text
 
     emit(result_json(result) if parsed.json else wrapped(result_text(result)))
+
+
+def _one_is_enough(parsed: argparse.Namespace, options: Options) -> bool:
+    """True if `--devices all` gains nothing within the budget; says so, and names the first device."""
+    from autotune.cluster.local_devices import ALL, local_devices, why_one
+
+    if parsed.devices != ALL:
+        return False
+    devices = local_devices(ALL)
+    reason = why_one(len(devices), options.budget)
+    if reason:
+        parsed.device = str(devices[0][0])
+        with opt.progress(parsed) as shown:
+            shown.warn(f"--devices {ALL}: searching with {parsed.device} only: {reason}")
+    return bool(reason)
 
 
 def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
