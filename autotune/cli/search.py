@@ -20,6 +20,7 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Budget
 from autotune.errors import InputError
 from autotune.processes.files import write_output
+from autotune.processes.fork_server import preload
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
@@ -247,6 +248,8 @@ def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
 
 def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster]:
     """The devices that `--cluster` or `--devices` names."""
+    if parsed.devices:
+        preload(("autotune.cluster.connection",))  # the workers' server imports Dask while this process does
     from autotune.cluster.connection import open_several
 
     return open_several(parsed.devices, parsed.cluster, parsed.device, progress.stage, progress.warn)
