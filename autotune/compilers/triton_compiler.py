@@ -102,8 +102,8 @@ class TritonCompiler:
         too much shared memory is given up here, before the last stages.
         """
         own = own_options(task.options, self._architecture)
-        if self._architecture and (reason := foreign_float8(self._architecture, task.signature.values())):
-            raise CompileError(reason)
+        if self._architecture and (foreign := foreign_float8(self._architecture, task.signature.values())):
+            raise CompileError(foreign)
         source = ASTSource(task.function, task.signature, constexprs=task.constants, attrs=task.attributes)
         backend, stages, made = make_backend(self._target), dict[str, Any](), dict[str, Any]()
         try:
