@@ -121,8 +121,9 @@ def compared(task: TuningTask, entry: Entry, parsed: argparse.Namespace) -> dict
     asked = replace(
         task.device, name="another GPU", slug="another-gpu"
     )  # so that its own results are left out
+    sizes: dict[str, Any] = dict(problem.sizes)
     served = best_config(
-        task.spec.kernel, asked, dtype=problem.dtype, cache=parsed.other, on_miss=None, **problem.sizes
+        task.spec.kernel, asked, dtype=problem.dtype, cache=parsed.other, on_miss=None, **sizes
     )
     if served.match.tier is Tier.DEFAULT:
         return None

@@ -1,4 +1,4 @@
-"""Compile what the cache serves, for machines without a compiler; needs no GPU."""
+"""Compile what the cache serves for NVIDIA GPUs, for machines without a compiler; needs no GPU."""
 
 from __future__ import annotations
 
