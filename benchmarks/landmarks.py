@@ -78,7 +78,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("spaces", nargs="*", metavar="SPACE", help="names (default: all that are shipped)")
-    parser.add_argument("--architectures", default=",".join(ARCHITECTURES))
+    parser.add_argument(
+        "--architectures",
+        default=",".join(name for name, item in ARCHITECTURES.items() if not item.is_amd),
+        help="(default: all of NVIDIA; those of AMD are for spaces in Triton)",
+    )
     parser.add_argument("--option", help="compile with this option of the compiler, too")
     parser.add_argument("--jobs", type=int, help="compilers at once (default: one per core)")
     parsed = parser.parse_args()

@@ -70,7 +70,8 @@ async def work(scheduler: str, count: int) -> None:
 @contextmanager
 def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int]]]:
     """A cluster with so many fake devices, and the ids of its processes: first the scheduler's."""
-    from autotune.cluster.connection import SETTINGS, local_devices, open_cluster, open_devices
+    from autotune.cluster.connection import SETTINGS, open_cluster, open_devices
+    from autotune.cluster.local_devices import local_devices
     from autotune.core.stages import unobserved
 
     if not processes:

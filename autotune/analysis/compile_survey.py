@@ -18,11 +18,12 @@ from autotune.compilers.cubins import Cubins
 from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
-from autotune.compilers.resource_usage import Resources, read_resources
+from autotune.compilers.resource_usage import Resources
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Failure, Status
 from autotune.devices import BACKENDS, cold_environment
-from autotune.errors import ExpressionError, InputError, SpaceError
+from autotune.errors import ExpressionError, InputError, LaunchError, SpaceError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool, cuda_setting
 from autotune.hardware.architectures import Architecture
 from autotune.processes.scratch_folder import scratch_folder
@@ -46,6 +47,8 @@ class Checked:
     local_bytes: int | None = None
     spill_bytes: int | None = None
     shared_bytes: int | None = None  # static and dynamic
+    scalar_registers: int | None = None  # of a warp; only AMD's GPUs have such
+    accumulation_registers: int | None = None  # part of `registers`, on AMD's GPUs
     occupancy: Occupancy | None = None
     compile_ms: float | None = None  # 0 if the binary is of an earlier run
     cached: bool = False
@@ -91,13 +94,20 @@ def survey(
     """Check a space on each architecture; `target.device` is not used.
 
     Raises:
-        InputError: The space is wrong, or not written for CUDA.
+        InputError: The space is wrong, not written for CUDA, or for AMD's GPUs not in Triton.
         MissingExtra: NVRTC is not installed.
         SetupError: The space needs nvcc, which is not installed.
     """
     spec = load_space(locate(target.space))
     if spec.dialect not in BACKENDS[_DIALECT].accepts:
         raise InputError(f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, not for CUDA")
+    amd = next((one.name for one in architectures if one.is_amd), None)
+    if amd and spec.compiler != TRITON:
+        raise InputError(
+            f"{spec.path}: for {amd}, an architecture of AMD, only kernels in Triton can be compiled here; "
+            f"this one is written in dialect {spec.dialect!r}"
+            + ("" if spec.dialect == "cuda" else ", which AMD's own OpenCL compiler takes, on such a device")
+        )
     source = read_source(spec.source, spec.include_dirs)
     cuda_compiler(architectures[0].name, spec.compiler)  # report a missing compiler once, not per process
     found = []
@@ -186,13 +196,10 @@ def _checked(config: Config, compiled: Compilation, space: Space, architecture: 
     except ExpressionError as error:
         return Checked(config, Failure(Status.LAUNCH_ERROR, f"no launch: {error}"), cached=compiled.cached)
     cubins = Cubins(compiled)
-    launches = tuple(map(cubins.completed, launches))
-    kernels = {name: used for one in cubins.contents.values() for name, used in read_resources(one).items()}
-    missing = [step.entry for step in launches if compiled.symbol(step.entry) not in kernels]
-    if missing:
-        detail = f"no such kernel: {missing[0]}; the source has {', '.join(sorted(kernels))}"
-        return Checked(config, Failure(Status.LAUNCH_ERROR, detail), cached=compiled.cached)
-    used = [(step, kernels[compiled.symbol(step.entry)]) for step in launches]
+    try:
+        used = [(cubins.completed(step), cubins.resources(step.entry)) for step in launches]
+    except LaunchError as error:
+        return Checked(config, Failure(Status.LAUNCH_ERROR, str(error)), cached=compiled.cached)
     found = _with_resources(config, used, architecture)
     return replace(found, compile_ms=compiled.compile_ms, cached=compiled.cached)
 
@@ -208,6 +215,7 @@ def _with_resources(
     reason = next((f"{reason} ({step.entry})" for step, reason in refused if reason), None)
     largest, kernel = max(used, key=lambda item: item[0].threads)
     threads, shared_bytes = prod(largest.block), kernel.shared_bytes + largest.shared_bytes
+    figures = kernel.registers, shared_bytes, kernel.scalar_registers
     return Checked(
         config=config,
         failure=Failure(Status.LAUNCH_ERROR, reason) if reason else None,
@@ -215,5 +223,7 @@ def _with_resources(
         local_bytes=max(kernel.local_bytes for _, kernel in used),
         spill_bytes=max(kernel.spill_bytes for _, kernel in used),
         shared_bytes=max(kernel.shared_bytes + step.shared_bytes for step, kernel in used),
-        occupancy=None if reason else occupancy(architecture, threads, kernel.registers, shared_bytes),
+        scalar_registers=max(kernel.scalar_registers for _, kernel in used),
+        accumulation_registers=max(kernel.accumulation_registers for _, kernel in used),
+        occupancy=None if reason else occupancy(architecture, threads, *figures),
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from autotune.core.records import Entry, Sizes
 from autotune.core.trials import Objective, Status
+from autotune.devices.listing import find_devices
 from autotune.errors import AutotuneError
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import ParseJournal, journal_text, parse_journal
@@ -21,6 +22,7 @@ from autotune.serving.cache import (
     record_path,
 )
 from autotune.serving.query import stale_reasons
+from autotune.tuning.aged import Present, changes, present_facts
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,24 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
             if kernel in (None, summary.kernel):
                 summaries.append(summary)
     return Inventory(tuple(results.values()), tuple(summaries), tuple(unreadable), frozenset(every_kernel))
+
+
+def only_stale(results: Iterable[StoredResult]) -> tuple[StoredResult, ...]:
+    """The results that have aged, with the reasons; for devices of this machine its present tools count."""
+    here = {device.name: (address, device) for address, device in find_devices()}
+    facts: dict[tuple[str, str], Present | None] = {}
+    found = []
+    for result in results:
+        reasons = dict.fromkeys(result.stale)
+        if result.device in here:
+            key = result.kernel, result.device
+            if key not in facts:
+                facts[key] = present_facts(result.kernel, *here[result.device])
+            now = facts[key]
+            reasons |= dict.fromkeys(changes(result.entry, now) if now else ())
+        if reasons:
+            found.append(replace(result, stale=tuple(reasons)))
+    return tuple(found)
 
 
 def _results(

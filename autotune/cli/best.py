@@ -81,6 +81,7 @@ def best_json(best: Best) -> dict[str, Any]:
         "digest": best.digest,
         "time_ms": best.time_ms,
         "expected_slowdown": best.expected_slowdown,
+        "slowdown_at_most": best.slowdown_at_most,
         "stale": best.stale_reasons,
     }
 
@@ -94,7 +95,11 @@ def best_text(best: Best) -> str:
     lines = [str(best.config), f"{match.tier.value}: {match.detail} ({time_text})"]
     if best.expected_slowdown is None:
         lines.append("expected slowdown: unknown")
-    elif best.expected_slowdown > 1:
-        lines.append(f"expected slowdown: at most {best.expected_slowdown:.3g} times, in nine of ten cases")
+    elif best.match.tier is not Tier.EXACT:
+        most = best.slowdown_at_most
+        bound = (
+            f"at most {most:.3g} in nine of ten cases" if most else "no bound is known from so few results"
+        )
+        lines.append(f"expected slowdown: {best.expected_slowdown:.3g} times; {bound}")
     lines += [f"stale: {reason}" for reason in best.stale_reasons]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Compile what the cache serves, for machines without a compiler; needs no GPU."""
+"""Compile what the cache serves for NVIDIA GPUs, for machines without a compiler; needs no GPU."""
 
 from __future__ import annotations
 
@@ -42,7 +42,12 @@ def run(parsed: argparse.Namespace) -> None:
 
     if parsed.source is not None and len(parsed.kernels) > 1:
         raise InputError("--source is for one kernel; build the kernels one by one")
-    names = [one.name for one in gpu_architectures(parsed.architectures)]
+    architectures = gpu_architectures(parsed.architectures)
+    if amd := next((one.name for one in architectures if one.is_amd), None):
+        raise InputError(
+            f"{amd}: load_kernel launches on NVIDIA GPUs only; autotune space --compile is for AMD's"
+        )
+    names = [one.name for one in architectures]
     trust = Trust(parsed.trusted)
     sources = [find_source(kernel, parsed.source, parsed.cache, trust) for kernel in parsed.kernels]
     built = [

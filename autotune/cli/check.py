@@ -3,15 +3,18 @@
 With --config, configurations are verified, then run on other data, with threads and blocks in other
 orders, on the CPU under the sanitizers of g++ where it is installed, and at last (CUDA) under the four
 tools of compute-sanitizer. Without, each cached result of the kernel for this device is verified and
-timed again with its ties, the next best and the default, for example after a driver or a compiler was
-updated. With --strength, mistakes are planted into the kernel, one at a time: it is told which of
-them the sizes, the data and the tolerance of the space cannot see, and what would. With --bits, results are
-compared bit by bit: from run to run, and among all configurations that the cache serves.
+timed again with its ties, the next best and the default. With --stale, only results are timed again
+that another driver, compiler, version of Triton or source gave, with the default and in seconds each; a
+new search begins where one loses more than the noise, within --time. With --strength, mistakes are
+planted into the kernel, one at a time: it is told which of them the sizes, the data and the tolerance
+of the space cannot see, and what would. With --bits, results are compared bit by bit: from run to run,
+and among all configurations that the cache serves.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -25,6 +28,7 @@ from autotune.core.trials import Failure
 from autotune.errors import InputError, SetupError
 
 if TYPE_CHECKING:
+    from autotune.tuning.aged import Retimed
     from autotune.tuning.bits import Bits
     from autotune.tuning.recheck import CheckedEntry
 
@@ -38,6 +42,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--refresh", action="store_true", help="update each cached result with what was found")
     what.add_argument(
         "--strength", action="store_true", help="count the planted mistakes that verification catches"
+    )
+    what.add_argument(
+        "--stale",
+        action="store_true",
+        help="time what an older driver, compiler or source gave, and search anew where it loses",
     )
     parser.add_argument(
         "--bits",
@@ -56,7 +65,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=opt.seconds,
         default=300.0,
-        help="with --strength: plant no mistake after so long (default %(default)g)",
+        help="with --strength: plant no mistake after so long; with --stale: search no longer than this, all "
+        "results together (default %(default)g)",
     )
     opt.add_run(parser)
     opt.add_cache(parser, "the cache to check", reads=False)
@@ -131,13 +141,15 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 
 def _check_cache(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
+    from autotune.tuning.aged import retime
     from autotune.tuning.recheck import CheckState, cached_record, recheck, refresh
     from autotune.tuning.task import bind_target
 
     root = str(writable_root(parsed.cache))
     target = opt.target(parsed)
     options = opt.run_options(parsed, sanitizer=parsed.sanitizer)
-    checked = []
+    checked, aged = [], []
+    deadline_s = time.perf_counter() + parsed.time
     with opt.opened_task(parsed) as (task, progress):
         record = cached_record(task, root)
         entries = [
@@ -156,9 +168,16 @@ def _check_cache(parsed: argparse.Namespace) -> None:
             of_entry = bind_target(
                 replace(target, sizes=entry.sizes, dtype=entry.dtype, data=entry.data or None)
             )
+            if parsed.stale:
+                aged.append(retime(of_entry, options, progress, entry, root, deadline_s))
+                continue
             checked.append(recheck(of_entry, options, progress, entry))
             if parsed.refresh:
                 refresh(of_entry, root, checked[-1])
+    if parsed.stale:
+        found = [one for one in aged if one is not None]
+        emit(aged_json(found) if parsed.json else aged_text(found, len(entries)))
+        return
     emit(entries_json(checked) if parsed.json else entries_text(checked, parsed.refresh))
     wrong = sum(one.state is CheckState.WRONG for one in checked)
     if wrong and not parsed.refresh:
@@ -195,6 +214,54 @@ def bits_json(found: Mapping[Config, Bits]) -> list[dict[str, Any]]:
             "sha256": dict(one.outputs),
         }
         for config, one in found.items()
+    ]
+
+
+def aged_text(found: Sequence[Retimed], count: int) -> str:
+    """For each aged result what the update cost or gained, and what a new search then gained."""
+    lines = [] if found else [f"nothing is stale: {count_text(count, 'result')}"]
+    for one in found:
+        entry = one.entry
+        problem = problem_text(entry.sizes, entry.dtype, entry.data)
+        lines += [f"{problem}: {_outcome(one)}", *(f"  {reason}" for reason in one.changes)]
+        if one.tuned_ms and one.default_ms and entry.default_time_ms:
+            before = entry.default_time_ms / entry.time_ms
+            now = one.default_ms / one.tuned_ms
+            lines.append(f"  {now:.3g} times as fast as the default; {before:.3g} times before")
+        if one.searched_ms is not None:
+            gain = f", {1 - one.searched_ms / one.tuned_ms:.1%} less" if one.tuned_ms else ""
+            lines.append(f"  a new search found {one.searched_ms:.4g} ms{gain}, which is stored")
+        if one.note:
+            lines.append(f"  {one.note}")
+    return "\n".join(lines)
+
+
+def _outcome(one: Retimed) -> str:
+    if one.tuned_ms is None or one.ratio is None:
+        return f"{one.entry.time_ms:.4g} ms, now it fails"
+    change = one.ratio - 1
+    times = f"{one.entry.time_ms:.4g} ms, now {one.tuned_ms:.4g} ms"
+    if abs(change) <= one.noise:
+        return f"{times}: the update changed nothing beyond the noise of {one.noise:.0%}"
+    return f"{times}: the update {'cost' if change > 0 else 'gained'} {abs(change):.1%}"
+
+
+def aged_json(found: Sequence[Retimed]) -> list[dict[str, Any]]:
+    return [
+        {
+            "sizes": dict(one.entry.sizes),
+            "dtype": one.entry.dtype,
+            "config": dict(one.entry.config),
+            "changes": list(one.changes),
+            "stored_ms": one.entry.time_ms,
+            "time_ms": one.tuned_ms,
+            "default_ms": one.default_ms,
+            "noise": one.noise,
+            "loses": one.loses,
+            "searched_ms": one.searched_ms,
+            "note": one.note,
+        }
+        for one in found
     ]
 
 

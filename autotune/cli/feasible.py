@@ -1,4 +1,4 @@
-"""Compiles a space for GPUs that are not here, and makes tables of its needs there and its failures."""
+"""Compiles a space for GPUs that are not here: tables of what it needs there, and of what cannot run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def compile_space(parsed: argparse.Namespace) -> None:
         emit([survey_json(item) for item in surveys])
     else:
         failures = failures_table(surveys)
-        emit(table(_COLUMNS, map(_row, surveys)), *(("", failures) if failures else ()))
+        emit(_table(surveys), *(("", failures) if failures else ()))
     for item in surveys:
         if item.failure:
             what = "the default configuration" if chosen is None else chosen
@@ -82,6 +82,20 @@ _COLUMNS = (
     *("architecture", "as on", "valid", "tried", "compile", "can launch", "registers", "spilling"),
     *("spill bytes", "local bytes", "shared bytes", "occupancy", "limited by"),
 )
+_AMD_COLUMNS = ("scalar registers", "accumulation registers")
+
+
+def _table(surveys: Sequence[Survey]) -> Table:
+    """A row for each architecture; AMD's further registers have columns where there is one of AMD."""
+    has_amd = any(survey.architecture.is_amd for survey in surveys)
+    rows = [(*_row(survey), *(_amd_cells(survey) if has_amd else ())) for survey in surveys]
+    return table((*_COLUMNS, *(_AMD_COLUMNS if has_amd else ())), rows)
+
+
+def _amd_cells(survey: Survey) -> tuple[str, str]:
+    scalar = _values(survey.checked, lambda item: item.scalar_registers)
+    accumulation = _values(survey.checked, lambda item: item.accumulation_registers)
+    return _spread(scalar, "{:.0f}"), _spread(accumulation, "{:.0f}")
 
 
 def failures_table(surveys: Sequence[Survey]) -> Table | None:

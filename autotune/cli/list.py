@@ -1,10 +1,15 @@
-"""List stored results and journals: kernels, devices, problems, ages, and what is stale."""
+"""List stored results and journals: kernels, devices, problems, ages, and what is stale.
+
+With --stale, only results are listed that another driver, compiler, version of Triton or source gave than
+this machine has now, or the cache knows of; `autotune check KERNEL --stale` times them again.
+"""
 
 from __future__ import annotations
 
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,16 +38,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=RUNS,
         help="the folder of journals (default %(default)s)",
     )
+    parser.add_argument(
+        "--stale", action="store_true", help="list only results that are of other tools or sources"
+    )
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
     """List the caches' results, then the journals."""
-    from autotune.analysis.inventory import inventory
+    from autotune.analysis.inventory import inventory, only_stale
     from autotune.serving.cache import read_roots
 
     roots = read_roots(parsed.cache)
     found = inventory(roots, parsed.journals, parsed.kernel)
+    if parsed.stale:
+        found = replace(found, results=only_stale(found.results), journals=())
     if parsed.json:
         emit(inventory_json(found))
         return
@@ -53,7 +63,9 @@ def run(parsed: argparse.Namespace) -> None:
         emit("")
     if found.journals:
         emit(journals_table(found.journals, now_s))
-    if not (found.results or found.journals):
+    if parsed.stale and not found.results:
+        emit("nothing is stale")
+    elif not (found.results or found.journals):
         of = f" of {parsed.kernel}" if parsed.kernel else ""
         near = nearest(parsed.kernel or "", found.kernels)
         emit(

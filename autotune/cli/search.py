@@ -23,6 +23,7 @@ from autotune.errors import InputError
 from autotune.frameworks import FORMATS, Format
 from autotune.frameworks.config_file import KEY, TOKENS
 from autotune.processes.files import write_output
+from autotune.processes.fork_server import preload
 from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
@@ -231,15 +232,31 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:
     """Search one space and print what was found."""
-    if options.engine == ADOPTION and not _has_cluster(parsed):
+    several = _has_cluster(parsed) and not _one_is_enough(parsed, options)
+    if options.engine == ADOPTION and not several:
         from autotune.cli.adopt import search_by_adoption
 
         search_by_adoption(parsed, options)
         return
-    result = _with_cluster(parsed, options) if _has_cluster(parsed) else _with_device(parsed, options)
+    result = _with_cluster(parsed, options) if several else _with_device(parsed, options)
     from autotune.cli.search_summary import result_json, result_text
 
     emit(result_json(result) if parsed.json else wrapped(result_text(result)))
+
+
+def _one_is_enough(parsed: argparse.Namespace, options: Options) -> bool:
+    """True if `--devices all` gains nothing within the budget; says so, and names the first device."""
+    from autotune.cluster.local_devices import ALL, local_devices, why_one
+
+    if parsed.devices != ALL:
+        return False
+    devices = local_devices(ALL)
+    reason = why_one(len(devices), options.budget)
+    if reason:
+        parsed.device = str(devices[0][0])
+        with opt.progress(parsed) as shown:
+            shown.warn(f"--devices {ALL}: searching with {parsed.device} only: {reason}")
+    return bool(reason)
 
 
 def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
@@ -263,6 +280,8 @@ def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
 
 def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster]:
     """The devices that `--cluster` or `--devices` names."""
+    if parsed.devices:
+        preload(("autotune.cluster.connection",))  # the workers' server imports Dask while this process does
     from autotune.cluster.connection import open_several
 
     return open_several(parsed.devices, parsed.cluster, parsed.device, progress.stage, progress.warn)

@@ -12,7 +12,7 @@ from autotune.cli.texts import rate_text
 from autotune.core.records import NOISY, Config, Tier, VariantTable
 from autotune.core.text import count_text, ratio_text, table_sizes
 from autotune.serving.interpolation import SizeRow, rows_of
-from autotune.serving.portability import Slowdown, expected_slowdown
+from autotune.serving.portability import Slowdown, expected_slowdown, slowdown_at_most
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sweep import KeyedTable, Sweep
 
@@ -45,7 +45,8 @@ def sweep_json(found: Sweep) -> dict[str, Any]:
                 "sizes": [dict(sizes) for sizes in one.sizes],
                 "variants": [dict(config) for config in one.configs],
                 "left_out": list(one.left_out),
-                "expected_slowdown": _expected(one),
+                "expected_slowdown": expected_slowdown(_left_out(one), Tier.INTERPOLATED),
+                "slowdown_at_most": slowdown_at_most(_left_out(one), Tier.INTERPOLATED),
             }
             for one in found.tables
         ],
@@ -142,13 +143,14 @@ def _noise(found: Sweep) -> list[str]:
 
 
 def _variants(one: VariantTable, rows: Sequence[SizeRow]) -> str:
-    expected = _expected(one)
-    if expected is None:
+    expected = expected_slowdown(_left_out(one), Tier.INTERPOLATED)
+    most = slowdown_at_most(_left_out(one), Tier.INTERPOLATED)
+    if expected is None or most is None:
         bound = "their slowdown is not known: too few sizes"
     else:
         bound = (
-            f"the served variant takes at most {expected:.2f} times as long as a search's best, in nine of "
-            f"ten cases ({count_text(len(one.left_out), 'size')} left out in turn)"
+            f"the served variant takes {expected:.2f} times as long as a search's best, and at most "
+            f"{most:.2f} times in nine of ten ({count_text(len(one.left_out), 'size')} left out in turn)"
         )
     lines = [f"{one.dtype}: {count_text(len(one.configs), 'variant')} for all sizes between; {bound}"]
     for number, (config, sizes) in enumerate(_fastest_at(one, rows).items(), 1):
@@ -168,7 +170,5 @@ def _fastest_at(one: VariantTable, rows: Sequence[SizeRow]) -> dict[Config, list
     return found
 
 
-def _expected(one: VariantTable) -> float | None:
-    return expected_slowdown(
-        [Slowdown(factor, True, Tier.INTERPOLATED) for factor in one.left_out], Tier.INTERPOLATED
-    )
+def _left_out(one: VariantTable) -> list[Slowdown]:
+    return [Slowdown(factor, True, Tier.INTERPOLATED) for factor in one.left_out]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from autotune.cluster.local_devices import ALL, local_devices
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.devices import BACKENDS, Address, choose
@@ -29,7 +30,6 @@ try:
 except ImportError:
     raise MissingExtra("distributed", "cluster") from None
 
-ALL = "all"
 LOOPBACK = "127.0.0.1"
 CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # without a heartbeat of a worker; then its trials go to others
@@ -66,29 +66,6 @@ class Cluster:
     info: DeviceInfo
     list_addresses: Callable[[], Sequence[Address]]
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-
-
-def local_devices(text: str) -> list[tuple[Address, DeviceInfo]]:
-    """The devices of this machine that `--devices` names; `all` means all that are like the first GPU.
-
-    Raises InputError unless all are of one model.
-    """
-    found = find_devices()
-    if text == ALL:
-        first, info = choose(None, found)
-        return [
-            (address, other)
-            for address, other in found
-            if address.backend == first.backend and environment(other, "") == environment(info, "")
-        ]
-    chosen = dict(choose(name, found) for name in text.split(","))
-    (first, info), *others = chosen.items()
-    for address, other in others:
-        expected, own = environment(info, ""), environment(other, "")
-        differing = [f"{key} {own[key]}, not {expected[key]}" for key in own if own[key] != expected[key]]
-        if differing:
-            raise InputError(f"--devices {text}: {address} is not like {first}: {'; '.join(differing)}")
-    return list(chosen.items())
 
 
 @contextmanager

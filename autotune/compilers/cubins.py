@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
+from autotune.compilers.resource_usage import Resources, read_resources
 from autotune.compilers.triton_binary import completed, scratch_bytes, unpack
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
@@ -28,6 +30,20 @@ class Cubins:
     def symbol(self, name: str) -> bytes:
         """A kernel's or a variable's name in its cubin, as the driver takes it."""
         return self._binary.symbol(name).encode()
+
+    @cached_property
+    def _plain_kernels(self) -> dict[str, Resources]:
+        return read_resources(self._binary.data)
+
+    def resources(self, entry: str) -> Resources:
+        """The resources of the kernel that a launch names; raises LaunchError if there is none."""
+        if self._triton:
+            return self._triton[entry].resources
+        name = self._binary.symbol(entry)
+        if name not in self._plain_kernels:
+            known = ", ".join(sorted(self._plain_kernels))
+            raise LaunchError(f"no such kernel: {entry}; the source has {known}")
+        return self._plain_kernels[name]
 
     def has(self, names: Iterable[str]) -> bool:
         """True if the kernels and variables of these names are there, as far as the names tell.

@@ -37,7 +37,9 @@ _VARIABLES = (
 
 
 def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | NvccCompiler | TritonCompiler:
-    """Open a compiler for an NVIDIA architecture, `nvrtc`, `nvcc` or `triton`; needs no GPU.
+    """Open a compiler for an architecture, `nvrtc`, `nvcc` or `triton`; needs no GPU.
+
+    Only Triton compiles for AMD's.
 
     Raises MissingExtra without NVRTC or Triton, and SetupError without nvcc.
     """
@@ -113,7 +115,7 @@ def _recall(architecture: str, kind: str) -> KnownCompiler | None:
 def _remember(architecture: str, kind: str, known: KnownCompiler, files: Iterable[Path]) -> None:
     """Keep what is known of a compiler, with the files it depends on; errors of the disk are ignored."""
     own = Path(__file__).parent  # another version of autotune may choose other options or headers
-    modules = ("nvrtc", "nvcc", "cuda_headers", "triton_compiler", "triton_constants")
+    modules = ("nvrtc", "nvcc", "cuda_headers", "triton_compiler", "triton_constants", "triton_options")
     listed = [*map(str, files), *(str(own / f"{name}.py") for name in modules)]
     with suppress(OSError):
         path = _path(architecture, kind)

@@ -1,6 +1,7 @@
-"""Compute how many blocks of a kernel fit on an NVIDIA multiprocessor, and why a launch would fail.
+"""Compute how many blocks of a kernel fit on a multiprocessor, and why a launch would fail.
 
-Source: `cuda_occupancy.h` of CUDA 11 for the allocation of registers and shared memory.
+Sources: `cuda_occupancy.h` of CUDA 11 for the allocation of registers and shared memory on NVIDIA's GPUs, and
+LLVM's AMDGPU backend for AMD's.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from dataclasses import dataclass
 
 from autotune.core.expression_ops import ceil_div
 from autotune.core.records import Launch
-from autotune.hardware.architectures import MAX_BLOCK, MAX_GRID, MAX_THREADS, REGISTERS, WARP, Architecture
+from autotune.hardware.architectures import MAX_BLOCK, MAX_GRID, MAX_THREADS, PARTITIONS, Architecture
 
-_REGISTER_UNIT = 256  # registers of a warp are allocated in this unit
-_PARTITIONS = 4  # of a multiprocessor; each has an equal part of the registers
+_SCALAR_UNIT = 16  # AMD's scalar registers of a warp are allocated in this unit
+_TRAP_SCALARS = 16  # of each warp, which ROCm reserves for its trap handler
+_MAX_AMD_THREADS = 2**32 - 1  # of a grid in one dimension
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,12 @@ class Occupancy:
     blocks: int
     warps: int
     share: float  # of the maximum number of warps
-    limit: str  # "warps", "blocks", "registers" or "shared memory"
+    limit: str  # "warps", "blocks", "registers", "scalar registers" or "shared memory"
 
 
-def occupancy(where: Architecture, threads: int, registers: int, shared_bytes: int) -> Occupancy:
+def occupancy(
+    where: Architecture, threads: int, registers: int, shared_bytes: int, scalar_registers: int = 0
+) -> Occupancy:
     """The occupancy of a kernel.
 
     Args:
@@ -33,16 +37,20 @@ def occupancy(where: Architecture, threads: int, registers: int, shared_bytes: i
         threads: Threads per block.
         registers: Registers per thread.
         shared_bytes: Shared memory per block, static and dynamic.
+        scalar_registers: Registers per warp, which only AMD's GPUs have.
     """
-    warps = ceil_div(threads, WARP)
+    warps = ceil_div(threads, where.device.warp_size)
     shared = _round_up(shared_bytes + where.reserved_shared_bytes, where.shared_memory_unit_bytes)
-    warps_by_registers = REGISTERS // _PARTITIONS // _registers_per_warp(registers) * _PARTITIONS
+    most = where.warps if where.is_amd and warps == 1 else where.blocks
     blocks_by = {
         "warps": where.warps // warps,
-        "blocks": where.blocks,
-        "registers": warps_by_registers // warps,
-        "shared memory": where.shared_bytes // shared if shared else where.blocks,
+        "blocks": most,
+        "registers": _warps_of_a_partition(where, registers) * PARTITIONS // warps,
+        "shared memory": where.shared_bytes // shared if shared else most,
     }
+    if where.scalar_registers:
+        scalars = _round_up(scalar_registers, _SCALAR_UNIT) + _TRAP_SCALARS
+        blocks_by["scalar registers"] = where.scalar_registers // scalars * PARTITIONS // warps
     limit, blocks = min(blocks_by.items(), key=lambda item: item[1])
     return Occupancy(blocks, blocks * warps, blocks * warps / where.warps, limit)
 
@@ -77,15 +85,19 @@ def why_refused(
         return f"block too large: {_shape(block)} threads, at most {MAX_THREADS} in {_shape(MAX_BLOCK)}"
     if any(size > most for size, most in zip(grid, MAX_GRID, strict=True)):
         return f"grid too large: {_shape(grid)} blocks, at most {_shape(MAX_GRID)}"
+    if where.is_amd and grid[0] * block[0] > _MAX_AMD_THREADS:
+        return f"grid too large: {grid[0] * block[0]:,} threads in x, at most {_MAX_AMD_THREADS:,}"
     if max_threads is not None and threads > max_threads:
         return f"more threads than __launch_bounds__: {threads} in a block, compiled for {max_threads}"
     if reason := too_much_shared_memory(where, shared_bytes + launch.shared_bytes):
         return reason
-    needed = _registers_per_warp(registers) * _round_up(ceil_div(threads, WARP), _PARTITIONS)
-    if needed > REGISTERS:
+    warps = ceil_div(ceil_div(threads, where.device.warp_size), PARTITIONS)  # of a partition
+    if warps > _warps_of_a_partition(where, registers):
+        scale = where.device.warp_size * PARTITIONS
+        needed = warps * _round_up(registers, where.register_unit) * scale
         return (
             f"too many registers: {registers} in each of {threads} threads take {needed:,}, "
-            f"at most {REGISTERS:,}"
+            f"at most {where.registers * scale:,}"
         )
     return None
 
@@ -95,12 +107,14 @@ def too_much_shared_memory(where: Architecture, shared_bytes: int) -> str | None
     if shared_bytes <= where.shared_bytes_per_block:
         return None
     return (
-        f"too much shared memory: {shared_bytes:,} bytes in a block, at most {where.shared_bytes_per_block:,}"
+        f"too much shared memory{' (LDS)' if where.is_amd else ''}: {shared_bytes:,} bytes in a block, "
+        f"at most {where.shared_bytes_per_block:,}"
     )
 
 
-def _registers_per_warp(registers: int) -> int:
-    return _round_up(max(1, registers) * WARP, _REGISTER_UNIT)
+def _warps_of_a_partition(where: Architecture, registers: int) -> int:
+    """The number of warps for which a partition of a multiprocessor has registers."""
+    return where.registers // _round_up(max(1, registers), where.register_unit)
 
 
 def _round_up(amount: int, unit: int) -> int:

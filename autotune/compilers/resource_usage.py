@@ -42,6 +42,8 @@ class Resources:
     spill_bytes: int
     shared_bytes: int
     max_threads: int | None  # of a block, by __launch_bounds__
+    scalar_registers: int = 0  # per warp; only AMD's GPUs have such
+    accumulation_registers: int = 0  # of matrix products on AMD's GPUs; part of `registers`
 
 
 def read_resources(cubin: bytes) -> dict[str, Resources]:

@@ -1,7 +1,7 @@
-"""The binary of a Triton kernel: a cubin for each way in which a space launches it, with what a launch needs.
+"""The binary of a Triton kernel: code for each way in which a space launches it, with what a launch needs.
 
 Triton compiles a kernel for the types of its arguments, and for what is known of their values: a number that
-is a multiple of 16 gives faster code. So one configuration has several cubins if its problem sizes differ in
+is a multiple of 16 gives faster code. So one configuration has several codes if its problem sizes differ in
 that. The compiler also decides what a launch plan gives elsewhere: shared memory and the threads of a block.
 """
 
@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from math import prod
 
+from autotune.compilers.resource_usage import Resources, read_resources
 from autotune.core.frozen import dataclass, replace
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
@@ -22,7 +24,7 @@ UNUSED = "unused pointer"  # stands for the hidden pointers of a kernel; no argu
 
 @dataclass(frozen=True)
 class TritonBinary:
-    """One cubin, and what its compiler decided.
+    """The code of one kernel, a cubin or AMD's code object, and what its compiler decided.
 
     `passed` has the places of the launch plan's arguments that the kernel takes; a number that equals 1 is
     compiled into it. After these it takes `hidden` pointers to scratch memory. It uses the first, if any, and
@@ -37,11 +39,21 @@ class TritonBinary:
     hidden: int
     cubin: bytes = b""
     scratch_bytes: int = 0
+    warp_size: int = 32
+    amd: Resources | None = None  # of a kernel for AMD's GPUs; cubins have theirs in them
+
+    @property
+    def resources(self) -> Resources:
+        """The resources of the kernel."""
+        return self.amd or read_resources(self.cubin)[self.symbol]
 
 
 def pack(kernels: Mapping[str, TritonBinary]) -> bytes:
     """The content of a binary with these kernels, by the entries of launches."""
-    heads = {entry: vars(kernel) | {"cubin": len(kernel.cubin)} for entry, kernel in kernels.items()}
+    heads = {
+        entry: vars(kernel) | {"cubin": len(kernel.cubin), "amd": kernel.amd and asdict(kernel.amd)}
+        for entry, kernel in kernels.items()
+    }
     head = json.dumps(heads).encode()
     return _MAGIC + head + b"\n" + b"".join(kernel.cubin for kernel in kernels.values())
 
@@ -55,7 +67,9 @@ def unpack(binary: Binary) -> dict[str, TritonBinary]:
     for entry, head in json.loads(binary.data[len(_MAGIC) : end]).items():
         size = head["cubin"]
         cubin = binary.data[place : place + size]
-        found[entry] = TritonBinary(**head | {"passed": tuple(head["passed"]), "cubin": cubin})
+        amd = head.get("amd")
+        read = {"passed": tuple(head["passed"]), "cubin": cubin, "amd": Resources(**amd) if amd else None}
+        found[entry] = TritonBinary(**head | read)
         place += size
     return found
 
@@ -86,7 +100,7 @@ def completed(step: Launch, kernel: TritonBinary) -> Launch:
     return replace(
         step,
         grid=(programs * kernel.cluster, y, z),
-        block=(32 * kernel.warps, 1, 1),
+        block=(kernel.warp_size * kernel.warps, 1, 1),
         shared_bytes=kernel.shared_bytes,
         cluster=(kernel.cluster, 1, 1),
         arguments=(*(step.arguments[place] for place in kernel.passed), *hidden),

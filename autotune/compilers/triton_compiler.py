@@ -1,4 +1,4 @@
-"""Compile Triton kernels to cubins, which needs neither GPU nor driver."""
+"""Compile Triton kernels for NVIDIA's and AMD's GPUs, which needs neither GPU nor driver."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 
+from autotune.compilers.amd_metadata import read_kernel
 from autotune.compilers.base import triton_name
 from autotune.compilers.occupancy import too_much_shared_memory
-from autotune.compilers.resource_usage import read_resources
 from autotune.compilers.triton_binary import TritonBinary, joined, pack
 from autotune.compilers.triton_constants import typed
-from autotune.core.launch_plan import NO_ARRAY, TRITON_OPTIONS
+from autotune.compilers.triton_options import foreign_float8, own_options
+from autotune.core.frozen import replace
+from autotune.core.launch_plan import AMD_OPTIONS, NO_ARRAY, TRITON_OPTIONS
 from autotune.core.syntax import parse_expression
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, LaunchError
-from autotune.hardware.architectures import ARCHITECTURES
+from autotune.hardware.architectures import ARCHITECTURES, WARP
 
-_WARP = 32
+_OPTIONS = (*TRITON_OPTIONS, *AMD_OPTIONS)
 _ALIGNED = ":16"
 _SIZES = {"i1": 1, "bf16": 2, "fp8e4nv": 1}  # of types whose names do not give their bits
 _PARAMETERS = re.compile(r"\.entry\s+\w+\s*\((.*?)\)", re.DOTALL)
@@ -40,7 +42,7 @@ _PARAMETER_TYPE = re.compile(r"\.param\s+\.[a-z](\d+)\b[^,]*?(\[\d+\])?\s*(?:,|$
 
 
 class TritonCompiler:
-    """Compiles for one architecture, such as "sm_90".
+    """Compiles for one architecture, such as "sm_90" or "gfx942".
 
     A source is the device part of a Python file. A name is an entry such as `add('*fp32:16', 'i32',
     BLOCK=128, num_warps=4)`: the types of the arguments, `:16` where they are multiples of 16, and `=1` where
@@ -49,8 +51,11 @@ class TritonCompiler:
 
     def __init__(self, architecture: str) -> None:
         number = re.sub(r"\D", "", architecture)
-        self._target = GPUTarget("cuda", int(number), _WARP)
-        self._architecture = ARCHITECTURES.get(f"sm_{number}")
+        self._architecture = ARCHITECTURES.get(architecture) or ARCHITECTURES.get(f"sm_{number}")
+        if self._architecture is not None and self._architecture.is_amd:
+            self._target = GPUTarget("hip", architecture, self._architecture.device.warp_size)
+        else:
+            self._target = GPUTarget("cuda", int(number), WARP)
         library = Path(triton.__file__).parent / "_C" / "libtriton.so"
         self.files = (library, Path(triton.__file__))
         self.name = triton_name()  # in stored results
@@ -77,7 +82,7 @@ class TritonCompiler:
         """The binary of one entry; raises as `compile` does."""
         began = time.perf_counter()
         kernel = self._compiled(_task(module, name))
-        used = read_resources(kernel.cubin)[kernel.symbol]
+        used = kernel.resources
         data = pack({name: kernel})
         return Binary(
             data,
@@ -96,10 +101,13 @@ class TritonCompiler:
         `triton.compile` would hash Triton's own files first, and store all that it makes. A kernel that needs
         too much shared memory is given up here, before the last stages.
         """
+        own = own_options(task.options, self._architecture)
+        if self._architecture and (foreign := foreign_float8(self._architecture, task.signature.values())):
+            raise CompileError(foreign)
         source = ASTSource(task.function, task.signature, constexprs=task.constants, attrs=task.attributes)
         backend, stages, made = make_backend(self._target), dict[str, Any](), dict[str, Any]()
         try:
-            options = backend.parse_options({"enable_fp_fusion": True} | task.options)
+            options = backend.parse_options({"enable_fp_fusion": True} | own)
             backend.add_stages(stages, options, source.language)
             facts = {"target": self._target, **vars(options)}
             context = ir.context()
@@ -118,7 +126,11 @@ class TritonCompiler:
             raise
         except Exception as error:  # noqa: BLE001 - Triton raises whatever its passes do
             raise CompileError(_message(error)) from None
-        return _kernel(facts, made["ptx"], made["cubin"], task.passed)
+        if self._target.backend == "hip":
+            amd = read_kernel(made["amdgcn"])
+            kernel = _kernel(facts, amd.parameter_bytes, made["hsaco"], task.passed)
+            return replace(kernel, warp_size=self._target.warp_size, amd=amd.resources)
+        return _kernel(facts, _parameter_bytes(made["ptx"]), made["cubin"], task.passed)
 
 
 def firsts(source: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -170,12 +182,10 @@ def _task(module: ModuleType, entry: str) -> _Task:
         raise CompileError(f"the source has no kernel {called!r} under @triton.jit")
     parameters = function.params
     constants = {one.name: values[one.name] for one in parameters if one.name in values}
-    options = {
-        name: value for name, value in values.items() if name in TRITON_OPTIONS or name not in constants
-    }
+    options = {name: value for name, value in values.items() if name in _OPTIONS or name not in constants}
     for name, value in options.items():  # others name files, or options of programs
-        if name not in TRITON_OPTIONS or type(value) is not int:
-            known = ", ".join(TRITON_OPTIONS)
+        if name not in _OPTIONS or type(value) is not int:
+            known = ", ".join(_OPTIONS)
             raise CompileError(
                 f"{called} has no parameter {name}, and it is no option of Triton with a number: {known}"
             )
@@ -232,10 +242,9 @@ def _text(node: ast.expr) -> str:
 
 
 def _kernel(
-    facts: Mapping[str, Any], ptx: str, cubin: bytes, passed: Sequence[tuple[int, str]]
+    facts: Mapping[str, Any], sizes: list[int], cubin: bytes, passed: Sequence[tuple[int, str]]
 ) -> TritonBinary:
     """The data for a launch; raises CompileError if the arguments do not fit the kernel's parameters."""
-    sizes = _parameter_bytes(ptx)
     expected = [_type_bytes(kind) for _, kind in passed]
     hidden = sizes[len(expected) :]
     if sizes[: len(expected)] != expected or any(size != 8 for size in hidden):

@@ -1,7 +1,7 @@
-"""GPU architectures: the words that identify them in device names, and limits of NVIDIA's multiprocessors.
+"""GPU architectures: the words that identify them in device names, and limits of their multiprocessors.
 
-Sources: CUDA Programming Guide 13, appendix "Compute Capabilities"; NVIDIA's data sheets for the example GPU
-of each architecture.
+Sources: CUDA Programming Guide 13, appendix "Compute Capabilities"; AMD's backend of LLVM; Mesa for the
+shared memory of RDNA; the vendors' data sheets for the example GPU of each architecture.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ MAX_THREADS = 1024  # of a block
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
 MAX_CLUSTER = 16  # blocks; more than 8 are not portable
+PARTITIONS = 4  # of a multiprocessor, each with an equal part of its registers; AMD's SIMDs
 # Words that decide the architecture; the first match counts.
 NAME_WORDS = {
     "sm_103": "b300 gb300",
@@ -30,10 +31,12 @@ NAME_WORDS = {
     "sm_70": "v100 gv100",
     "sm_61": "p4 p40 1030 1050 1060 1070 1080",
     "sm_60": "p100",
+    "gfx950": "mi350x mi355x",
     "gfx942": "mi300a mi300x mi325x",
     "gfx90a": "mi210 mi250 mi250x",
     "gfx908": "mi100",
-    "gfx1100": "w7800 w7900",
+    "gfx1201": "9070 r9700",
+    "gfx1100": "w7800 w7900 7900",
     "gfx1030": "w6800",
     "gfx1032": "w6600",
 }
@@ -41,20 +44,32 @@ NAME_WORDS = {
 
 @dataclass(frozen=True)
 class Architecture:
-    """The limits of an architecture's multiprocessor, and an example of its GPUs."""
+    """The limits of an architecture's multiprocessor, and an example of its GPUs.
 
-    name: str  # "sm_90"
+    AMD's multiprocessor is a compute unit (CDNA) or a workgroup processor of two (RDNA). Its warp is called
+    wavefront, its block workgroup, its shared memory LDS, and its register VGPR.
+    """
+
+    name: str  # "sm_90", "gfx942"
     warps: int  # at most resident at once
-    blocks: int  # at most resident at once
+    blocks: int  # at most resident at once; on AMD's GPUs only blocks of several warps count
     shared_bytes: int
     reserved_shared_bytes: int  # by the system, in every block
     shared_memory_unit_bytes: int  # shared memory of a block is allocated in this unit
     device: DeviceInfo
+    registers: int = REGISTERS // WARP // PARTITIONS  # of a partition, for each thread of a warp
+    register_unit: int = 8  # registers of a thread are allocated in this unit
+    scalar_registers: int | None = None  # of a partition, for whole warps; None without a limit
 
     @property
     def shared_bytes_per_block(self) -> int:
         """The maximum for one block, static and dynamic together."""
-        return self.shared_bytes - self.reserved_shared_bytes
+        return self.device.shared_bytes_per_block
+
+    @property
+    def is_amd(self) -> bool:
+        """True for AMD's GPUs, for which only Triton compiles."""
+        return self.name.startswith("gfx")
 
 
 def _architecture(
@@ -93,6 +108,43 @@ def _architecture(
     return Architecture(name, warps, blocks, shared_kib * 1024, reserved_bytes, granularity, device)
 
 
+def _amd_architecture(
+    name: str,
+    shared_kib: int,
+    shared_unit_bytes: int,
+    gpu: str,
+    units: int,
+    memory_gib: int,
+    gb_per_s: float,
+    cache_mib: int,
+) -> Architecture:
+    """CDNA has 64 threads in a warp and 512 registers for each; RDNA from version 3 on has 32 and 1536."""
+    is_rdna = int(name[3:-2]) >= 10
+    device = DeviceInfo(
+        backend="hip",
+        name=gpu,
+        slug=gpu.lower().replace(" ", "-"),
+        kind="gpu",
+        vendor="AMD",
+        architecture=name,
+        compute_units=units,
+        warp_size=32 if is_rdna else 64,
+        max_threads_per_block=MAX_THREADS,
+        shared_bytes_per_block=(64 if is_rdna else shared_kib) * 1024,
+        registers_per_block=None,
+        memory_bytes=memory_gib * 2**30,
+        memory_bandwidth_bytes_per_s=gb_per_s * 1e9,
+        cache_bytes=cache_mib * 2**20,
+        has_shuffle=True,
+        driver=NOT_HERE,
+        runtime=NOT_HERE,
+    )
+    shared = (shared_kib * 1024, 0, shared_unit_bytes)
+    if is_rdna:
+        return Architecture(name, 64, 32, *shared, device, registers=1536, register_unit=24)
+    return Architecture(name, 32, 16, *shared, device, scalar_registers=800)
+
+
 ARCHITECTURES = {
     item.name: item
     for item in (
@@ -105,6 +157,11 @@ ARCHITECTURES = {
         _architecture("sm_90", 64, 32, 228, "NVIDIA H100", 132, 80, 3350, 50),
         _architecture("sm_100", 64, 32, 228, "NVIDIA B200", 148, 180, 8000, 126),
         _architecture("sm_120", 48, 24, 100, "NVIDIA GeForce RTX 5090", 170, 32, 1792, 96),
+        #                name      KiB     unit  GPU                        units GiB  GB/s  cache MiB
+        _amd_architecture("gfx942", 64, 512, "AMD Instinct MI300X", 304, 192, 5300, 256),
+        _amd_architecture("gfx950", 160, 1280, "AMD Instinct MI355X", 256, 288, 8000, 256),
+        _amd_architecture("gfx1100", 128, 1024, "AMD Radeon RX 7900 XTX", 48, 24, 960, 96),
+        _amd_architecture("gfx1201", 128, 1024, "AMD Radeon RX 9070 XT", 32, 16, 640, 64),
     )
 }
 

@@ -22,6 +22,8 @@ _WARPS = {
     "cl_khr_subgroup_shuffle_relative",
     "cl_intel_required_subgroup_size",
 }  # extensions that portable.h needs
+# Of NVIDIA, of AMD where pyopencl has it, and the standard's, which gives wavefronts and sub-groups as well.
+_WARP_QUERIES = ("warp_size_nv", "wavefront_width_amd", "preferred_work_group_size_multiple")
 _WARP_SIZE = 32  # portable.h needs it where there are warps
 
 
@@ -87,9 +89,10 @@ def opencl_device(device: Any) -> DeviceInfo:
     import platform
 
     is_cpu = bool(device.type & _OPENCL_CPU)
-    name = _readable_name(device.name)
+    name = _readable_name(_asked(device, "board_name_amd") or device.name)
+    chip = device.name.partition(":")[0]  # AMD's: `gfx942:sramecc+:xnack-`
     has_shuffle = set(device.extensions.split()) >= _WARPS
-    warp = 1 if is_cpu else getattr(device, "warp_size_nv", _WARP_SIZE)
+    warp = 1 if is_cpu else _asked(device, *_WARP_QUERIES) or _WARP_SIZE
     is_intel = is_intel_cpu(device)
     # a folder for each driver of a device: CUDA and OpenCL of a GPU, PoCL and Intel's runtime of a CPU
     folder = slug(f"cpu {name}" if is_cpu else f"{name} opencl") + (INTEL_SLUG if is_intel else "")
@@ -100,7 +103,7 @@ def opencl_device(device: Any) -> DeviceInfo:
         slug=folder,
         kind="cpu" if is_cpu else "gpu",
         vendor=(is_cpu and cpu_vendor()) or device.vendor.strip(),
-        architecture=platform.machine() if is_cpu else name,
+        architecture=platform.machine() if is_cpu else chip if chip.startswith("gfx") else name,
         compute_units=device.max_compute_units,
         warp_size=_WARP_SIZE if has_shuffle else warp,
         max_threads_per_block=min(device.max_work_group_size, _MAX_GROUP),
@@ -113,6 +116,17 @@ def opencl_device(device: Any) -> DeviceInfo:
         driver=device.driver_version.strip(),
         runtime=f"Intel {runtime}" if is_intel else runtime,  # its version names no maker
     )
+
+
+def _asked(device: Any, *queries: str) -> Any:
+    """The first answer of a device to queries that not every vendor has; None without one."""
+    for query in queries:
+        try:
+            if answer := getattr(device, query):
+                return answer
+        except Exception:  # noqa: BLE001 - pyopencl raises its own kinds where a driver refuses
+            continue
+    return None
 
 
 def is_intel_cpu(device: Any) -> bool:

@@ -104,7 +104,7 @@ class Best(Mapping[str, Value]):
 
     @cached_property
     def expected_slowdown(self) -> float | None:
-        """Upper bound of the time relative to the best possible, which holds in nine cases of ten.
+        """The time relative to the best possible that half of the cases do not exceed.
 
         1 for an EXACT match, None if unknown. Estimated from known devices or sizes, each left out in turn;
         see docs/production.md.
@@ -113,7 +113,20 @@ class Best(Mapping[str, Value]):
             return 1.0
         from autotune.serving.portability import expected_slowdown  # not needed for an exact answer
 
-        return expected_slowdown(self.evidence(), self.match.tier)
+        return expected_slowdown(self._observed, self.match.tier)
+
+    @cached_property
+    def slowdown_at_most(self) -> float | None:
+        """The time relative to the best possible that nine of ten cases do not exceed; None if unknown."""
+        if self.match.tier is Tier.EXACT:
+            return 1.0
+        from autotune.serving.portability import slowdown_at_most  # not needed for an exact answer
+
+        return slowdown_at_most(self._observed, self.match.tier)
+
+    @cached_property
+    def _observed(self) -> Sequence[Slowdown]:
+        return self.evidence()
 
     @cached_property
     def digest(self) -> str:

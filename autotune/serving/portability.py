@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop
 from math import exp, inf, log
+from statistics import median
 from typing import NamedTuple
 
 from autotune.core.records import Config, Entry, Sizes, Tier, distance
@@ -142,21 +143,35 @@ def of_default(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]:
 
 
 def expected_slowdown(observed: Sequence[Slowdown], tier: Tier) -> float | None:
+    """The median of a tier's slowdown; None without exact observations.
+
+    It comes from this tier's observations; else from those of looser tiers, because a closer match should
+    cost less; else from closer tiers, raised to the power LOOSER.
+    """
+    return _foretold(observed, tier, 0.5)
+
+
+def slowdown_at_most(observed: Sequence[Slowdown], tier: Tier) -> float | None:
     """Upper bound of a tier's slowdown, which should hold in COVERAGE of the cases.
 
-    It comes from this tier's observations; else from the worst of looser tiers, because a closer match should
-    cost less; else from closer tiers, raised to the power LOOSER. None without exact observations, or if they
-    are too few for a bound below MAX_BEYOND times the worst of them.
+    It comes from the same observations as the expected one; of looser tiers it is the worst. None also if the
+    observations are too few for a bound below MAX_BEYOND times the worst of them.
     """
+    return _foretold(observed, tier, COVERAGE)
+
+
+def _foretold(observed: Sequence[Slowdown], tier: Tier, share: float) -> float | None:
+    """The slowdown that is not exceeded in a share of the cases."""
     own = [slowdown for slowdown in observed if slowdown.tier is tier]
     looser = [slowdown for slowdown in observed if slowdown.tier is not tier and tier.reaches(slowdown.tier)]
     if any(slowdown.exact for slowdown in own):
-        return _useful(_bound(own), own)
+        return _useful(_bound(own, share), own)
     if any(slowdown.exact for slowdown in looser):
-        return max(slowdown.factor for slowdown in looser)
+        factors = [slowdown.factor for slowdown in looser]
+        return max(factors) if share == COVERAGE else median(factors)
     if not any(slowdown.exact for slowdown in observed):
         return None
-    return _useful(_bound(observed) * LOOSER, observed)
+    return _useful(_bound(observed, share) * LOOSER, observed)
 
 
 def _useful(log_bound: float, observed: Sequence[Slowdown]) -> float | None:
@@ -165,16 +180,16 @@ def _useful(log_bound: float, observed: Sequence[Slowdown]) -> float | None:
     return exp(log_bound) if log_bound <= log(MAX_BEYOND * worst) else None
 
 
-def _bound(observed: Sequence[Slowdown]) -> float:
+def _bound(observed: Sequence[Slowdown], share: float) -> float:
     """Prediction bound for the next of exponentially distributed logarithms, some of them lower bounds.
 
-    With r exact values, S the sum of all, the next exceeds S (p^(-1/r) - 1) with probability p. Source:
-    Lawless, Statistical Models and Methods for Lifetime Data (2003), section 4.1: the next value's ratio
-    to the total time on test has a Pareto distribution.
+    With r exact values, S the sum of all, the next exceeds S (p^(-1/r) - 1) with probability p, which is
+    1 - share. Source: Lawless, Statistical Models and Methods for Lifetime Data (2003), section 4.1: the next
+    value's ratio to the total time on test has a Pareto distribution.
     """
     total = log(MIN_TOTAL) + sum(log(slowdown.factor) for slowdown in observed)
     exact = sum(slowdown.exact for slowdown in observed)
-    return total * (float((1 - COVERAGE) ** (-1 / exact)) - 1)
+    return total * (float((1 - share) ** (-1 / exact)) - 1)
 
 
 def _observe(truth: Entry, choice: Config, tier: Tier) -> Slowdown:

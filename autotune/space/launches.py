@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from autotune.core.json_values import is_name
-from autotune.core.launch_plan import NO_ARRAY, TRITON, TRITON_OPTIONS, is_entry
+from autotune.core.launch_plan import AMD_OPTIONS, NO_ARRAY, TRITON, TRITON_OPTIONS, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec
 from autotune.core.text import hint
 from autotune.sources.triton import TritonParameter
@@ -70,7 +70,7 @@ def _triton_launch(
             )
     shared = (one.name for one in kernels[entry] if one.is_constant and one.name in {*names} - {*own})
     constants = (*shared, *(f"{name}={text}" for name, text in own.items()))
-    constants += tuple(name for name in TRITON_OPTIONS if name in names)
+    constants += tuple(name for name in (*TRITON_OPTIONS, *AMD_OPTIONS) if name in names)
     if not constants:
         raise element.error(f"{entry} has nothing to tune: no tl.constexpr, and no num_warps in the space")
     return LaunchSpec(

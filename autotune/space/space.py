@@ -11,6 +11,7 @@ import numpy as np
 from autotune.core import launch_plan as plan
 from autotune.core.c_types import C_TYPES, SCALARS, require_dtype_name
 from autotune.core.expressions import Expression, parse
+from autotune.core.frozen import replace
 from autotune.core.records import Config, DeviceInfo, Launch, Sizes, Value
 from autotune.core.text import hint, nearest
 from autotune.core.trials import Problem
@@ -21,6 +22,7 @@ from autotune.space.limits import device_limits
 from autotune.space.rules import Rules
 from autotune.space.spec import SpaceSpec
 
+_UNLIMITED = 2**31 - 1  # bytes
 _ROWS_PER_BATCH = 4096
 
 
@@ -77,6 +79,8 @@ def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
 
     Raises SpaceError when there are none, or more than 30 million.
     """
+    if device.backend == "hip":  # formulas are for NVIDIA's pipelines; the compiler knows what fits on AMD's
+        device = replace(device, shared_bytes_per_block=_UNLIMITED)
     rules = Rules(spec, device, problem)
     rows = rules.rows()
     if not len(rows):

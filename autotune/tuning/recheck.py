@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
-from autotune.core.checks import reasons, together
-from autotune.core.records import NOISY, Config, Entry, KernelRecord
+from autotune.core.checks import Checks, reasons, together
+from autotune.core.records import NOISY, Config, Entry, KernelRecord, Provenance
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.core.version import __version__
 from autotune.evaluation.identity import workload_sha256
@@ -178,17 +178,22 @@ def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
         registers=winner.registers,
         noise=final.noise,
         measured=tuple(row for row in entry.measured if row[0] != winner.config),
-        provenance=replace(
-            entry.provenance,
-            tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            autotune=__version__,
-            driver=task.device.driver,
-            runtime=task.device.runtime,
-            compiler=task.compiler,
-            source_sha256=task.source.sha256,
-            space_sha256=task.spec.sha256,
-            workload_sha256=workload_sha256(task.spec),
-            checks="",
-            checked=reasons(together(decision.checks)),
-        ),
+        provenance=provenance_now(task, entry, together(decision.checks)),
+    )
+
+
+def provenance_now(task: TuningTask, entry: Entry, checks: Checks) -> Provenance:
+    """The origin of a result that was measured again; the facts of its search stay."""
+    return replace(
+        entry.provenance,
+        tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        autotune=__version__,
+        driver=task.device.driver,
+        runtime=task.device.runtime,
+        compiler=task.compiler,
+        source_sha256=task.source.sha256,
+        space_sha256=task.spec.sha256,
+        workload_sha256=workload_sha256(task.spec),
+        checks="",
+        checked=reasons(checks),
     )

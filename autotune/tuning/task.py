@@ -222,6 +222,12 @@ def count_space(target: Target) -> tuple[Space, SourceText]:
             advice = f"; to count a space, name a GPU, such as NVIDIA H200, or its architecture: {known_here}"
             raise InputError(f"{error}{advice}") from None
         device = replace(known, backend="opencl") if spec.dialect == "opencl" else known
+        if device.backend == "hip" and spec.dialect != TRITON:
+            if spec.dialect == "cuda":
+                raise InputError(
+                    f"{spec.path}: the kernel is written in CUDA; {device.name} is AMD's"
+                ) from None
+            device = replace(device, backend="opencl")  # AMD's GPUs run a portable kernel through OpenCL
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
     return bind(spec, device, problem), source
 

@@ -135,7 +135,7 @@ def caches(random_: random.Random) -> None:
             "reduce", random_.choice((DEVICE, OTHER)), n=random_.choice((64, 65)), cache="cache"
         )
         assert all(map(is_name, best.defines)) and all(flag.isprintable() for flag in best.flags), best.flags
-        best.options("cuda"), best.launch(n=64), best.arguments(n=64), best.expected_slowdown
+        best.options("cuda"), best.launch(n=64), best.arguments(n=64), best.slowdown_at_most
     match random_.randrange(4):
         case 0:
             with contextlib.suppress(AutotuneError):

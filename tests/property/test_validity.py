@@ -1,6 +1,7 @@
 """Over random caches and devices: nothing is served that the kernel or the device forbids."""
 
 from dataclasses import replace
+from math import inf
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,7 +98,7 @@ def test_nothing_forbidden_is_served_and_nothing_closer_is_passed_over(
         return
     assert forbidden(best, n) == []
     assert best.match.tier.reaches(least)
-    assert best.expected_slowdown is None or best.expected_slowdown >= 1
+    assert 1 <= (best.expected_slowdown or 1) <= (best.slowdown_at_most or inf)
     source = next((device for device, _ in held if device.slug == best.source_device), None)
     assert (source is None) == (best.match.tier is Tier.DEFAULT)
     if source is not None and best.match.tier in (Tier.EXACT, Tier.NEAREST_SIZE):

@@ -115,3 +115,62 @@ def test_results_are_timed_as_asked(folder, check):
     folder.search("--budget", "3")
     assert check("--measure", "warm").returncode == 0
     assert list((folder.path / "runs").glob("double.*.warm.check.jsonl"))
+
+
+def aged(folder, change):
+    (path,) = (folder.path / "cache").glob("*/double.json")
+    stored = json.loads(path.read_text())
+    for entry in stored["entries"]:
+        entry["provenance"]["driver"] = "0.9"
+        change(entry)
+    path.write_text(json.dumps(stored))
+
+
+def slower(entry):
+    """As if an update had made everything twice as slow."""
+    entry["time_ms"] /= 2
+    entry["default_time_ms"] /= 2
+    entry["interval_ms"] = [bound / 2 for bound in entry["interval_ms"]]
+
+
+def test_a_result_that_nothing_aged_is_not_timed_again(folder, check):
+    folder.search("--engine", "exhaustive")
+    assert check("--stale").stdout == "nothing is stale: 1 result\n"
+    assert folder.run("list", "--stale", "--cache", "cache").stdout == "nothing is stale\n"
+
+
+def test_an_aged_result_that_holds_is_stored_with_the_present_driver(folder, check):
+    best = folder.search("--engine", "exhaustive")
+    aged(folder, lambda entry: None)
+    listed = folder.run("list", "--stale", "--cache", "cache").stdout
+    assert "the driver was 0.9 when this was tuned and is 1 now." in listed
+    done = check("--stale")
+    assert done.returncode == 0 and "the update changed nothing beyond the noise" in done.stdout
+    assert "the driver was 0.9" in done.stdout and "times as fast as the default" in done.stdout
+    assert "new search" not in done.stdout
+    assert check("--stale").stdout == "nothing is stale: 1 result\n"
+    (row,) = json.loads(folder.run("list", "double", "--cache", "cache", "--json").stdout)["results"]
+    assert (row["config"], row["stale"]) == (best["config"], [])
+
+
+def test_a_loss_is_told_and_searched_anew_within_the_time(folder, check):
+    folder.search("--engine", "exhaustive")
+    aged(folder, slower)
+    done = check("--stale", "--time", "5")
+    assert "the update cost 100.0%" in done.stdout and "no time is left for a search" in done.stdout
+    again = check("--stale", "--time", "20", "--json")
+    (row,) = json.loads(again.stdout)
+    assert row["loses"] and row["time_ms"] == pytest.approx(2 * row["stored_ms"])
+    assert row["searched_ms"] == pytest.approx(row["time_ms"], rel=0.05)
+    assert check("--stale").stdout == "nothing is stale: 1 result\n"
+
+
+def test_what_fails_after_an_edit_is_searched_anew(folder, check):
+    best = folder.search("--engine", "exhaustive")["config"]
+    source = (folder.path / "double.py").read_text()
+    folder.write(source.replace("2 * x", f"(2 + (A == {best['A']} and B == {best['B']})) * x"))
+    done = check("--stale", "--time", "20")
+    assert done.returncode == 0 and "now it fails" in done.stdout and "the kernel source was" in done.stdout
+    assert "a new search found" in done.stdout
+    served = json.loads(folder.run("best", "double", "--device", "fake", "--json").stdout)
+    assert served["config"] != best

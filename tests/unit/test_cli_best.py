@@ -22,7 +22,7 @@ def test_a_gpu_that_nothing_is_known_of_is_answered_by_its_name(best):
     done = best("--device", "NVIDIA H100 PCIe", "--size", "n=64", "--json")
     found = json.loads(done.stdout)
     assert (found["match"]["tier"], found["match"]["source_device"]) == ("same_architecture", "nvidia-h200")
-    assert found["expected_slowdown"] is None and found["config"]["BLOCK"] == 32
+    assert found["expected_slowdown"] is found["slowdown_at_most"] is None and found["config"]["BLOCK"] == 32
     done = best("--device", "NVIDIA H100 PCIe", "--size", "n=64")
     assert done.stdout.endswith("expected slowdown: unknown\n") and "-D" not in done.stdout
     flags = best("--device", "NVIDIA H100 PCIe", "--size", "n=64", "--flags").stdout

@@ -11,7 +11,10 @@ from functools import partial
 
 import pytest
 
+from autotune.cluster import local_devices as chosen_here
 from autotune.cluster.connection import _dask_settings
+from autotune.cluster.local_devices import local_devices, why_one
+from autotune.core.trials import Budget
 from autotune.devices import Address, listing
 from autotune.devices.listing import Listing
 from autotune.errors import NoMemory, SetupError
@@ -64,6 +67,33 @@ def test_devices_that_are_unknown_or_that_one_process_must_see_are_refused(folde
     folder.edit("verify: {rtol: 0, atol: 0}", "verify: {rtol: 0, atol: 0, full: trusted}")
     done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1")
     assert done.returncode == 2 and "needs one device" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("count", "budget", "one"),
+    [
+        (1, Budget(trials=10_000), True),
+        (2, Budget(seconds=10), True),
+        (2, Budget(seconds=11), False),
+        (8, Budget(seconds=6), False),  # the more there are, the sooner they win their start back
+        (2, Budget(trials=200), True),
+        (2, Budget(trials=1000), False),
+        (2, Budget(trials=1000, seconds=8), True),
+        (2, Budget(), False),
+    ],
+)
+def test_all_devices_are_one_where_the_budget_does_not_win_back_their_start(count, budget, one):
+    assert bool(why_one(count, budget)) is one
+
+
+def test_a_search_with_one_of_all_devices_says_so(folder, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
+    found = local_devices("fake:0,fake:1")
+    monkeypatch.setattr(chosen_here, "local_devices", lambda text: found)  # here `all` are those of the CPU
+    done = folder.run("search", "double.yaml", "--devices", "all", "--budget", "4", "--json")
+    assert done.returncode == 0 and len(json.loads(done.stdout)["config"]) == 2
+    told = "--devices all: searching with fake:0 only: 2 devices take 5 s longer to start"
+    assert told in done.stderr.replace("\n", " ")
 
 
 def test_a_device_with_another_driver_is_not_claimed():

@@ -191,20 +191,21 @@ def test_a_tier_that_is_not_close_enough_is_refused(root):
 
 
 def test_the_expected_slowdown_is_learnt_by_leaving_devices_and_sizes_out(root):
-    assert best_config("reduce", HOPPER, n=64).expected_slowdown == 1
+    exact = best_config("reduce", HOPPER, n=64)
+    assert exact.expected_slowdown == exact.slowdown_at_most == 1
     vendor = best_config("reduce", VOLTA, n=64)
     assert [(one.factor, one.tier.value) for one in vendor.evidence()] == [
         (1.3, "portable"),
         (1.5, "same_vendor"),
         (1.2, "same_vendor"),
     ]
-    assert vendor.expected_slowdown > 1.5
+    assert 1.2 < vendor.expected_slowdown < 1.5 < vendor.slowdown_at_most
     portable = best_config("reduce", ARC, n=64)
     assert portable.evidence() == vendor.evidence()
-    assert portable.expected_slowdown is None  # one result tells too little
+    assert portable.slowdown_at_most is None  # one result tells too little
     sizes = best_config("reduce", HOPPER, n=128)
     assert [one.factor for one in sizes.evidence()] == [1.0, 1.0]  # the same best for both sizes
-    assert 1 < sizes.expected_slowdown < 1.3
+    assert 1 < sizes.expected_slowdown < sizes.slowdown_at_most < 1.3
     alone = best_config("reduce", "cpu-none", n=64)
     assert (alone.match.tier, [one.factor for one in alone.evidence()]) == (Tier.DEFAULT, [8.0, 8.0, 8.0])
 

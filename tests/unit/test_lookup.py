@@ -94,7 +94,7 @@ def test_a_kind_of_device_without_results_gets_the_default(filled):
         "the kernel's default: nothing that may be served was tuned on cpu-unknown; "
         "device or sizes not known, so not checked: BLOCK <= device.max_threads_per_block"
     )
-    assert best.expected_slowdown is None  # ten times on each of two devices: too few to foretell a bound
+    assert best.slowdown_at_most is None  # ten times on each of two devices: too few to foretell a bound
     with pytest.raises(NoConfig, match="nothing as close as portable for cpu-unknown, int32, n=1024; "):
         best_config("reduce", "cpu-unknown", n=1024, min_match=Tier.PORTABLE)
 

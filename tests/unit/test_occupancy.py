@@ -93,10 +93,63 @@ def test_an_unknown_architecture_lists_the_known_ones():
         architecture("sm_42")
 
 
+@pytest.mark.parametrize("name", ["gfx942", "gfx950"])
+@pytest.mark.parametrize(
+    ("waves", "fewest", "most"),
+    # LLVM's table for gfx90a and gfx940, by AMD: waves of a SIMD by the VGPRs of a kernel, AGPRs included
+    [
+        (8, 1, 64),
+        (7, 65, 72),
+        (6, 73, 80),
+        (5, 81, 96),
+        (4, 97, 128),
+        (3, 129, 168),
+        (2, 169, 256),
+        (1, 257, 512),
+    ],
+)
+def test_published_waves_by_registers_of_cdna(name, waves, fewest, most):
+    for registers in (fewest, most):
+        assert occupancy(architecture(name), 256, registers, 0).warps == 4 * waves
+
+
+@pytest.mark.parametrize("name", ["gfx1100", "gfx1201"])
+@pytest.mark.parametrize(
+    ("registers", "waves"),
+    # LLVM's tests of occupancy for gfx1100 and gfx1200 with 32 threads in a wave
+    [(24, 16), (96, 16), (100, 12), (112, 12), (128, 10), (144, 10), (168, 9), (200, 7), (256, 5)],
+)
+def test_published_waves_by_registers_of_rdna(name, registers, waves):
+    found = occupancy(architecture(name), 128, registers, 0)
+    assert (found.warps, found.share) == (4 * waves, waves / 16)
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "shared_bytes", "scalar_registers", "share", "limit"),
+    [
+        # AMD's example of limiters, measured: 49.92% with 122 VGPRs, which take 128, and 12.49% with 64 KiB
+        (256, 128, 0, 80, 0.5, "registers"),
+        (256, 96, 65_536, 80, 0.125, "shared memory"),
+        # the example of llvm-calc-occupancy: nothing limits
+        (512, 50, 0, 30, 1.0, "warps"),
+        # LLVM's tests with ROCm's trap handler: 7 waves with 80 numbered SGPRs and 6 more, 6 with 100
+        (256, 32, 0, 86, 7 / 8, "scalar registers"),
+        (256, 32, 0, 106, 6 / 8, "scalar registers"),
+        # 16 workgroups have a barrier; those of one wave need none
+        (128, 16, 0, 16, 1.0, "warps"),
+        (64, 16, 0, 16, 1.0, "warps"),
+    ],
+)
+def test_published_occupancies_of_cdna(threads, registers, shared_bytes, scalar_registers, share, limit):
+    found = occupancy(architecture("gfx942"), threads, registers, shared_bytes, scalar_registers)
+    assert (found.share, found.limit) == (pytest.approx(share), limit)
+
+
 def test_shared_memory_of_a_block_follows_from_the_multiprocessor():
     assert {name: item.device.shared_bytes_per_block // 1024 for name, item in ARCHITECTURES.items()} == {
         **{"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163},
         **{"sm_89": 99, "sm_90": 227, "sm_100": 227, "sm_120": 99},
+        **{"gfx942": 64, "gfx950": 160, "gfx1100": 64, "gfx1201": 64},
     }
     for name, item in ARCHITECTURES.items():
         assert item.device.architecture == name

@@ -116,3 +116,106 @@ def test_a_device_that_runs_no_kernel_is_passed_over_and_named():
     assert _working("Broken", [broken, good]) == broken  # whoever names it gets it
     with pytest.raises(SetupError, match=r"no device works: opencl:99 \(Broken, "):
         _working(None, [broken])
+
+
+# A driver with a GPU of AMD and one of Intel, each of which answers its own vendor's queries only
+GPUS = r"""
+#include <string.h>
+typedef struct { void **functions; int number; } object_t;
+static void *table[256];
+static object_t platform = {table, 0}, gpus[2] = {{table, 0}, {table, 1}};
+static int text(const char *answer, size_t size, void *value, size_t *needed)
+{
+    if (value)
+        memcpy(value, answer, strlen(answer) + 1);
+    if (needed)
+        *needed = strlen(answer) + 1;
+    return 0;
+}
+int clGetPlatformInfo(void *which, unsigned name, size_t size, void *value, size_t *needed)
+{
+    const char *answer = name == 0x0902 ? "GPUs" : name == 0x0904 ? "cl_khr_icd" : "OpenCL 3.0";
+    return text(name == 0x0920 ? "TEST" : answer, size, value, needed);
+}
+static int devices(void *which, unsigned long kind, unsigned count, void **found, unsigned *number)
+{
+    for (unsigned i = 0; found && i < count && i < 2; i++)
+        found[i] = &gpus[i];
+    if (number)
+        *number = 2;
+    return 0;
+}
+static int device(object_t *which, unsigned name, size_t size, void *value, size_t *needed)
+{
+    int is_amd = which->number == 0;
+    const char *chip = is_amd ? "gfx1100:xnack-" : "Intel(R) Arc(TM) B580 Graphics";
+    const char *vendor = is_amd ? "Advanced Micro Devices, Inc." : "Intel(R) Corporation";
+    unsigned long number = 0;
+    switch (name) {
+    case 0x102B: return text(chip, size, value, needed);
+    case 0x102C: return text(vendor, size, value, needed);
+    case 0x102D: return text("1.0", size, value, needed);
+    case 0x102F: return text("OpenCL 3.0", size, value, needed);
+    case 0x1030: return text("cl_khr_fp16", size, value, needed);
+    case 0x4038: return is_amd ? text("AMD Radeon RX 7900 XTX", size, value, needed) : -30;
+    case 0x1067: number = is_amd ? 32 : 16; break; // the width of a wavefront, or of a sub-group
+    case 0x1000: number = 4; break;
+    case 0x1002: number = is_amd ? 48 : 20; break;
+    case 0x1004: number = 1024; break;
+    case 0x1023: number = is_amd ? 65536 : 131072; break;
+    case 0x101F: number = 1ul << 34; break;
+    case 0x101E: number = 1ul << 22; break;
+    case 0x1031: number = (unsigned long)&platform; break;
+    default: return -30;
+    }
+    if (!number)
+        return -30;
+    if (value)
+        memcpy(value, &number, size < 8 ? size : 8);
+    if (needed)
+        *needed = name == 0x1002 ? 4 : 8;
+    return 0;
+}
+static long nothing(void) { return 0; }
+int clIcdGetPlatformIDsKHR(unsigned count, void **found, unsigned *number)
+{
+    for (int i = 0; i < 256; i++)
+        table[i] = (void *)nothing;
+    table[1] = (void *)clGetPlatformInfo;
+    table[2] = (void *)devices;
+    table[3] = (void *)device;
+    if (found)
+        *found = &platform;
+    if (number)
+        *number = 1;
+    return 0;
+}
+void *clGetExtensionFunctionAddress(const char *name)
+{
+    return strcmp(name, "clIcdGetPlatformIDsKHR") ? 0 : (void *)clIcdGetPlatformIDsKHR;
+}
+"""
+DESCRIBE = """
+import json
+from dataclasses import asdict
+import pyopencl
+from autotune.hardware.identify import opencl_device
+(platform,) = (one for one in pyopencl.get_platforms() if one.name == "GPUs")
+found = [opencl_device(device) for device in platform.get_devices()]
+print(json.dumps([[one.name, one.architecture, one.warp_size, one.shared_bytes_per_block] for one in found]))
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_gpus_of_amd_and_intel_tell_their_board_chip_warp_and_local_memory(root, tmp_path):
+    (tmp_path / "driver.c").write_text(GPUS)
+    library = tmp_path / "driver.so"
+    subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "driver.c", "-o", library], check=True)
+    (tmp_path / "own.icd").write_text(f"{library}\n")
+    environment = os.environ | {"PYTHONPATH": str(root), "OCL_ICD_VENDORS": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", DESCRIBE], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        ["AMD Radeon RX 7900 XTX", "gfx1100", 32, 65_536],
+        ["Intel Arc B580 Graphics", "Intel Arc B580 Graphics", 16, 131_072],
+    ]
