@@ -157,9 +157,18 @@ class DryRun:
     Attributes:
         found: The first access and the first divergence at each place of the source.
         is_whole: False once something may have reached arrays that it could not follow.
+        turns: The most turns that a thread surely takes of each loop, by the loop's place in the source.
     """
 
-    def __init__(self, source: KernelSource, steps: Steps, bodies: dict[str, list[ast.stmt]]) -> None:
+    def __init__(
+        self,
+        source: KernelSource,
+        steps: Steps,
+        bodies: dict[str, list[ast.stmt]],
+        most_turns: float = math.inf,  # of a loop; what further ones change is unknown
+    ) -> None:
+        self.turns: dict[int, int] = {}
+        self._most_turns = most_turns
         self.found: dict[tuple[int, str], Beyond | Divergent] = {}
         self.is_whole = True
         self._source, self._steps, self._bodies = source, steps, bodies
@@ -308,19 +317,21 @@ class DryRun:
         frame = self._frame
         outer = frame.turned, frame.ended
         frame.turned = frame.ended = done = np.zeros(self._lanes, np.bool_)
-        inside, is_first = mask, loop.is_late
+        inside, is_first, place, turns = mask, loop.is_late, self._at, 0
         while inside.may.any():
             if not is_first:
                 inside = self._block(loop.before, inside)
                 inside, out = self._split(loop.test, inside)
                 done = done | out.may
-                if not inside.sure.any():  # whoever is left may take any number of turns
+                if not inside.sure.any() or turns >= self._most_turns:  # the rest may take any number
                     if inside.may.any():
                         self._forget(loop, inside)
                         self._turn(loop, inside)
                         done = done | inside.may
                     break
-            is_first = False
+            is_first, turns = False, turns + 1
+            if inside.sure.any():
+                self.turns[place] = max(self.turns.get(place, 0), turns)
             inside = self._turn(loop, inside)
         done = done | frame.ended
         frame.turned, frame.ended = outer

@@ -26,10 +26,12 @@ from autotune.serving.cache import read_record
 from autotune.tuning import limits, stored_checks
 from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady, nearly_as_fast
 from autotune.tuning.finals import ROUNDS, Finals, remeasure
+from autotune.tuning.further_sizes import Small
 from autotune.tuning.last_round import judge
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
+    LOOPS,
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
@@ -359,6 +361,7 @@ def perturbed_context(compiled, verdict):
         observer=SimpleNamespace(stage=lambda stage: None),
         verify=lambda *_: verdict,
         timeout_s=1.0,
+        further=SimpleNamespace(small=lambda instance: Small(instance.verify_problems)),
     )
 
 
@@ -394,7 +397,7 @@ class SimpleInstance:
     ("words", "missed"),
     [
         ({}, {}),
-        ({"skips_sanitizer": True}, dict.fromkeys((*HOST_TOOLS, *TOOLS), "--no-sanitizer")),
+        ({"skips_sanitizer": True}, dict.fromkeys((*HOST_TOOLS, LOOPS, *TOOLS), "--no-sanitizer")),
         ({"sanitizer": None}, dict.fromkeys(TOOLS, "compute-sanitizer is not installed")),
     ],
     ids=["all", "left out", "not installed"],
@@ -413,7 +416,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     unable = {name: reason for name, reason in reasons(planned).items() if reason and name not in late}
     assert unable == {"output z": "the reference does not return it", **missed}
     assert late == [
-        n for n in (MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES, *HOST_TOOLS, *TOOLS) if n not in missed
+        n for n in (MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES, *HOST_TOOLS, LOOPS, *TOOLS) if n not in missed
     ]
     assert planned["output y"] is PASSED and planned[OTHER_SIZES] is PASSED
 
