@@ -56,9 +56,14 @@ class FurtherSizes:
 
     def of(self, config: Config, problem: ProblemInstance) -> ProblemInstance | None:
         """The same problem for a configuration; None if it is not valid there, or the reference fails."""
-        definition = problem.definition
-        place = definition.seed - self._task.space.problem.seed
-        return _check_at(self._maker, config, definition.sizes, place)
+        return _check_at(self._maker, config, problem.definition.sizes, self._place(problem))
+
+    def variant(self, config: Config, problem: ProblemInstance, name: str) -> ProblemInstance | None:
+        """The same problem with a variant of its inputs; raises SetupError if `inputs` does not make it."""
+        return self._maker.check_at(config, problem.definition.sizes, self._place(problem), name)
+
+    def _place(self, problem: ProblemInstance) -> int:
+        return problem.definition.seed - self._task.space.problem.seed
 
     def of_tiles(self, instance: KernelInstance) -> Iterator[ProblemInstance]:
         """The problems at sizes that the configuration's own tiles make interesting, while time is left."""

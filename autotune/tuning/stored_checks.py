@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, TypeGuard
 
@@ -39,6 +40,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Binary, Failure, Status, Trial
+from autotune.errors import SetupError
 from autotune.evaluation.deadline import Deadline, Killable
 from autotune.evaluation.device_process import DeviceState, verify_often, verify_once
 from autotune.evaluation.host_sanitizer import (
@@ -149,7 +151,7 @@ class StoredChecks:
                 if config not in failures and (failed := failure(record)) is not None:
                     failures[config] = failed
 
-        checks: list[_Check] = [often, at_sizes_of_tiles, with_other_schedules, on_other_data]
+        checks: list[_Check] = [often, at_sizes_of_tiles, with_other_schedules, on_other_data, on_variants]
         with ThreadPoolExecutor(1) as thread:
             by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers, self._on_host)
             try:
@@ -187,6 +189,7 @@ def plan(context: TuningContext) -> Checks:
         planned[output(name)] = Unchecked("the reference does not return it")
     planned[OTHER_SIZES] = sizes
     planned |= dict.fromkeys((MANY_RUNS, TILE_SIZES), sizes or LATE)
+    planned |= dict.fromkeys(map(data, context.task.spec.variants), sizes or LATE)
     if _shows_schedules(context):
         planned[OTHER_SCHEDULES] = LATE
     left_out = Unchecked("--no-sanitizer") if context.skips_sanitizer else None
@@ -375,6 +378,30 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
                 outcome = replace(outcome, detail=f"with {check}: {outcome.detail}")
             records[config][check] = worst((records[config].get(check), outcome))
     return records
+
+
+def on_variants(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
+    """The outcome of each configuration on each variant of the inputs, which the space asks for."""
+    records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
+    for name in context.task.spec.variants:
+        context.observer.stage(Stage(f"last round: {data(name)}"))
+        for config, (instance, binary) in built.items():
+            found = map(partial(_on_variant, context, config, binary, name), instance.verify_problems)
+            records[config][data(name)] = LATE if deadline.is_over else worst(found)
+    return records
+
+
+def _on_variant(
+    context: TuningContext, config: Config, binary: Binary, name: str, problem: ProblemInstance
+) -> Outcome:
+    try:
+        other = context.further.variant(config, problem, name)
+    except SetupError as error:
+        return Unchecked(str(error))
+    outcome = PASSED if other is None else _outcome(context.verify(binary, other))
+    if isinstance(outcome, Failure):
+        return replace(outcome, detail=f"with {data(name)}: {outcome.detail}")
+    return outcome
 
 
 def _is_judged(context: TuningContext, default: Binary, problem: ProblemInstance, name: str) -> bool:

@@ -406,7 +406,9 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     monkeypatch.setattr(stored_checks, "find_host_sanitizer", object)
     instance = SimpleNamespace(verify_problems=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
-        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="cuda", default=Config({}))),
+        task=SimpleNamespace(
+            dialect="cuda", spec=SimpleNamespace(dialect="cuda", default=Config({}), variants=())
+        ),
         maker=SimpleNamespace(make=lambda config: instance),
         worker=SimpleNamespace(compared=frozenset({"y"})),
         **({"skips_sanitizer": False, "sanitizer": object()} | words),
