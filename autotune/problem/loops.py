@@ -1,76 +1,49 @@
 """Finds small sizes at which loops turn again that do so at the size to tune for.
 
 A mistake between two turns of a loop, such as a barrier that is missing there, shows at no size at which the
-loop ends after its first turn. The kernel runs on indices alone for that: see `sources/dry_run.py`. Loops
-whose turns depend on data, and kernels that it does not understand, get no further sizes.
+loop ends after its first turn. Loops whose turns depend on data, and kernels that `index_runs` does not
+understand, get no further sizes.
 """
 
 from __future__ import annotations
 
-import ast
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-import numpy as np
-
-from autotune.core.records import Launch, Sizes
+from autotune.core.records import Sizes
 from autotune.problem.covering import Domain, threads
+from autotune.problem.index_runs import AGAIN, IndexRuns
 from autotune.problem.problem_instance import ProblemInstance
-from autotune.sources.dry_run import DryRun, Memory, OutOfSteps, Steps
-from autotune.sources.exact_statements import NotUnderstood
-from autotune.sources.kernel_source import KernelSource
-from autotune.space.signatures import arguments_of_template, own_name
 
 _Loop = tuple[str, int]  # the kernel, and the loop's place in the source
-_Make = Callable[[Sizes], ProblemInstance | None]  # None where the configuration is not valid
-_AGAIN = 2  # turns
-_STEPS = 600  # of a launch
+Make = Callable[[Sizes], ProblemInstance | None]  # None where the configuration is not valid
 _CLOSE = 1 / 64  # shares of the way to the size to tune for
 _EXACT = 3  # leading bits of a size on the way
 
 
 class Loops:
-    """The loops of one configuration's kernels, as its rendered source has them."""
+    """The loops of one configuration's kernels."""
 
-    def __init__(self, read: KernelSource) -> None:
-        self._read = read
-        self._kernels = {one.name: one for one in read.kernels}
-        self._bodies: dict[str, list[ast.stmt]] = {}
+    def __init__(self, runs: IndexRuns) -> None:
+        self._runs = runs
 
     def turning_again(self, problems: Iterable[ProblemInstance]) -> set[_Loop]:
         """The loops that a thread of the blocks at the corners of some launch surely turns twice."""
         return {
-            (launch.entry, place)
+            (run.entry, place)
             for problem in problems
-            for launch in dict.fromkeys(problem.launches)
-            for place, turns in self._turns(launch, problem).items()
-            if turns >= _AGAIN
+            for run in self._runs.of(problem)
+            for place, turns in run.turns.items()
+            if turns >= AGAIN
         }
-
-    def _turns(self, launch: Launch, problem: ProblemInstance) -> Mapping[int, int]:
-        kernel = self._kernels.get(own_name(launch.entry))
-        if kernel is None or len(kernel.parameters) != len(launch.arguments):
-            return {}
-        given: dict[str, Memory | int | None] = {
-            one.name: Memory(one.name, None, 0, "argument") for one in problem.arrays
-        }
-        given |= {one.name: one.value for one in problem.scalars if isinstance(one.value, int)}
-        corners = np.meshgrid(*(sorted({0, extent - 1}) for extent in launch.grid), indexing="ij")
-        run = DryRun(self._read, Steps(_STEPS), self._bodies, _AGAIN)
-        with suppress(NotUnderstood, OutOfSteps, RecursionError):
-            passed = [given.get(name) for name in launch.arguments]
-            blocks = np.stack([one.ravel() for one in corners]).astype(np.int64)
-            run.run(kernel, launch, arguments_of_template(launch.entry) or (), passed, blocks)
-        return run.turns
 
     def further(
         self,
         given: Sequence[ProblemInstance],
         checked: Sequence[ProblemInstance],
         timed: ProblemInstance,
-        make: _Make,
+        make: Make,
     ) -> tuple[list[ProblemInstance], bool]:
         """Problems for loops that turn again at the size to tune for, and at no checked size.
 
@@ -114,7 +87,7 @@ class Loops:
 
 
 def _ways(
-    base: Sizes, timed: ProblemInstance, given: Sequence[ProblemInstance], make: _Make
+    base: Sizes, timed: ProblemInstance, given: Sequence[ProblemInstance], make: Make
 ) -> Iterator[Callable[[float], ProblemInstance | None]]:
     """Ways on which one size, or all, grow to those to tune for, by the share of the way."""
     domain = Domain([one.definition.sizes for one in given])

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
+from autotune.core.text import count_text
 from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.host_sanitizer import affordable
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import Domain, at_tiles, covering
-from autotune.problem.loops import Loops
+from autotune.problem.index_runs import IndexRuns
+from autotune.problem.large_indices import elements, overflowing
+from autotune.problem.loops import Loops, Make
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.sources.kernel_source import read_kernel_source
 from autotune.tuning.task import TuningTask
@@ -48,11 +52,11 @@ class FurtherSizes:
         self._task, self._maker = task, maker
         self._planner = InstanceMaker(task.space, task.source, task.dialect, {})  # makes no inputs
         self._small: dict[str, Small] = {}  # by the key of an instance
+        self._kernels: dict[str, IndexRuns | None] = {}
 
     def is_declared(self, instance: KernelInstance, problem: ProblemInstance) -> bool:
         """True if the sizes of a problem divide as all of the space do: whatever is wrong there counts."""
-        given = [one.definition.sizes for one in (*instance.verify_problems, instance.problem)]
-        return Domain(given).is_declared(problem.definition.sizes)
+        return self._domain(instance).is_declared(problem.definition.sizes)
 
     def of(self, config: Config, problem: ProblemInstance) -> ProblemInstance | None:
         """The same problem for a configuration; None if it is not valid there, or the reference fails."""
@@ -86,21 +90,38 @@ class FurtherSizes:
         return self._small[instance.key]
 
     def _found_small(self, instance: KernelInstance) -> Small:
-        timed = instance.problem
+        timed, runs = instance.problem, self._runs(instance)
         verified = covering(instance.verify_problems or (timed,), instance.config)
-        if not instance.verify_problems or timed.trusted or self._task.spec.dialect == TRITON:
+        if not instance.verify_problems or timed.trusted or runs is None:
             return Small(verified)
-        try:
-            loops = Loops(read_kernel_source(instance.source, {}, self._task.dialect))
-        except InputError:  # what it does in its loops is not known
-            return Small(verified)
-
-        def make(sizes: Sizes) -> ProblemInstance | None:
-            return _check_at(self._planner, instance.config, sizes, _PLACE_OF_LOOPS)
-
-        planned, is_whole = loops.further(verified, affordable(verified), timed, make)
+        planned, is_whole = Loops(runs).further(verified, affordable(verified), timed, self._make(instance))
         found = [self.of(instance.config, one) for one in planned]
         return Small(verified, [*filter(None, found)], is_whole)
+
+    def unknown_beyond(self, instance: KernelInstance) -> str:
+        """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
+        runs, timed = self._runs(instance), instance.problem
+        array = runs and overflowing(runs, timed, self._domain(instance), self._make(instance))
+        if array == "":
+            return ""
+        cause = f": an index of {array} overflows beyond 2^32" if array else ""
+        return f"not checked beyond {count_text(elements(timed), 'element')}{cause}"
+
+    def _runs(self, instance: KernelInstance) -> IndexRuns | None:
+        """The kernels of a configuration; None where they cannot be read."""
+        if instance.key not in self._kernels:
+            found = None
+            with suppress(InputError):
+                if self._task.spec.dialect != TRITON:
+                    found = IndexRuns(read_kernel_source(instance.source, {}, self._task.dialect))
+            self._kernels[instance.key] = found
+        return self._kernels[instance.key]
+
+    def _make(self, instance: KernelInstance) -> Make:
+        return lambda sizes: _check_at(self._planner, instance.config, sizes, _PLACE_OF_LOOPS)
+
+    def _domain(self, instance: KernelInstance) -> Domain:
+        return Domain([one.definition.sizes for one in (*instance.verify_problems, instance.problem)])
 
 
 def _check_at(maker: InstanceMaker, config: Config, sizes: Sizes, place: int) -> ProblemInstance | None:

@@ -58,6 +58,7 @@ from autotune.problem.shapes import SHAPES
 from autotune.tuning.context import TuningContext
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
+LARGER_SIZES = "larger sizes"
 LOOPS = "loops that turn again"  # under the sanitizers of the CPU
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
@@ -151,7 +152,14 @@ class StoredChecks:
                 if config not in failures and (failed := failure(record)) is not None:
                     failures[config] = failed
 
-        checks: list[_Check] = [often, at_sizes_of_tiles, with_other_schedules, on_other_data, on_variants]
+        checks: list[_Check] = [
+            often,
+            at_sizes_of_tiles,
+            with_other_schedules,
+            on_other_data,
+            on_variants,
+            at_larger_sizes,
+        ]
         with ThreadPoolExecutor(1) as thread:
             by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers, self._on_host)
             try:
@@ -190,6 +198,8 @@ def plan(context: TuningContext) -> Checks:
     planned[OTHER_SIZES] = sizes
     planned |= dict.fromkeys((MANY_RUNS, TILE_SIZES), sizes or LATE)
     planned |= dict.fromkeys(map(data, context.task.spec.variants), sizes or LATE)
+    if _is_c(context):
+        planned[LARGER_SIZES] = LATE
     if _shows_schedules(context):
         planned[OTHER_SCHEDULES] = LATE
     left_out = Unchecked("--no-sanitizer") if context.skips_sanitizer else None
@@ -377,6 +387,19 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
             if isinstance(outcome, Failure):
                 outcome = replace(outcome, detail=f"with {check}: {outcome.detail}")
             records[config][check] = worst((records[config].get(check), outcome))
+    return records
+
+
+def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
+    """The outcome of reading how the kernels count, for sizes that memory has no room for."""
+    if not _is_c(context):
+        return {}
+    records: dict[Config, Checks] = {}
+    for config, one in built.items():
+        if deadline.is_over:
+            break
+        reason = context.further.unknown_beyond(one.instance)
+        records[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
     return records
 
 

@@ -31,6 +31,7 @@ from autotune.tuning.last_round import judge
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
+    LARGER_SIZES,
     LOOPS,
     MANY_RUNS,
     OTHER_SCHEDULES,
@@ -418,7 +419,9 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     unable = {name: reason for name, reason in reasons(planned).items() if reason and name not in late}
     assert unable == {"output z": "the reference does not return it", **missed}
     assert late == [
-        n for n in (MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES, *HOST_TOOLS, LOOPS, *TOOLS) if n not in missed
+        n
+        for n in (MANY_RUNS, TILE_SIZES, LARGER_SIZES, OTHER_SCHEDULES, *HOST_TOOLS, LOOPS, *TOOLS)
+        if n not in missed
     ]
     assert planned["output y"] is PASSED and planned[OTHER_SIZES] is PASSED
 
