@@ -114,8 +114,9 @@ def result_json(result: SearchResult) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """What was not checked, for the first line; empty if everything was."""
-    names = names_text(name for name, reason in reasons(result.checks).items() if reason)
-    return f": not verified in full, without {names}" if names else ""
+    missed = [name for name, reason in reasons(result.checks).items() if reason]
+    count = f"{len(missed)} of {count_text(len(result.checks), 'check')}"
+    return f": not verified in full, without {count}: {names_text(missed)}" if missed else ""
 
 
 def _tried(result: SearchResult) -> str:

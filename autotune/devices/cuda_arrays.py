@@ -41,11 +41,13 @@ class CudaArrays(CudaMemory):
         self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Memory]] = WeakKeyDictionary()
         self._programs: dict[tuple[_SourceOf, int], Module] = {}
         threads = ThreadPoolExecutor(_COMPILERS)
+        sources: dict[int, tuple[_SourceOf, ...]] = {4: (comparison_source, dirty_source, gather_source)}
+        sources |= dict.fromkeys((2, 8, 1), (comparison_source, gather_source))
         self._compiling: dict[tuple[_SourceOf, int], Future[Binary]] = {
             (source, size): threads.submit(_compiled, info.architecture, source(size))
-            for size in (4, 2, 8, 1)  # every search needs the first
-            for source in (comparison_source, gather_source)
-        } | {(dirty_source, 4): threads.submit(_compiled, info.architecture, dirty_source(4))}
+            for size, of_size in sources.items()  # every search needs those of the first
+            for source in of_size
+        }
         self._comparisons: dict[tuple[ArrayComparison, int], Callable[[], None]] = {}
         self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
         self._results: tuple[Buffer, int] = (None, 0)  # for results of comparisons, and their maximum number

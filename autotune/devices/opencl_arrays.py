@@ -21,6 +21,7 @@ MIN_COMPARED_BYTES = 2**22  # smaller arrays take less time to copy to the host 
 _MIN_GPU_FLUSH_BYTES = 256 * 2**20
 _CPU_RUN = 4096  # adjacent elements
 _DIRTY_ITEMS, _DIRTY_GROUPS = 64, 4  # of a group, and for each compute unit
+_DIRTY_BYTES = 48 * 1024  # a CPU takes a few hundred microseconds for them, and names more than kernels use
 _ITEMS_PER_UNIT = 1024
 _WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # by their bytes
 _READER = """
@@ -69,7 +70,7 @@ __kernel void dirty(__local volatile uint *cells, uint words, uint word)
 
 
 class BlockMemoryFiller:
-    """Fills local memory, all that a group can have, and private memory of every compute unit."""
+    """Fills the local memory that most groups have, and private memory, of every compute unit."""
 
     def __init__(self, queue: cl.CommandQueue) -> None:
         program = cl.Program(queue.context, _DIRTY).build(["-cl-opt-disable"])  # nothing reads what it writes
@@ -78,7 +79,7 @@ class BlockMemoryFiller:
     def run(self) -> None:
         """Fill it and wait."""
         device = self._queue.device
-        words = device.local_mem_size // 4
+        words = min(device.local_mem_size, _DIRTY_BYTES) // 4
         items = min(_DIRTY_ITEMS, device.max_work_group_size)
         self._kernel.set_args(cl.LocalMemory(4 * words), np.uint32(words), np.uint32(DIRTY))
         everywhere = (_DIRTY_GROUPS * device.max_compute_units * items,)

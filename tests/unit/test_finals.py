@@ -276,7 +276,7 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     assert f"warning: without {late} (no time was left): " in done.stderr
     missed = f"without {late}, fresh inputs (no time was left)"
     assert f"checks  {missed}: autotune check double.yaml -d fake:0 --refresh" in done.stdout
-    assert f"not verified in full, without {late}, fresh inputs\n" in done.stdout
+    assert f"checks: {late}, fresh inputs\n" in done.stdout
     assert "; the time was over\n" in done.stdout
     (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
     late = {name for name, reason in entry.provenance.checked.items() if reason}
