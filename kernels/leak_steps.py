@@ -11,12 +11,19 @@ P1, P2, P3, P4, P5, P6, P7, K = 0.0625, 0.921875, 0.84375, 3.5, 0.5, 0.03125, 1.
 STATES = 16
 
 
-def inputs(sizes: Mapping[str, int], rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """The units, the tables, and for each step what its product has to be scaled by."""
+def inputs(sizes: Mapping[str, int], rng: np.random.Generator, variant: str = "") -> dict[str, NDArray[Any]]:
+    """The units, the tables, and for each step what its product has to be scaled by.
+
+    All units are alike in the variant `one_unit`, and in the last state in `last_state`.
+    """
     n = sizes["n"]
     units = rng.uniform(0.25, 4, (3, n)).astype(np.float32).astype(np.float64)
     tables = rng.uniform(0.5, 2, 2 * STATES).astype(np.float32).astype(np.float64)
     states = rng.integers(0, STATES, n)
+    if variant == "one_unit":
+        units[:], states[:] = units[:, :1], states[0]
+    elif variant == "last_state":
+        states[:] = STATES - 1
     calcium, store, g = units
     closed = P1 * ((K - g) * P2 + (1 - g) * P3)
     terms = {

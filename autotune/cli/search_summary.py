@@ -112,8 +112,9 @@ def result_json(result: SearchResult) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """What was not checked, for the first line; empty if everything was."""
-    names = names_text(name for name, reason in reasons(result.checks).items() if reason)
-    return f": not verified in full, without {names}" if names else ""
+    missed = [name for name, reason in reasons(result.checks).items() if reason]
+    count = f"{len(missed)} of {count_text(len(result.checks), 'check')}"
+    return f": not verified in full, without {count}: {names_text(missed)}" if missed else ""
 
 
 def _tried(result: SearchResult) -> str:
@@ -331,8 +332,8 @@ def _explored(result: SearchResult) -> str:
         return f"explored all {count}" if estimate.valid > 1 else "explored the only valid configuration"
     text = f"explored {_percent(estimate.tried / estimate.valid, 2)} of {count}"
     if (chance := estimate.improvement_probability) is None or is_noisy:
-        reason = "times are too noisy" if is_noisy else "too few have a time"
-        return f"{text}; {reason} to estimate what the others promise"
+        reason = "too noisy" if is_noisy else "too few have a time"
+        return f"{text}; {reason} to estimate the rest"
     better = "faster" if result.objective is Objective.TIME else "better"
     return f"{text}; {_percent(chance)} chance that an untried one is at least {FASTER:.0%} {better}"
 

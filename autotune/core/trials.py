@@ -18,13 +18,15 @@ from autotune.errors import Blame
 class Problem:
     """One problem of a kernel: sizes by name, the element type, and the seed of the random inputs.
 
-    `data` names the content of the inputs if a space has several; empty if it has one.
+    `data` names the content of the inputs if a space has several; empty if it has one. `variant` names one
+    more kind of content, on which kernels are verified and not timed.
     """
 
     sizes: Sizes
     dtype: str
     seed: int = 0
     data: str = ""
+    variant: str = ""
 
 
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size

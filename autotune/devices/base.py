@@ -27,6 +27,7 @@ Indices = NDArray[np.int64]
 Buffer = Any  # a backend's own handle to a range of device memory
 Program = Any  # a backend's own handle to a loaded binary
 Offsets = tuple[int, int]  # offsets in bytes into a target and a source
+DIRTY = 0x7B7B7B7B  # as numbers of every type large and finite: a product with 0 is still 0
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,10 @@ class Device(Protocol):
 
     def forget(self) -> None:
         """Drop references to buffers of earlier runs: the caller can then free their memory."""
+        return
+
+    def dirty_block_memory(self) -> None:
+        """Leave DIRTY in the memory that blocks and threads get: a kernel may read it before it writes."""
         return
 
     def flush_cache(self) -> None:

@@ -20,7 +20,7 @@ from autotune.cuda.launch import launch_call
 from autotune.cuda.memory import Memory, fill
 from autotune.cuda.module import Module
 from autotune.devices.array_compare import ArrayComparison, Difference, special_bits
-from autotune.devices.base import Arguments, Buffer, Bytes, Indices, host_difference
+from autotune.devices.base import DIRTY, Arguments, Buffer, Bytes, Indices, host_difference
 from autotune.devices.cuda_memory import CudaMemory
 from autotune.devices.element_types import plain_dtype
 
@@ -28,6 +28,7 @@ _SourceOf = Callable[[int], str]  # the source of a kernel for elements of a siz
 _RESULT_BYTES = 16
 _MAX_COMPARISONS = 4096  # kept launches
 _COMPILERS = 4  # threads that compile these kernels if the cache lacks them
+_DIRTY_BLOCKS = 2  # for each multiprocessor: the first need not be spread over all
 _FILL = 0xFF  # of results, as `_difference` reads them
 
 
@@ -40,10 +41,12 @@ class CudaArrays(CudaMemory):
         self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Memory]] = WeakKeyDictionary()
         self._programs: dict[tuple[_SourceOf, int], Module] = {}
         threads = ThreadPoolExecutor(_COMPILERS)
+        sources: dict[int, tuple[_SourceOf, ...]] = {4: (comparison_source, dirty_source, gather_source)}
+        sources |= dict.fromkeys((2, 8, 1), (comparison_source, gather_source))
         self._compiling: dict[tuple[_SourceOf, int], Future[Binary]] = {
             (source, size): threads.submit(_compiled, info.architecture, source(size))
-            for size in (4, 2, 8, 1)  # every search needs the first
-            for source in (comparison_source, gather_source)
+            for size, of_size in sources.items()  # every search needs those of the first
+            for source in of_size
         }
         self._comparisons: dict[tuple[ArrayComparison, int], Callable[[], None]] = {}
         self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
@@ -113,6 +116,14 @@ class CudaArrays(CudaMemory):
         step = Launch("gather", (-(-indices.size // 256), 1, 1), (256, 1, 1), 0, tuple(arguments))
         self.launch(self._program(gather_source, word_bytes), step, arguments)()
         return self.read(found, size_bytes)
+
+    def dirty_block_memory(self) -> None:
+        """Queue blocks that fill all shared memory of a multiprocessor each, for all multiprocessors."""
+        size_bytes = self.info.shared_bytes_per_block
+        arguments = {"words": np.uint32(size_bytes // 4), "word": np.uint32(DIRTY)}
+        blocks = _DIRTY_BLOCKS * self.info.compute_units
+        step = Launch("dirty", (blocks, 1, 1), (256, 1, 1), size_bytes, tuple(arguments))
+        self.launch(self._program(dirty_source, 4), step, arguments)()
 
     def read_on_gpu(self, buffer: Buffer, size_bytes: int) -> None:
         """Queue a kernel that reads this many bytes of a buffer: a comparison with itself."""
@@ -223,6 +234,11 @@ def gather_source(word_bytes: int) -> str:
     return _GATHER.replace("WORD", C_TYPES[f"uint{8 * word_bytes}"])
 
 
+def dirty_source(word_bytes: int) -> str:
+    """A CUDA kernel `dirty` that fills its dynamic shared memory, and local memory, with a word."""
+    return _DIRTY.replace("WORD", C_TYPES[f"uint{8 * word_bytes}"])
+
+
 _KINDS = tuple(name for name in C_TYPES if plain_dtype(name) == name)
 _NARROW = ("float16", "bfloat16")  # CUDA C++ has them in headers of its toolkit only
 _CASE = """
@@ -304,5 +320,18 @@ extern "C" __global__ void gather(const WORD *array, const Count *places, Count 
     if (i < count)
         for (Count word = 0; word < words; ++word)
             found[i * words + word] = array[places[i] * words + word];
+}
+"""
+
+
+_DIRTY = """
+extern "C" __global__ void dirty(unsigned words, WORD word)
+{
+    extern __shared__ WORD cells[];
+    volatile WORD own[64];
+    for (unsigned i = 0; i < 64; ++i)
+        own[i] = word;
+    for (unsigned i = threadIdx.x; i < words; i += blockDim.x)
+        ((volatile WORD *)cells)[i] = word;
 }
 """

@@ -31,7 +31,7 @@ from autotune.devices.base import (
     Program,
     host_difference,
 )
-from autotune.devices.opencl_arrays import CacheFlusher, ContentComparer, flush_bytes
+from autotune.devices.opencl_arrays import BlockMemoryFiller, CacheFlusher, ContentComparer, flush_bytes
 from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
@@ -113,6 +113,7 @@ class OpenCLDevice(Device):
         self._context = cl.Context([self._device])
         self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
         self._flusher: CacheFlusher | None = None
+        self._filler: BlockMemoryFiller | None = None
         self._comparer = ContentComparer(self._queue)
 
     def allocate(self, size_bytes: int) -> Buffer:
@@ -194,6 +195,12 @@ class OpenCLDevice(Device):
             return float(events[-1].profile.end - events[0].profile.start) * 1e-6
         except cl.Error as error:
             raise DeviceLost(str(error)) from None
+
+    def dirty_block_memory(self) -> None:
+        """Run groups that fill their memory; on a CPU, it is the threads' own."""
+        if self._filler is None:
+            self._filler = BlockMemoryFiller(self._queue)
+        self._filler.run()
 
     def flush_cache(self) -> None:
         """Read a buffer of `flush_bytes` that nothing else uses."""

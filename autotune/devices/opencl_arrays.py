@@ -14,11 +14,14 @@ import pyopencl as cl
 from autotune.core.c_types import element_bytes
 from autotune.core.records import DeviceInfo
 from autotune.devices.array_compare import ArrayComparison, special_bits
+from autotune.devices.base import DIRTY
 
 MIN_COMPARED_BYTES = 2**22  # smaller arrays take less time to copy to the host than a kernel to build
 
 _MIN_GPU_FLUSH_BYTES = 256 * 2**20
 _CPU_RUN = 4096  # adjacent elements
+_DIRTY_ITEMS, _DIRTY_GROUPS = 64, 4  # of a group, and for each compute unit
+_DIRTY_BYTES = 48 * 1024  # a CPU takes a few hundred microseconds for them, and names more than kernels use
 _ITEMS_PER_UNIT = 1024
 _WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # by their bytes
 _READER = """
@@ -52,6 +55,35 @@ __kernel void compare(__global const WORD *actual, __global const WORD *expected
     if (differing || (special && odd)) *found = 1;
 }
 """
+
+
+_DIRTY = """
+__kernel void dirty(__local volatile uint *cells, uint words, uint word)
+{
+    volatile uint own[64];
+    for (uint i = 0; i < 64; ++i)
+        own[i] = word;
+    for (uint i = get_local_id(0); i < words; i += get_local_size(0))
+        cells[i] = word;
+}
+"""
+
+
+class BlockMemoryFiller:
+    """Fills the local memory that most groups have, and private memory, of every compute unit."""
+
+    def __init__(self, queue: cl.CommandQueue) -> None:
+        program = cl.Program(queue.context, _DIRTY).build(["-cl-opt-disable"])  # nothing reads what it writes
+        self._queue, self._kernel = queue, cl.Kernel(program, "dirty")
+
+    def run(self) -> None:
+        """Fill it and wait."""
+        device = self._queue.device
+        words = min(device.local_mem_size, _DIRTY_BYTES) // 4
+        items = min(_DIRTY_ITEMS, device.max_work_group_size)
+        self._kernel.set_args(cl.LocalMemory(4 * words), np.uint32(words), np.uint32(DIRTY))
+        everywhere = (_DIRTY_GROUPS * device.max_compute_units * items,)
+        cl.enqueue_nd_range_kernel(self._queue, self._kernel, everywhere, (items,)).wait()
 
 
 class CacheFlusher:

@@ -26,7 +26,7 @@ import numpy as np
 
 from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
-from autotune.core.checks import LATE, Outcome, Unchecked
+from autotune.core.checks import LATE, PASSED, Outcome, Unchecked
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
@@ -41,6 +41,7 @@ HOST_TOOLS = ("races on the CPU", "AddressSanitizer")
 MAX_CPU_S = 10  # CPU time of one run; a busy machine takes longer
 TIMEOUT_S = 180.0  # wall time of the compiler, and of one run, on a machine however busy
 MAX_THREADS = 200_000  # of all problems: some 0.2 s of CPU time in each build; compiling takes twice as long
+MAX_FURTHER_THREADS = 2**19  # of a problem at which loops turn again
 MAX_BYTES = 2**26  # arrays of one problem: they are written to files
 _FOUND = 86  # the exit code of a finding
 _OPTIONS = (
@@ -112,18 +113,22 @@ class HostSanitizer:
         """The compiler's name and version."""
         return program_version(self.compiler, "-dumpfullversion")
 
-    def check(self, source: str, problems: Sequence[ProblemInstance], deadline: Deadline) -> Outcome:
+    def check(
+        self,
+        source: str,
+        problems: Sequence[ProblemInstance],
+        deadline: Deadline,
+        further: Sequence[ProblemInstance] = (),
+    ) -> Outcome:
         """Run a rendered source on the smallest problems; return the first finding, PASSED without one.
 
         Args:
             source: The source.
             problems: The problems to run it on.
             deadline: When to end.
+            further: Problems that may be larger.
         """
-        small = [one for one in problems if sum(array.size_bytes for array in one.arrays) <= MAX_BYTES]
-        by_size = sorted(small, key=threads)
-        fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(threads, by_size)))
-        chosen = by_size[: len(list(fitting))]
+        chosen = [*affordable(problems), *filter(is_affordable, further)]
         limits = f"more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
         if not chosen:
             return Unchecked(f"all sizes need {limits}")
@@ -140,7 +145,9 @@ class HostSanitizer:
         return found
 
     def _check(self, folder: Path, problems: Sequence[ProblemInstance], deadline: Deadline) -> Outcome:
-        """The first finding in any build; raises TimeoutExpired."""
+        """The first finding, or why some problem did not come to its end; raises TimeoutExpired."""
+        ended = dict(enumerate(problems))  # those that the builds so far ran to their end
+        late: Outcome = PASSED
         for build in _BUILDS:
             program = folder / build / "kernel"
             program.parent.mkdir()
@@ -154,13 +161,16 @@ class HostSanitizer:
                 error = _ERROR.search(done.stderr)
                 return Unchecked(f"g++ refuses the source{f': {error[1]}' if error else ''}")
             variables = {"AUTOTUNE_SHARED": _shared_variables(program)}
-            for number, problem in enumerate(problems):
+            for number, problem in [*ended.items()]:
                 with timeline.span(f"{build} at {size_text(problem.definition.sizes)}"):
                     found = _run(program, number, deadline, variables)
-                if found is not None:
+                if isinstance(found, Failure):
                     return found
-        differing = (_unwritten(folder, number, problem) for number, problem in enumerate(problems))
-        return next(filter(None, differing), None)
+                if found is not None:
+                    late = late or found
+                    del ended[number]
+        differing = (_unwritten(folder, number, problem) for number, problem in ended.items())
+        return next(filter(None, differing), late)
 
 
 @cache
@@ -175,6 +185,22 @@ def find_host_sanitizer() -> HostSanitizer | None:
     """Return the sanitizers of the host; None without g++."""
     compiler = shutil.which("g++")
     return HostSanitizer(compiler) if compiler else None
+
+
+def affordable(problems: Sequence[ProblemInstance]) -> list[ProblemInstance]:
+    """The smallest problems, as many as can run together on the CPU under sanitizers."""
+    by_size = sorted((one for one in problems if _bytes(one) <= MAX_BYTES), key=threads)
+    fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(threads, by_size)))
+    return by_size[: len(list(fitting))]
+
+
+def is_affordable(problem: ProblemInstance) -> bool:
+    """True if a further problem can run there, for which more time is worth while."""
+    return threads(problem) <= MAX_FURTHER_THREADS and _bytes(problem) <= MAX_BYTES
+
+
+def _bytes(problem: ProblemInstance) -> int:
+    return sum(array.size_bytes for array in problem.arrays)
 
 
 def _entries(problems: Sequence[ProblemInstance]) -> set[str]:

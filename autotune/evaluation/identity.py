@@ -76,6 +76,7 @@ def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str, hidden
         }
         | ({"data": problem.data} if problem.data else {})
         | ({"special": ", ".join(spec.special)} if spec.special else {})
+        | ({"variants": ", ".join(spec.variants)} if spec.variants else {})
         | ({UNKNOWN: hidden} if hidden else {})
     )
 

@@ -163,7 +163,7 @@ class InstanceMaker:
         """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError."""
         return self._instance_at(self.space.values(config, problem.sizes), problem)
 
-    def check_at(self, config: Config, sizes: Sizes, place: int) -> ProblemInstance | None:
+    def check_at(self, config: Config, sizes: Sizes, place: int, variant: str = "") -> ProblemInstance | None:
         """The problem to verify a configuration on at these sizes; None if it is not valid there.
 
         `place` gives it a seed of its own, hence its own poison. Raises ExpressionError.
@@ -171,7 +171,8 @@ class InstanceMaker:
         values = self.space.valid_values(config, sizes)
         if values is None:
             return None
-        problem = replace(self.space.problem, sizes=sizes, seed=self.space.problem.seed + place)
+        seed = self.space.problem.seed + place
+        problem = replace(self.space.problem, sizes=sizes, seed=seed, variant=variant)
         return self._instance_at(values, problem, is_check=True)
 
     def _instance_at(
@@ -189,7 +190,7 @@ class InstanceMaker:
 
     def _evaluated(self, values: Mapping[str, Any], problem: Problem, is_check: bool) -> ProblemInstance:
         read = tuple(repr(values[name]) for name in self.space.spec.problem_names if name in values)
-        key = (is_check, problem.seed, repr(problem.sizes), read)
+        key = (is_check, problem.seed, problem.variant, repr(problem.sizes), read)
         data = _remembered(self._data, key, lambda: self._unlaunched(values, problem, is_check))
         launched = launches(self.space.spec.launch, values, self.space.spec.arguments)
         if not launched:

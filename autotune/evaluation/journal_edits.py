@@ -18,6 +18,7 @@ _HASHED = {  # the subjects of the hashes in a header
     "reference": "the reference's file or a module that it imports",
     "arguments": "arguments, verify_sizes or tolerances in the space file",
     "special": "the special values in the space file",
+    "variants": "the variants of the inputs in the space file",
 }
 
 
@@ -39,8 +40,8 @@ def edit_of(
 ) -> Edit | None:
     """Compare a journal's first line with that of the present search; None if the headers agree.
 
-    A trial holds if its key still does. If only verify_sizes, the tolerance, the special values or the
-    reference have changed, a trial with a time holds, too: the last round verifies the best few again.
+    A trial holds if its key still does. If only verify_sizes, the tolerance, the special values, the variants
+    or the reference have changed, a trial with a time holds, too: the last round verifies the best few again.
 
     Args:
         found: The journal's first line.
@@ -59,7 +60,7 @@ def edit_of(
         for name in dict.fromkeys(noted)
         if found.get(name) != notes.get(name) and (is_noted or name in found)
     ]
-    is_only_checked = set(changed) <= {"arguments", "reference", "special"}
+    is_only_checked = set(changed) <= {"arguments", "reference", "special", "variants"}
     is_same_work = found.get(WORKLOAD) == notes.get(WORKLOAD) is not None
     kept, every = [], list(trials)
     for trial in every if is_only_checked else ():

@@ -16,7 +16,7 @@ from autotune.devices.base import Program
 from autotune.errors import Blame
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
-from autotune.evaluation.poison import is_nearly_right
+from autotune.evaluation.poison import is_dirty, is_nearly_right
 from autotune.evaluation.wrong_result import describe, place
 from autotune.problem.problem_instance import Array, ProblemInstance
 
@@ -33,8 +33,11 @@ def verify(program: Program, buffers: ProblemBuffers) -> Failure | None:
 
     The second check finds a kernel that works only once, or skips work that looks done. Its scratch and
     outputs start with the results for the other inputs; with every other seed, outputs start with the right
-    results except for a few elements. Raises what `Device.run` raises.
+    results except for a few elements. With every other seed, what blocks share holds large numbers before.
+    Raises what `Device.run` raises.
     """
+    if is_dirty(buffers.problem.definition.seed):
+        buffers.device.dirty_block_memory()
     first = attempt(program, buffers)
     if first.failure is not None:
         return first.failure

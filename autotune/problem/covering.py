@@ -76,6 +76,11 @@ class Domain:
             for name, size in sizes.items()
         )
 
+    def declared(self, sizes: Sizes) -> Sizes:
+        """The next larger sizes that divide as the space's do, and are equal where these are."""
+        whole = {name: -(-size // self._steps[name]) * self._steps[name] for name, size in sizes.items()}
+        return {name: whole[self._equals[name]] for name in sizes}
+
     def candidates(self, divisors: Sequence[int], draw: random.Random) -> Iterator[Sizes]:
         """Sizes that some tiles make interesting, drawn at random; half are equal where the space's are."""
         near = {times * tile + step for tile in divisors for times in _TIMES for step in (-1, 0, 1)}

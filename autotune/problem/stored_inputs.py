@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,7 +56,7 @@ class StoredInputs:
         declared = [item for item in self._spec.arguments if item.fill and item.fill.kind in ("file", INPUTS)]
         if not declared:
             return {}
-        key = repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, problem.data))
+        key = repr(replace(problem, sizes=dict(sorted(problem.sizes.items()))))
         return self._once(self._inputs, key, "inputs", partial(self._store_inputs, problem, declared))
 
     def expected(
@@ -145,9 +146,9 @@ class StoredInputs:
 
 
 def _arguments(problem: Problem) -> tuple[Any, ...]:
-    """The arguments of `inputs(sizes, rng)`, or of `inputs(sizes, rng, data)` if the data has a name."""
+    """The arguments of `inputs(sizes, rng)`, and the names of data and variant if the problem has them."""
     arguments = (dict(problem.sizes), np.random.default_rng(problem.seed))
-    return (*arguments, problem.data) if problem.data else arguments
+    return (*arguments, *filter(None, (problem.data, problem.variant)))
 
 
 def store_returned(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
@@ -174,7 +175,8 @@ def _inputs_in_child(
     _state: object, reference: Path, problem: Problem, dtypes: Mapping[str, str], folder: str
 ) -> dict[str, StoredArray]:
     """Call `inputs` of a reference file and store its arrays; runs in a child."""
-    wanted = f"{INPUTS}(sizes, rng{', data' if problem.data else ''})"
+    named = [name for name in ("data", "variant") if getattr(problem, name)]
+    wanted = f"{INPUTS}({', '.join(('sizes', 'rng', *named))})"
     function = load_function(reference, INPUTS, f"{wanted} that fills {', '.join(dtypes)}")
     returned = call(reference, function, wanted, *_arguments(problem))
     return store_returned(returned, dtypes, Path(folder))

@@ -157,9 +157,32 @@ class DryRun:
     Attributes:
         found: The first access and the first divergence at each place of the source.
         is_whole: False once something may have reached arrays that it could not follow.
+        turns: The most turns that a thread surely takes of each loop, by the loop's place in the source.
+        reached: The array of each access, in order, where in it threads surely are, and False where
+            some of these places are unknown.
     """
 
-    def __init__(self, source: KernelSource, steps: Steps, bodies: dict[str, list[ast.stmt]]) -> None:
+    def __init__(
+        self,
+        source: KernelSource,
+        steps: Steps,
+        bodies: dict[str, list[ast.stmt]],
+        *,
+        most_turns: float = math.inf,
+        is_wide: bool = False,
+    ) -> None:
+        """Prepare to run.
+
+        Args:
+            source: The source that has the kernel.
+            steps: What is left of the steps.
+            bodies: The statements of functions that were needed so far.
+            most_turns: Of a loop; what further ones change is unknown.
+            is_wide: True to count with 64 bits where the source counts with 32.
+        """
+        self.turns: dict[int, int] = {}
+        self.reached: list[tuple[str, bytes, bool]] = []
+        self._most_turns, self._is_wide = most_turns, is_wide
         self.found: dict[tuple[int, str], Beyond | Divergent] = {}
         self.is_whole = True
         self._source, self._steps, self._bodies = source, steps, bodies
@@ -192,7 +215,7 @@ class DryRun:
         self._per_block = threads.shape[1]
         self._lanes = self._threads.shape[1]
         self._launch = launch
-        size = "u64" if self._source.dialect == "opencl" else "u32"
+        size = "i64" if self._is_wide else "u64" if self._source.dialect == "opencl" else "u32"
         self._indices: dict[str, Value] = {}
         for number, axis in enumerate("xyz"):
             grids = {"threadIdx": self._threads[number], "blockIdx": self._blocks[number]}
@@ -308,19 +331,21 @@ class DryRun:
         frame = self._frame
         outer = frame.turned, frame.ended
         frame.turned = frame.ended = done = np.zeros(self._lanes, np.bool_)
-        inside, is_first = mask, loop.is_late
+        inside, is_first, place, turns = mask, loop.is_late, self._at, 0
         while inside.may.any():
             if not is_first:
                 inside = self._block(loop.before, inside)
                 inside, out = self._split(loop.test, inside)
                 done = done | out.may
-                if not inside.sure.any():  # whoever is left may take any number of turns
+                if not inside.sure.any() or turns >= self._most_turns:  # the rest may take any number
                     if inside.may.any():
                         self._forget(loop, inside)
-                        self._turn(loop, inside)
+                        self._turn(loop, Mask(self._nobody().sure, inside.may))
                         done = done | inside.may
                     break
-            is_first = False
+            is_first, turns = False, turns + 1
+            if inside.sure.any():
+                self.turns[place] = max(self.turns.get(place, 0), turns)
             inside = self._turn(loop, inside)
         done = done | frame.ended
         frame.turned, frame.ended = outer
@@ -460,10 +485,13 @@ class DryRun:
         if memory is None:
             self._lose()
             return
+        offset, known = place.offset.data, place.offset.known
+        if memory.kind == "argument":
+            places = np.broadcast_to(offset, (self._lanes,))[mask.sure & known]
+            self.reached.append((memory.name, places.tobytes(), not (mask.sure & ~known).any()))
         if memory.size is None or not item:
             memory.is_lost = True
             return
-        offset, known = place.offset.data, place.offset.known
         is_beyond = known & ((offset < 0) | (offset + item > memory.size))
         bad = mask.sure & is_beyond
         if bad.any():
@@ -718,6 +746,8 @@ class DryRun:
         if "int" not in dtype:
             return UNKNOWN
         bits, is_unsigned = 8 * element_bytes(dtype), dtype.startswith("u")
+        if bits >= 32 and self._is_wide:
+            return converted(value, "i64")
         if bits >= 32:
             return converted(value, f"{'u' if is_unsigned else 'i'}{bits}")
         data = value.data & ((1 << bits) - 1)

@@ -64,7 +64,7 @@ _OPTIONAL = (
 # what metrics, objectives and requirements may read of a trial, besides all names of the space
 MEASURED = ("time_ms", "energy_j", "registers", "spill_bytes", "shared_bytes", "compile_ms")
 
-_VERIFY_KEYS = ("rtol", "atol", "full", *ERROR_KEYS, "special")
+_VERIFY_KEYS = ("rtol", "atol", "full", *ERROR_KEYS, "special", "variants")
 _VERIFY = {"rtol": "1e-5", "atol": "1e-6"}
 _EXAMPLES = {  # of required keys
     "kernel": "my_kernel",
@@ -125,6 +125,7 @@ class SpaceSpec:
     require: tuple[str, ...] = ()  # what measurements and metrics of a valid result satisfy
     errors: Mapping[str, ErrorSpec] = field(default_factory=dict)  # by output: a bound from the arithmetic
     special: tuple[str, ...] = ()  # values that inputs may have besides random ones, by name
+    variants: tuple[str, ...] = ()  # kinds of content that the function `inputs` knows besides the usual one
     functions: Functions = field(default_factory=Functions)
     call: CallSpec | None = None  # what a caller gives and gets
     device: Mapping[str, str] = field(default_factory=dict)  # what is set of the device while it is timed
@@ -201,6 +202,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         special=_special(verify["special"], arguments, dtypes, has_file=functions.reference is None)
         if "special" in verify
         else (),
+        variants=_variants(verify["variants"], arguments) if "variants" in verify else (),
         compiler=_compiler(top, dialect),
         include_dirs=_folders(top["include_dirs"]) if "include_dirs" in top else (),
         work=_expressions(top["work"].record((), ("bytes", "flops")), names) if "work" in top else {},
@@ -372,17 +374,28 @@ def _measure(element: Element) -> CallConditions:
     return CallConditions(**{name: entry.choice(known[name]) for name, entry in entries.items()})
 
 
-def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:
+def _names(element: Element) -> tuple[str, ...]:
     names: list[str] = []
     for item in element.items():
         name = item.identifier()
         if name in names:
             raise item.error(f"{name} appears twice")
         names.append(name)
+    return tuple(names)
+
+
+def _variants(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:
+    if not any(argument.fill is not None and argument.fill.kind == INPUTS for argument in arguments):
+        raise element.error(f"no function makes variants: expected a fill that is {INPUTS}")
+    return _names(element)
+
+
+def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:
+    names = _names(element)
     fills = [argument.fill for argument in arguments if argument.fill is not None]
     if not any(fill.kind == INPUTS or DATA in str(fill.arguments) for fill in fills):
         raise element.error(f"nothing depends on it: expected a fill that is {INPUTS} or a file {DATA}.npy")
-    return tuple(names)
+    return names
 
 
 def _dtypes(element: Element) -> tuple[str, ...]:

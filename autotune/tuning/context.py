@@ -24,6 +24,7 @@ from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DeviceWorker
 from autotune.problem.problem_instance import ProblemInstance
+from autotune.tuning.further_sizes import FurtherSizes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import Processes, open_processes
@@ -59,6 +60,7 @@ class TuningContext:
     skips_sanitizer: bool  # although there may be one
     observer: Observer
     references: References
+    further: FurtherSizes
     fleet: Fleet | None = None
 
     @property
@@ -173,6 +175,7 @@ def open_context(
             skips_sanitizer=not options.sanitizer,
             observer=observer,
             references=references,
+            further=FurtherSizes(task, maker),
             fleet=fleet,
         )
 

@@ -36,29 +36,30 @@ from autotune.core.checks import (
     worst,
 )
 from autotune.core.launch_plan import TRITON
-from autotune.core.records import Config, Sizes
+from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import count_text, size_text
 from autotune.core.trials import WRONG, Binary, Failure, Status, Trial
-from autotune.errors import ExpressionError, SetupError
+from autotune.errors import SetupError
 from autotune.evaluation.deadline import Deadline, Killable
 from autotune.evaluation.device_process import DeviceState, verify_often, verify_once
 from autotune.evaluation.host_sanitizer import (
     HOST_TOOLS,
     HostSanitizer,
     find_host_sanitizer,
+    is_affordable,
 )
-from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
-from autotune.problem.covering import Domain, at_tiles, covering
 from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
 from autotune.problem.problem_instance import ProblemInstance, in_order
 from autotune.problem.shapes import SHAPES
 from autotune.tuning.context import TuningContext
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
-MAX_SIZES, MAX_SIZES_S = 6, 3.0  # sizes that the tiles of a configuration make interesting, and their time
+LARGER_SIZES = "larger sizes"
+LOOPS = "loops that turn again"  # under the sanitizers of the CPU
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_JUDGED_S = 1.0  # for the reference and the default on a set of data; slower sizes get no further shapes
@@ -103,7 +104,7 @@ class StoredChecks:
         try:
             if host is not None:
                 self._on_host |= {
-                    config: threads.submit(_checked_on, host, context.maker.make(config), deadline)
+                    config: threads.submit(_checked_on, context, host, context.maker.make(config), deadline)
                     for config in configs
                     if config not in self.records
                 }
@@ -151,7 +152,14 @@ class StoredChecks:
                 if config not in failures and (failed := failure(record)) is not None:
                     failures[config] = failed
 
-        checks: list[_Check] = [often, at_sizes_of_tiles, with_other_schedules, on_other_data]
+        checks: list[_Check] = [
+            often,
+            at_sizes_of_tiles,
+            with_other_schedules,
+            on_other_data,
+            on_variants,
+            at_larger_sizes,
+        ]
         with ThreadPoolExecutor(1) as thread:
             by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers, self._on_host)
             try:
@@ -189,12 +197,15 @@ def plan(context: TuningContext) -> Checks:
         planned[output(name)] = Unchecked("the reference does not return it")
     planned[OTHER_SIZES] = sizes
     planned |= dict.fromkeys((MANY_RUNS, TILE_SIZES), sizes or LATE)
+    planned |= dict.fromkeys(map(data, context.task.spec.variants), sizes or LATE)
+    if _is_c(context):
+        planned[LARGER_SIZES] = LATE
     if _shows_schedules(context):
         planned[OTHER_SCHEDULES] = LATE
     left_out = Unchecked("--no-sanitizer") if context.skips_sanitizer else None
     if _is_c(context):
         host = LATE if find_host_sanitizer() else Unchecked("g++ is not installed")
-        planned |= dict.fromkeys(HOST_TOOLS, left_out or host)
+        planned |= dict.fromkeys((*HOST_TOOLS, LOOPS), left_out or host)
     if context.task.dialect == "cuda" or context.sanitizer is not None:
         device = LATE if context.sanitizer else Unchecked("compute-sanitizer is not installed")
         planned |= dict.fromkeys(TOOLS, left_out or sizes or device)
@@ -240,62 +251,40 @@ def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], dea
         return {}
     context.observer.stage(Stage(f"last round: {TILE_SIZES}"))
     default = _build(context, [context.task.spec.default])[0].get(context.task.spec.default)
-    doubts: list[Failure] = []
     found = {
-        config: {TILE_SIZES: _at_sizes_of_tiles(context, config, one, default, doubts, deadline)}
+        config: _at_sizes_of_tiles(context, one, default, deadline)
         for config, one in built.items()
         if one.instance.verify_problems
     }
-    if doubts:
+    if doubts := [doubt for _, own in found.values() for doubt in own]:
         context.observer.warn(
             f"the default is doubtful at sizes unlike the space's, which counts against no other: {doubts[0]}"
         )
-    return found
+    return {config: {TILE_SIZES: outcome} for config, (outcome, _) in found.items()}
 
 
 def _at_sizes_of_tiles(
-    context: TuningContext,
-    config: Config,
-    one: Built,
-    default: Built | None,
-    doubts: list[Failure],
-    deadline: Deadline,
-) -> Outcome:
-    """The outcome of one configuration; what is wrong of the default goes to the doubts."""
-    task, maker = context.task, context.maker
-    planner = InstanceMaker(task.space, task.source, task.dialect, {})  # makes no inputs
-    checks, timed = one.instance.verify_problems, one.instance.problem
-    end_s = time.perf_counter() + MAX_SIZES_S
-    domain = Domain([each.definition.sizes for each in (*checks, timed)])
-    count = 0 if timed.trusted else MAX_SIZES
-    for planned in at_tiles(checks, timed, config, partial(_check_at, planner, config), count):
+    context: TuningContext, one: Built, default: Built | None, deadline: Deadline
+) -> tuple[Outcome, list[Failure]]:
+    """The outcome of one configuration, and what is wrong of the default."""
+    doubts: list[Failure] = []
+    for problem in context.further.of_tiles(one.instance):
         if deadline.is_over:
-            return LATE
-        if time.perf_counter() > end_s:
-            break
-        sizes, place = planned.definition.sizes, planned.definition.seed - task.space.problem.seed
-        problem = _check_at(maker, config, sizes, place)
-        if problem is None or context.worker.place(problem) is not None:
+            return LATE, doubts
+        if context.worker.place(problem) is not None:
             continue  # the reference does not take these sizes
         found = context.verify(one.binary, problem)
         if not _is_finding(found):
             continue
-        if not domain.is_declared(sizes):
-            own = _check_at(maker, default.instance.config, sizes, place) if default else None
+        if not context.further.is_declared(one.instance, problem):
+            own = context.further.of(default.instance.config, problem) if default else None
             judged = context.verify(default.binary, own) if default and own else False
             if isinstance(judged, Failure):
                 doubts.append(judged)
             if judged is False or isinstance(judged, Failure):
                 continue
-        return replace(found, detail=f"at sizes of its tiles: {found.detail}")
-    return PASSED
-
-
-def _check_at(maker: InstanceMaker, config: Config, sizes: Sizes, place: int) -> ProblemInstance | None:
-    try:
-        return maker.check_at(config, sizes, place)
-    except (ExpressionError, SetupError):
-        return None
+        return replace(found, detail=f"at sizes of its tiles: {found.detail}"), doubts
+    return PASSED, doubts
 
 
 def with_other_schedules(
@@ -331,7 +320,8 @@ def _with_schedule(
     """The outcome of a configuration with one other schedule."""
     if isinstance(binary, Failure):
         return Unchecked("with another schedule, it does not compile")
-    for problem in in_order(_problems(instance), context.task.device.kind):
+    problems = (*_problems(instance), *context.further.small(instance).further)
+    for problem in in_order(problems, context.task.device.kind):
         if deadline.is_over:
             return LATE
         found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
@@ -398,6 +388,43 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
                 outcome = replace(outcome, detail=f"with {check}: {outcome.detail}")
             records[config][check] = worst((records[config].get(check), outcome))
     return records
+
+
+def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
+    """The outcome of reading how the kernels count, for sizes that memory has no room for."""
+    if not _is_c(context):
+        return {}
+    records: dict[Config, Checks] = {}
+    for config, one in built.items():
+        if deadline.is_over:
+            break
+        reason = context.further.unknown_beyond(one.instance)
+        records[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
+    return records
+
+
+def on_variants(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
+    """The outcome of each configuration on each variant of the inputs, which the space asks for."""
+    records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
+    for name in context.task.spec.variants:
+        context.observer.stage(Stage(f"last round: {data(name)}"))
+        for config, (instance, binary) in built.items():
+            found = map(partial(_on_variant, context, config, binary, name), instance.verify_problems)
+            records[config][data(name)] = LATE if deadline.is_over else worst(found)
+    return records
+
+
+def _on_variant(
+    context: TuningContext, config: Config, binary: Binary, name: str, problem: ProblemInstance
+) -> Outcome:
+    try:
+        other = context.further.variant(config, problem, name)
+    except SetupError as error:
+        return Unchecked(str(error))
+    outcome = PASSED if other is None else _outcome(context.verify(binary, other))
+    if isinstance(outcome, Failure):
+        return replace(outcome, detail=f"with {data(name)}: {outcome.detail}")
+    return outcome
 
 
 def _is_judged(context: TuningContext, default: Binary, problem: ProblemInstance, name: str) -> bool:
@@ -483,14 +510,28 @@ def on_host(
         return {}
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         runs = {
-            config: begun.get(config) or threads.submit(_checked_on, host, one, deadline)
+            config: begun.get(config) or threads.submit(_checked_on, context, host, one, deadline)
             for config, one in instances.items()
         }
-        return {config: dict.fromkeys(HOST_TOOLS, run.result()) for config, run in runs.items()}
+        return {
+            config: dict.fromkeys(HOST_TOOLS, run.result()) | {LOOPS: _loops(context, instances[config])}
+            for config, run in runs.items()
+        }
 
 
-def _checked_on(host: HostSanitizer, instance: KernelInstance, deadline: Deadline) -> Outcome:
-    return host.check(instance.source, _small_problems(instance), deadline)
+def _checked_on(
+    context: TuningContext, host: HostSanitizer, instance: KernelInstance, deadline: Deadline
+) -> Outcome:
+    small = context.further.small(instance)
+    return host.check(instance.source, small.verified, deadline, small.further)
+
+
+def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:
+    """Passed if every loop that turns again at the size to tune for did so under the CPU's sanitizers."""
+    small = context.further.small(instance)
+    if not (small.is_whole and all(map(is_affordable, small.further))):
+        return Unchecked("at no size that the CPU can run does every loop turn again")
+    return PASSED
 
 
 def sanitized(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
@@ -498,7 +539,10 @@ def sanitized(context: TuningContext, built: Mapping[Config, Built], deadline: D
     checked = {config: one for config, one in built.items() if one.instance.verify_problems}
     if context.sanitizer is None or not checked:
         return {}
-    runs = [(one.binary, _small_problems(one.instance)) for one in checked.values()]
+    small = {config: context.further.small(one.instance) for config, one in checked.items()}
+    runs = [
+        (one.binary, (*small[config].verified, *small[config].further)) for config, one in checked.items()
+    ]
     return dict(zip(checked, context.sanitizer.check(runs, deadline), strict=True))
 
 
@@ -515,7 +559,3 @@ def _is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
 
 def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
     return instance.verify_problems or (instance.problem,)
-
-
-def _small_problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
-    return covering(_problems(instance), instance.config)

@@ -13,7 +13,7 @@ from autotune.evaluation.scoring import Scoring
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
-VERIFICATION = 5  # raised whenever verification gets stricter: journals of older versions are refused
+VERIFICATION = 6  # raised whenever verification gets stricter: journals of older versions are refused
 
 
 @dataclass(frozen=True, eq=False)

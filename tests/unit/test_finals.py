@@ -26,10 +26,13 @@ from autotune.serving.cache import read_record
 from autotune.tuning import limits, stored_checks
 from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady, nearly_as_fast
 from autotune.tuning.finals import ROUNDS, Finals, remeasure
+from autotune.tuning.further_sizes import Small
 from autotune.tuning.last_round import judge
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.options import Options
 from autotune.tuning.stored_checks import (
+    LARGER_SIZES,
+    LOOPS,
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
@@ -274,7 +277,7 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     missed = f"without {late}, fresh inputs (no time was left)"
     assert f"{missed}\n" in done.stdout
     assert "next    autotune check double.yaml -d fake:0 --refresh\n" in done.stdout
-    assert f"not verified in full, without {late}, fresh inputs\n" in done.stdout
+    assert f"checks: {late}, fresh inputs\n" in done.stdout
     assert "; the time was over\n" in done.stdout
     (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
     late = {name for name, reason in entry.provenance.checked.items() if reason}
@@ -360,6 +363,7 @@ def perturbed_context(compiled, verdict):
         observer=SimpleNamespace(stage=lambda stage: None),
         verify=lambda *_: verdict,
         timeout_s=1.0,
+        further=SimpleNamespace(small=lambda instance: Small(instance.verify_problems)),
     )
 
 
@@ -395,7 +399,7 @@ class SimpleInstance:
     ("words", "missed"),
     [
         ({}, {}),
-        ({"skips_sanitizer": True}, dict.fromkeys((*HOST_TOOLS, *TOOLS), "--no-sanitizer")),
+        ({"skips_sanitizer": True}, dict.fromkeys((*HOST_TOOLS, LOOPS, *TOOLS), "--no-sanitizer")),
         ({"sanitizer": None}, dict.fromkeys(TOOLS, "compute-sanitizer is not installed")),
     ],
     ids=["all", "left out", "not installed"],
@@ -404,7 +408,9 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     monkeypatch.setattr(stored_checks, "find_host_sanitizer", object)
     instance = SimpleNamespace(verify_problems=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
-        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="cuda", default=Config({}))),
+        task=SimpleNamespace(
+            dialect="cuda", spec=SimpleNamespace(dialect="cuda", default=Config({}), variants=())
+        ),
         maker=SimpleNamespace(make=lambda config: instance),
         worker=SimpleNamespace(compared=frozenset({"y"})),
         **({"skips_sanitizer": False, "sanitizer": object()} | words),
@@ -414,7 +420,9 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     unable = {name: reason for name, reason in reasons(planned).items() if reason and name not in late}
     assert unable == {"output z": "the reference does not return it", **missed}
     assert late == [
-        n for n in (MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES, *HOST_TOOLS, *TOOLS) if n not in missed
+        n
+        for n in (MANY_RUNS, TILE_SIZES, LARGER_SIZES, OTHER_SCHEDULES, *HOST_TOOLS, LOOPS, *TOOLS)
+        if n not in missed
     ]
     assert planned["output y"] is PASSED and planned[OTHER_SIZES] is PASSED
 

@@ -18,7 +18,8 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.problem.problem_instance import Array, ArrayView, LocalArray, ProblemInstance, Scalar
 from autotune.tuning import stored_checks
-from autotune.tuning.stored_checks import StoredChecks, on_host, under_sanitizers
+from autotune.tuning.further_sizes import Small
+from autotune.tuning.stored_checks import LOOPS, StoredChecks, on_host, under_sanitizers
 
 N = 96
 KERNEL = """\
@@ -74,6 +75,7 @@ last_sum(GLOBAL const int *RESTRICT x, GLOBAL int *parts, GLOBAL unsigned int *t
         *sum = parts[0] + parts[1] + parts[2];
 }
 """
+ONLY_VERIFIED = SimpleNamespace(small=lambda instance: Small(instance.verify_problems))
 BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
 
 
@@ -218,13 +220,16 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
     if find_host_sanitizer() is None:
         pytest.skip("needs g++")
     context = SimpleNamespace(
-        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="portable")), skips_sanitizer=False
+        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="portable")),
+        skips_sanitizer=False,
+        further=ONLY_VERIFIED,
     )
     source = render(source_of_text(KERNEL, "last.cu"), {})
     instance = SimpleNamespace(source=source, config=Config({}), verify_problems=(PROBLEM,))
     assert on_host(context, {Config({}): instance}, Deadline(0.0)) == {}
     deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
-    assert on_host(context, {Config({}): instance}, deadline) == {Config({}): dict.fromkeys(HOST_TOOLS, LATE)}
+    found = on_host(context, {Config({}): instance}, deadline)
+    assert found == {Config({}): dict.fromkeys(HOST_TOOLS, LATE) | {LOOPS: PASSED}}
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("gpu", {"sanitizer_0"}), ("cpu", set())])
@@ -239,6 +244,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
             dialect="cuda", spec=SimpleNamespace(dialect="portable"), device=SimpleNamespace(kind=kind)
         ),
         skips_sanitizer=False,
+        further=ONLY_VERIFIED,
         pool=SimpleNamespace(workers=1),
         maker=SimpleNamespace(make=lambda config: instance),
     )
@@ -246,7 +252,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
     checks = StoredChecks()
     with checks.begun(context, [config], math.inf):
         found = on_host(context, {config: instance}, Deadline(), checks._on_host)
-    assert found == {config: dict.fromkeys(HOST_TOOLS, PASSED)}
+    assert found == {config: dict.fromkeys((*HOST_TOOLS, LOOPS), PASSED)}
     compiled = [one for one in timeline.taken() if one.name == "g++ for races"]
     timeline.end()
     assert len(compiled) == 1 and {one.track for one in compiled} & {"sanitizer_0"} == threads

@@ -7,10 +7,13 @@ import pyopencl as cl
 import pytest
 
 from autotune import opencl_devices
+from autotune.core.records import Launch
 from autotune.devices.array_compare import ArrayComparison
-from autotune.devices.opencl import open_device
+from autotune.devices.base import DIRTY
+from autotune.devices.opencl import OpenCLCompiler, open_device
 from autotune.devices.opencl_arrays import MIN_COMPARED_BYTES, CacheFlusher, ContentComparer, flush_bytes
 from autotune.errors import OutOfMemory
+from tests.devices_here import intel_here
 
 MIB = 2**20
 
@@ -116,3 +119,23 @@ def test_memory_that_the_driver_refuses_at_first_use_is_told_as_such(use, monkey
         getattr(device, use)(*arguments)
     monkeypatch.undo()
     getattr(device, use)(*arguments)
+
+
+def test_a_kernel_that_reads_local_memory_before_it_writes_finds_large_numbers():
+    number = intel_here()  # where another runtime keeps local memory is its own business
+    device = open_device(number)
+    source = """
+__kernel void look(__global uint *found)
+{
+    __local uint cells[64];
+    if (get_global_size(0) == 1)  /* never: it makes the array stay */
+        cells[get_global_id(0)] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    found[get_local_id(0)] = cells[get_local_id(0)];
+}
+"""
+    program = device.load(OpenCLCompiler(number).compile(source, (), ("look",)))
+    found = device.allocate(256)
+    device.dirty_block_memory()
+    device.run(program, [Launch("look", (1, 1, 1), (64, 1, 1), 0, ("found",))], {"found": found})
+    assert set(device.read(found, 256).view(np.uint32)) == {DIRTY}

@@ -213,7 +213,7 @@ LINES = [
     ),
     (
         {"final": measured(1.0, noise=0.58)},
-        {"explored": "1.13% of 8,858 valid configurations; times are too noisy to estimate what the others"},
+        {"explored": "1.13% of 8,858 valid configurations; too noisy to estimate the rest\n"},
     ),
     (
         {"stopping_estimate": StoppingEstimate(1, 88580, 0.0, 0.0)},
@@ -314,7 +314,7 @@ def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(pla
     record = {"many runs": PASSED, "data zeros": LATE, "initcheck": Unchecked("it does not work here")}
     found = told(plain, checks=record)
     first, *lines = result_text(found).splitlines()
-    assert first.endswith("int32: not verified in full, without data zeros, initcheck")
+    assert first.endswith("int32: not verified in full, without 2 of 3 checks: data zeros, initcheck")
     missed = "without data zeros (no time was left); initcheck (it does not work here)"
     assert f"checks  many runs; {missed}" in lines
     assert any(line.startswith("next    autotune check ") and line.endswith(" --refresh") for line in lines)

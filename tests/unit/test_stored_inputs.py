@@ -210,3 +210,48 @@ def test_names_of_contents_without_a_use_are_refused(folder):
     folder.edit("dtypes: [int32]", "dtypes: [int32]\ndata: [small]")
     code, _, err = run(folder, "space", "double.yaml", "--device", "fake")
     assert code == 2 and "data: nothing depends on it" in err
+
+
+VARIED = """\
+import numpy
+
+def inputs(sizes, rng, variant=""):
+    low = {"": 0, "large": 1000}[variant]
+    return {"x": rng.integers(low, low + 10, sizes["n"])}
+
+def reference(inputs, sizes):
+    return {"y": 2 * inputs["x"]}
+"""
+WRONG_ON_LARGE = """\
+def double(grid, block, x, y, n):
+    x, y = x.view("int32"), y.view("int32")
+    y[:n] = 2 * x[:n] + (x[0] >= 1000 and A == 2)
+    return 1.0 + (0 if A == 2 else A)
+"""
+
+
+def varied(folder, names):
+    folder.edit(FILL, "fill: inputs")
+    folder.edit("verify: {rtol: 0, atol: 0}", f"verify: {{rtol: 0, atol: 0, variants: [{names}]}}")
+    (folder.path / "reference.py").write_text(VARIED)
+    folder.write(WRONG_ON_LARGE)
+
+
+def test_what_is_wrong_on_a_variant_of_the_inputs_is_not_stored(folder):
+    varied(folder, "large")
+    code, out, err = run(folder, "search", "double.yaml", "--device", "fake", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["config"]["A"] == 1 and "data large" in found["checks"]
+
+
+def test_a_variant_that_the_function_does_not_make_is_told(folder):
+    varied(folder, "large, small")
+    code, _, err = run(folder, "search", "double.yaml", "--device", "fake", "--json")
+    assert code == 0 and "without data small (" in err and "KeyError: 'small'" in err
+
+
+def test_variants_need_a_function_that_makes_them(folder):
+    folder.edit("verify: {rtol: 0, atol: 0}", "verify: {rtol: 0, atol: 0, variants: [large]}")
+    with pytest.raises(InputError, match="no function makes variants: expected a fill that is inputs"):
+        load_space(folder.space)

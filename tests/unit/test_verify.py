@@ -279,3 +279,11 @@ def test_only_what_a_run_changed_when_it_was_verified_is_restored_between_sample
         stopwatch.sample_ms()
     u, w = (guarded.content() for guarded in buffers.arrays())
     assert (u == 4).all() and (w == 2).all()
+
+
+@pytest.mark.parametrize(("seed", "times"), [(0, 0), (1, 1), (2, 0), (3, 1)])
+def test_block_memory_is_dirty_before_the_first_run_at_every_other_seed(tmp_path, seed, times):
+    checker = Checker(tmp_path / "reference.py", "inputs['x'].astype('float64') + 1", seed)
+    dirtied = []
+    checker.device.dirty_block_memory = lambda: dirtied.append(seed)
+    assert checker(GOOD) is None and len(dirtied) == times

@@ -1,0 +1,111 @@
+"""Finds small sizes at which loops turn again that do so at the size to tune for.
+
+A mistake between two turns of a loop, such as a barrier that is missing there, shows at no size at which the
+loop ends after its first turn. Loops whose turns depend on data, and kernels that `index_runs` does not
+understand, get no further sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from autotune.core.records import Sizes
+from autotune.problem.covering import Domain, threads
+from autotune.problem.index_runs import AGAIN, IndexRuns
+from autotune.problem.problem_instance import ProblemInstance
+
+_Loop = tuple[str, int]  # the kernel, and the loop's place in the source
+Make = Callable[[Sizes], ProblemInstance | None]  # None where the configuration is not valid
+_CLOSE = 1 / 64  # shares of the way to the size to tune for
+_EXACT = 3  # leading bits of a size on the way
+
+
+class Loops:
+    """The loops of one configuration's kernels."""
+
+    def __init__(self, runs: IndexRuns) -> None:
+        self._runs = runs
+
+    def turning_again(self, problems: Iterable[ProblemInstance]) -> set[_Loop]:
+        """The loops that a thread of the blocks at the corners of some launch surely turns twice."""
+        return {
+            (run.entry, place)
+            for problem in problems
+            for run in self._runs.of(problem)
+            for place, turns in run.turns.items()
+            if turns >= AGAIN
+        }
+
+    def further(
+        self,
+        given: Sequence[ProblemInstance],
+        checked: Sequence[ProblemInstance],
+        timed: ProblemInstance,
+        make: Make,
+    ) -> tuple[list[ProblemInstance], bool]:
+        """Problems for loops that turn again at the size to tune for, and at no checked size.
+
+        Args:
+            given: The problems of the sizes to verify, at least one.
+            checked: Those of them that are checked.
+            timed: That of the size to tune for.
+            make: Makes the problem of sizes.
+
+        Returns:
+            The problems, with as few threads as possible, and False if there is none for some loop.
+        """
+        lacking = self.turning_again([timed]) - self.turning_again(checked)
+        base = min(given, key=threads).definition.sizes
+        found, is_whole = list[ProblemInstance](), True
+        while lacking:
+            loop = min(lacking)
+            ways = [self._smallest(loop, way) for way in _ways(base, timed, [*given, timed], make)]
+            best = min(filter(None, ways), key=threads, default=None)
+            if best is None:
+                is_whole = False
+            else:
+                found.append(best)
+            lacking -= {loop, *(self.turning_again([best]) if best else ())}
+        return found, is_whole
+
+    def _smallest(self, loop: _Loop, at: Callable[[float], ProblemInstance | None]) -> ProblemInstance | None:
+        """The problem closest to the base on a way of growing sizes on which a loop turns again."""
+        low, high = 0.0, 1.0
+        best = at(high)
+        if best is None or loop not in self.turning_again([best]):
+            return None
+        while high - low > _CLOSE:
+            middle = (low + high) / 2
+            problem = at(middle)
+            if problem is not None and loop in self.turning_again([problem]):
+                best, high = problem, middle
+            else:
+                low = middle
+        return best
+
+
+def _ways(
+    base: Sizes, timed: ProblemInstance, given: Sequence[ProblemInstance], make: Make
+) -> Iterator[Callable[[float], ProblemInstance | None]]:
+    """Ways on which one size, or all, grow to those to tune for, by the share of the way."""
+    domain = Domain([one.definition.sizes for one in given])
+    goal = timed.definition.sizes
+    growing = [name for name in goal if goal[name] > base[name]]
+
+    def at(names: Sequence[str], share: float) -> ProblemInstance | None:
+        sizes = {
+            name: _between(size, goal[name], share if name in names else 0) for name, size in base.items()
+        }
+        return make(domain.declared(sizes))
+
+    for names in [*([name] for name in growing), *([growing] if len(growing) > 1 else [])]:
+        yield partial(at, names)
+
+
+def _between(size: int, goal: int, share: float) -> int:
+    """A size on the way to another one, and if that is one of whole vectors, so is this."""
+    found = math.ceil(size * math.pow(goal / size, share))
+    step = math.gcd(goal, 1 << max(0, found.bit_length() - _EXACT))
+    return -(-found // step) * step

@@ -1,0 +1,131 @@
+"""Sizes for one configuration, beyond those of the space: what it does there, it does at none of these."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from autotune.core.launch_plan import TRITON
+from autotune.core.records import Config, Sizes
+from autotune.core.text import count_text
+from autotune.errors import ExpressionError, InputError, SetupError
+from autotune.evaluation.host_sanitizer import affordable
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.problem.covering import Domain, at_tiles, covering
+from autotune.problem.index_runs import IndexRuns
+from autotune.problem.large_indices import elements, overflowing
+from autotune.problem.loops import Loops, Make
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.sources.kernel_source import read_kernel_source
+from autotune.tuning.task import TuningTask
+
+MAX_SIZES, MAX_SIZES_S = 6, 3.0  # that the tiles of a configuration make interesting, and their time
+_PLACE_OF_LOOPS = 1000  # of their seeds: those of tiles come before
+
+
+class Small(NamedTuple):
+    """Problems for slow checks.
+
+    Attributes:
+        verified: The smallest ones at which all happens that happens at any size to verify.
+        further: Those at which loops turn again that do not at any of these that the CPU can run.
+        is_whole: True unless such a problem was found for no size.
+    """
+
+    verified: Sequence[ProblemInstance]
+    further: Sequence[ProblemInstance] = ()
+    is_whole: bool = True
+
+
+class FurtherSizes:
+    """Makes the problems of further sizes."""
+
+    def __init__(self, task: TuningTask, maker: InstanceMaker) -> None:
+        """Prepare to make problems.
+
+        Args:
+            task: What is tuned.
+            maker: Makes inputs and expected results as well.
+        """
+        self._task, self._maker = task, maker
+        self._planner = InstanceMaker(task.space, task.source, task.dialect, {})  # makes no inputs
+        self._small: dict[str, Small] = {}  # by the key of an instance
+        self._kernels: dict[str, IndexRuns | None] = {}
+
+    def is_declared(self, instance: KernelInstance, problem: ProblemInstance) -> bool:
+        """True if the sizes of a problem divide as all of the space do: whatever is wrong there counts."""
+        return self._domain(instance).is_declared(problem.definition.sizes)
+
+    def of(self, config: Config, problem: ProblemInstance) -> ProblemInstance | None:
+        """The same problem for a configuration; None if it is not valid there, or the reference fails."""
+        return _check_at(self._maker, config, problem.definition.sizes, self._place(problem))
+
+    def variant(self, config: Config, problem: ProblemInstance, name: str) -> ProblemInstance | None:
+        """The same problem with a variant of its inputs; raises SetupError if `inputs` does not make it."""
+        return self._maker.check_at(config, problem.definition.sizes, self._place(problem), name)
+
+    def _place(self, problem: ProblemInstance) -> int:
+        return problem.definition.seed - self._task.space.problem.seed
+
+    def of_tiles(self, instance: KernelInstance) -> Iterator[ProblemInstance]:
+        """The problems at sizes that the configuration's own tiles make interesting, while time is left."""
+        config, timed, end_s = instance.config, instance.problem, time.perf_counter() + MAX_SIZES_S
+
+        def make(sizes: Sizes, place: int) -> ProblemInstance | None:
+            return _check_at(self._planner, config, sizes, place)
+
+        count = 0 if timed.trusted else MAX_SIZES
+        for planned in at_tiles(instance.verify_problems, timed, config, make, count):
+            if time.perf_counter() > end_s:
+                return
+            if problem := self.of(config, planned):
+                yield problem
+
+    def small(self, instance: KernelInstance) -> Small:
+        """The problems for slow checks of a configuration."""
+        if instance.key not in self._small:
+            self._small[instance.key] = self._found_small(instance)
+        return self._small[instance.key]
+
+    def _found_small(self, instance: KernelInstance) -> Small:
+        timed, runs = instance.problem, self._runs(instance)
+        verified = covering(instance.verify_problems or (timed,), instance.config)
+        if not instance.verify_problems or timed.trusted or runs is None:
+            return Small(verified)
+        planned, is_whole = Loops(runs).further(verified, affordable(verified), timed, self._make(instance))
+        found = [self.of(instance.config, one) for one in planned]
+        return Small(verified, [*filter(None, found)], is_whole)
+
+    def unknown_beyond(self, instance: KernelInstance) -> str:
+        """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
+        runs, timed = self._runs(instance), instance.problem
+        array = runs and overflowing(runs, timed, self._domain(instance), self._make(instance))
+        if array == "":
+            return ""
+        cause = f": an index of {array} overflows beyond 2^32" if array else ""
+        return f"not checked beyond {count_text(elements(timed), 'element')}{cause}"
+
+    def _runs(self, instance: KernelInstance) -> IndexRuns | None:
+        """The kernels of a configuration; None where they cannot be read."""
+        if instance.key not in self._kernels:
+            found = None
+            with suppress(InputError):
+                if self._task.spec.dialect != TRITON:
+                    found = IndexRuns(read_kernel_source(instance.source, {}, self._task.dialect))
+            self._kernels[instance.key] = found
+        return self._kernels[instance.key]
+
+    def _make(self, instance: KernelInstance) -> Make:
+        return lambda sizes: _check_at(self._planner, instance.config, sizes, _PLACE_OF_LOOPS)
+
+    def _domain(self, instance: KernelInstance) -> Domain:
+        return Domain([one.definition.sizes for one in (*instance.verify_problems, instance.problem)])
+
+
+def _check_at(maker: InstanceMaker, config: Config, sizes: Sizes, place: int) -> ProblemInstance | None:
+    try:
+        return maker.check_at(config, sizes, place)
+    except (ExpressionError, SetupError):
+        return None

@@ -1,0 +1,80 @@
+"""Sizes that no memory holds: how a kernel counts there is read by running it on indices alone."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from autotune.compilers.kernel_source import read_source
+from autotune.evaluation.instance import InstanceMaker
+from autotune.space import bind, load_space, problem_of
+from autotune.tuning.further_sizes import FurtherSizes
+from tests.space_example import GPU
+
+SPACE = """\
+schema: 1
+kernel: doubled
+dialect: cuda
+source: doubled.cu
+reference: doubled.py
+dtypes: [float32]
+sizes: {default: {rows: 4096, columns: 4096}}
+verify_sizes: [{rows: 1, columns: 1}, {rows: 33, columns: 65}]
+parameters:
+  BLOCK: [64]
+default: {BLOCK: 64}
+arguments:
+  - {name: x, dtype: float32, shape: [rows, columns], role: in, fill: {uniform: [-1, 1]}}
+  - {name: y, dtype: float32, shape: [rows, columns], role: out}
+  - {name: columns, dtype: uint32, value: columns}
+launch:
+  - {entry: doubled, grid: ["ceil_div(columns, BLOCK)", rows], block: [BLOCK], arguments: [x, y, columns]}
+"""
+SOURCE = """\
+__global__ void doubled(const float *x, float *y, unsigned columns)
+{
+    const unsigned column = blockIdx.x * BLOCK + threadIdx.x;
+    const unsigned hash = column * 2654435761u;  // overflows on purpose, and is no index
+    if (column < columns) {
+        const size_t at = (size_t)blockIdx.y * columns + column;
+        y[at] = 2 * x[at] + 0 * hash;
+    }
+}
+"""
+WIDE, NARROW = "(size_t)blockIdx.y * columns", "blockIdx.y * columns"
+CHECKED = "not checked beyond 16,777,216 elements"
+
+
+def reason(folder, source=SOURCE, space=SPACE):
+    (folder / "doubled.cu").write_text(source)
+    (folder / "doubled.py").write_text("def reference(inputs, sizes):\n    return {}\n")
+    (folder / "doubled.yaml").write_text(space)
+    spec = load_space(folder / "doubled.yaml")
+    bound = bind(spec, GPU, problem_of(spec, GPU))
+    task = SimpleNamespace(space=bound, source=read_source(spec.source), dialect="cuda", spec=spec)
+    maker = InstanceMaker(bound, task.source, "cuda", {})
+    return FurtherSizes(task, maker).unknown_beyond(maker.make(spec.default))
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (WIDE, ""),
+        (NARROW, f"{CHECKED}: an index of x overflows beyond 2^32"),
+        ("(size_t)(int)(blockIdx.y * columns)", f"{CHECKED}: an index of x overflows beyond 2^32"),
+        ("(size_t)x[blockIdx.y]", CHECKED),  # what memory holds is not known
+    ],
+)
+def test_an_index_of_32_bits_that_overflows_is_told_with_what_was_checked(tmp_path, written, expected):
+    assert reason(tmp_path, SOURCE.replace(WIDE, written)) == expected
+
+
+def test_arguments_that_hold_no_larger_size_leave_nothing_to_check(tmp_path):
+    space = SPACE.replace("[rows, columns], role", "[columns], role").replace(", rows], block", ", 1], block")
+    assert reason(tmp_path, SOURCE.replace(WIDE, "0u"), space) == ""
+
+
+def test_a_kernel_that_is_not_understood_was_not_checked(tmp_path):
+    source = SOURCE.replace("if (column < columns) {", "if (column >= columns) goto end; {").replace(
+        "    }\n}", "    }\nend:;\n}"
+    )
+    assert reason(tmp_path, source) == CHECKED

@@ -1,0 +1,113 @@
+"""Sizes at which loops turn again: a mistake between two turns shows there, and at no smaller size."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from autotune.compilers.kernel_source import read_source
+from autotune.core.checks import PASSED
+from autotune.core.trials import Failure
+from autotune.evaluation.deadline import Deadline
+from autotune.evaluation.host_sanitizer import affordable, find_host_sanitizer
+from autotune.evaluation.instance import InstanceMaker
+from autotune.space import bind, load_space, problem_of
+from autotune.tuning.further_sizes import FurtherSizes
+from tests.space_example import GPU
+
+SPACE = """\
+schema: 1
+kernel: totals
+dialect: cuda
+source: totals.cu
+reference: totals.py
+dtypes: [int32]
+sizes: {default: {n: 65536, m: 512}}
+verify_sizes: [{n: 1, m: 1}, {n: 100, m: 7}, {n: 4096, m: 8}]
+parameters:
+  BLOCK: [64]
+default: {BLOCK: 64}
+arguments:
+  - {name: x, dtype: int32, shape: [n], role: in, fill: {integers: [-9, 9]}}
+  - {name: parts, dtype: int32, shape: ["ceil_div(n, BLOCK)"], role: out}
+  - {name: n, dtype: int32, value: n}
+  - {name: count, dtype: int32, value: "ceil_div(n, BLOCK)"}
+  - {name: m, dtype: int32, value: m}
+launch:
+  - {entry: parts_of, grid: ["ceil_div(n, BLOCK)"], block: [BLOCK], arguments: [x, parts, n, m]}
+  - {entry: running, grid: [1], block: [BLOCK], arguments: [parts, count]}
+"""
+SOURCE = """\
+__global__ void parts_of(const int *x, int *parts, int n, int m)
+{
+    const int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (threadIdx.x == 0) {
+        int sum = 0;
+        for (int k = 0; k < BLOCK && i + k < n; k++)
+            sum += x[i + k];
+        for (int k = 0; k < m; k += 16)
+            sum += 0;
+        parts[blockIdx.x] = sum;
+    }
+}
+__global__ void running(int *parts, int count)
+{
+    __shared__ int cells[BLOCK];
+    int carry = 0;
+    for (int base = 0; base < count; base += BLOCK) {
+        cells[threadIdx.x] = base + threadIdx.x < count ? parts[base + threadIdx.x] : 0;
+        __syncthreads();
+        int sum = carry;
+        for (int k = 0; k <= threadIdx.x; k++)
+            sum += cells[k];
+        if (base + threadIdx.x < count)
+            parts[base + threadIdx.x] = sum;
+        for (int k = 0; k < BLOCK; k++)
+            carry += cells[k];
+        __syncthreads();
+    }
+}
+"""
+
+
+def sizes_and_instance(folder, source=SOURCE, space=SPACE):
+    (folder / "totals.cu").write_text(source)
+    (folder / "totals.py").write_text("def reference(inputs, sizes):\n    return {}\n")
+    (folder / "totals.yaml").write_text(space)
+    spec = load_space(folder / "totals.yaml")
+    bound = bind(spec, GPU, problem_of(spec, GPU))
+    task = SimpleNamespace(space=bound, source=read_source(spec.source), dialect="cuda", spec=spec)
+    maker = InstanceMaker(bound, task.source, "cuda", {})
+    return FurtherSizes(task, maker), maker.make(spec.default)
+
+
+def test_a_loop_that_only_turns_again_at_the_full_size_gets_a_small_size_of_its_own(tmp_path):
+    sizes, instance = sizes_and_instance(tmp_path)
+    small = sizes.small(instance)
+    found = [one.definition.sizes for one in small.further]
+    assert small.is_whole and len(found) == 2
+    assert any(64 * 64 < one["n"] < 2 * 64 * 64 for one in found), "the chunks turn again"
+    assert any(16 < one["m"] < 32 and one["n"] == 1 for one in found), "and so does the loop over m"
+
+
+def test_loops_that_turn_again_at_sizes_to_verify_need_no_further_ones(tmp_path):
+    space = SPACE.replace("{n: 4096, m: 8}", "{n: 4097, m: 17}")
+    sizes, instance = sizes_and_instance(tmp_path, space=space)
+    assert sizes.small(instance).further == [] and sizes.small(instance).is_whole
+
+
+def test_a_loop_whose_turns_depend_on_data_gets_no_size(tmp_path):
+    source = SOURCE.replace("base < count;", "base < parts[0];").replace("k < m;", "k < x[0];")
+    sizes, instance = sizes_and_instance(tmp_path, source)
+    assert sizes.small(instance).further == []
+
+
+@pytest.mark.parametrize(("dropped", "words"), [("", ""), ("        __syncthreads();\n    }\n}", "a race")])
+def test_a_race_between_two_turns_is_found_though_all_verified_sizes_have_one(tmp_path, dropped, words):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    sizes, instance = sizes_and_instance(tmp_path, SOURCE.replace(dropped, "    }\n}") if dropped else SOURCE)
+    small = sizes.small(instance)
+    assert host.check(instance.source, affordable(small.verified), Deadline()) is PASSED
+    found = host.check(instance.source, small.verified, Deadline(), small.further)
+    assert (words in found.detail) if isinstance(found, Failure) else not words and found is PASSED
