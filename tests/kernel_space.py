@@ -43,7 +43,7 @@ def findings(spec):
 def invalid_landmarks(spec):
     """Landmarks that the GPU cannot run, or that do not say what they are."""
     space = bound(spec)
-    return [mark.name for mark in spec.landmarks if mark.config not in space or not mark.note]
+    return [mark.name for mark in spec.landmarks if space.why_invalid(mark.config) or not mark.note]
 
 
 def steps(spec):
