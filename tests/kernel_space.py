@@ -34,9 +34,9 @@ def reference_module(spec):
     return module
 
 
-def findings(spec):
-    """What lint says of the space and its source, on the GPU."""
-    space = bound(spec)
+def findings(spec, device=GPU):
+    """What lint says of the space and its source."""
+    space = bound(spec, device)
     return lint(space, read_source(spec.source).text, constraint_report(space))
 
 
