@@ -16,8 +16,19 @@ DATA = ("even", "skewed", "equal")
 
 
 def times_ms(data: str, given: list[str]) -> dict[str, float | None]:
-    """The time of each step on a data set, as `autotune ladder` prints it."""
-    command = [sys.executable, "-m", "autotune", "ladder", "bin_counts", "--data", data, "--json", *given]
+    """The time of each step on a data set, as `autotune run --landmarks` prints it."""
+    command = [
+        sys.executable,
+        "-m",
+        "autotune",
+        "run",
+        "bin_counts",
+        "--landmarks",
+        "--data",
+        data,
+        "--json",
+        *given,
+    ]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return {row["step"]: row["time_ms"] for row in json.loads(done.stdout)}
 

@@ -36,7 +36,7 @@ def test_the_data_have_as_many_equal_values_as_they_say(data, largest):
 @pytest.mark.parametrize("data", SPEC.data[1:])
 def test_every_landmark_counts_exactly_where_atomics_meet(tmp_path, data):
     words = ("--device", "opencl", "--data", data, "--size", "n=5000", "--json")
-    done = run_in_process(tmp_path, "ladder", "bin_counts", *words)
+    done = run_in_process(tmp_path, "run", "bin_counts", "--landmarks", *words)
     assert done.returncode == 0, done.stderr
     assert {(row["step"], row["status"]) for row in json.loads(done.stdout)} == {
         (landmark.name, "ok") for landmark in SPEC.landmarks

@@ -43,11 +43,11 @@ def test_a_space_of_nothing_else_is_told(tmp_path):
 
 
 def test_the_ladder_shows_it_as_a_lesson_without_a_time(mistaken):
-    done = run(mistaken, "ladder")
+    done = run(mistaken, "run", "--landmarks")
     assert done.returncode == 0, done.stderr
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("mistake"))
     assert "too much; wrong, as declared: y[" in line
-    rows = json.loads(run(mistaken, "ladder", "--json").stdout)
+    rows = json.loads(run(mistaken, "run", "--landmarks", "--json").stdout)
     assert [(row["status"], row["expected"]) for row in rows[-2:]] == [
         ("ok", "ok"),
         ("wrong_result", "wrong_result"),
@@ -58,7 +58,7 @@ def test_the_ladder_says_if_verification_does_not_refuse_it(mistaken):
     mistaken.write((mistaken.path / "double.py").read_text().replace(WRONG_FIVE, "2 * x"))
     assert (
         "declared as wrong_result, which verification did not find; too much"
-        in run(mistaken, "ladder").stdout
+        in run(mistaken, "run", "--landmarks").stdout
     )
 
 
@@ -79,7 +79,7 @@ def test_check_accepts_it_only_if_it_is_wrong(mistaken):
 
 
 def test_the_report_has_it_with_what_is_expected(mistaken):
-    run(mistaken, "ladder")
+    run(mistaken, "run", "--landmarks")
     (journal,) = (mistaken.path / "runs").glob("*ladder.jsonl")
     done = mistaken.run("report", journal, "--space", "double.yaml", "--output", "page.html")
     assert done.returncode == 0, done.stderr
