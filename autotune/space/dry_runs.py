@@ -139,23 +139,7 @@ class _Plan:
 
     def mistakes(self, steps: Steps) -> Iterator[Mistake]:
         """What goes wrong in them."""
-<<<<<<< HEAD
         launches = self._launches()
-=======
-        space = self._space
-        values = space.valid_values(self._config, self._sizes)
-        if values is None:
-            return
-        try:
-            launches = [*dict.fromkeys(space.launches(self._config, self._sizes))]
-            found = arguments(space.spec.arguments, values, space.problem.dtype)
-        except AutotuneError:
-            return
-        if space.device.backend == "opencl":  # where the source says how much shared memory its arrays have
-            launches = [replace(one, shared_bytes=space.device.shared_bytes_per_block) for one in launches]
-        self._arguments = {one.name: one for one in found}
-        self._memories = {one.name: _memory(one) for one in found if one.value is None and not one.of}
->>>>>>> 1101364b (A histogram is a space with a ladder, and every atomic is used by a step)
         own = Steps(min(_STEPS_OF_PLAN, steps.left))
         begun = own.left
         with suppress(NotUnderstood, OutOfSteps, RecursionError):
