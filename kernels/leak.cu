@@ -106,6 +106,17 @@ DEVICE rates_t rates_of(unit_t unit, model_t m, GLOBAL const DTYPE *RESTRICT up,
     rates.open = power(unit.calcium, m.p4) * ((m.p5 * unit.store + m.p6) * m.p7) * open_factor(m, unit.g) *
                  up[STATES + unit.state];
     rates.close = closed_factor(m, unit.g) * down[STATES + unit.state];
+#elif EXPRESSIONS == EXPRESSIONS_VECTOR /* one operation on arrays of three, in which rates without a term have 0 */
+    const DTYPE closed = closed_factor(m, unit.g);
+    const DTYPE opening = power(unit.calcium, m.p4) * ((m.p5 * unit.store + m.p6) * m.p7) * open_factor(m, unit.g);
+    const DTYPE opens[3] = {up[unit.state], up[STATES + unit.state], 0};
+    const DTYPE closes[3] = {down[unit.state], 0, down[STATES + unit.state]};
+    DTYPE all[3];
+    for (int k = 0; k < 3; k++)
+        all[k] = opening * opens[k] + closed * closes[k];
+    rates.leave = all[0];
+    rates.open = all[1];
+    rates.close = all[2];
 #else
     const DTYPE closed = closed_factor(m, unit.g);
     const DTYPE phi = (m.p5 * unit.store + m.p6) * m.p7;
@@ -144,15 +155,11 @@ DEVICE void store_unit(GLOBAL DTYPE *RESTRICT rates, GLOBAL int *RESTRICT target
 
 /* ----------------------------------------------------------------------------------------- kernel */
 
-/* The units from `first` on and before `end`, of n. */
-LEAK_KERNEL
-leak(GLOBAL const DTYPE *RESTRICT units, GLOBAL const int *RESTRICT states, GLOBAL const DTYPE *RESTRICT up,
-     GLOBAL const DTYPE *RESTRICT down, GLOBAL DTYPE *RESTRICT rates, GLOBAL int *RESTRICT targets,
-     const unsigned long first, const unsigned long end, const unsigned long n, const DTYPE p1, const DTYPE p2,
-     const DTYPE p3, const DTYPE p4, const DTYPE p5, const DTYPE p6, const DTYPE p7, const DTYPE k,
-     const DTYPE product)
+/* The units from `first` on and before `end`, of n. `is_checked` is a constant at every call. */
+DEVICE void release(GLOBAL const DTYPE *RESTRICT units, GLOBAL const int *RESTRICT states,
+                    GLOBAL const DTYPE *RESTRICT up, GLOBAL const DTYPE *RESTRICT down, GLOBAL DTYPE *RESTRICT rates,
+                    GLOBAL int *RESTRICT targets, size_t first, size_t end, size_t n, model_t model, int is_checked)
 {
-    const model_t model = {p1, p2, p3, p4, p5, p6, p7, k, product};
     const size_t start = first + (size_t)BLOCK_INDEX(x) * BLOCK_SIZE * UNITS_PER_THREAD + THREAD_INDEX(x);
 
 #if UNROLLING == UNROLLING_HAND /* all loads first, so that they are in flight together */
@@ -180,10 +187,35 @@ leak(GLOBAL const DTYPE *RESTRICT units, GLOBAL const int *RESTRICT states, GLOB
         if (i < end)
             store_unit(rates, targets, i, n, unit.state, found);
 #else
-        if (BOUNDS_CHECK == BOUNDS_CHECK_NONE || i < end) {
+        if (!is_checked || i < end) {
             const unit_t unit = load_unit(units, states, i, n);
             store_unit(rates, targets, i, n, unit.state, rates_of(unit, model, up, down));
         }
 #endif
     }
 }
+
+LEAK_KERNEL
+leak(GLOBAL const DTYPE *RESTRICT units, GLOBAL const int *RESTRICT states, GLOBAL const DTYPE *RESTRICT up,
+     GLOBAL const DTYPE *RESTRICT down, GLOBAL DTYPE *RESTRICT rates, GLOBAL int *RESTRICT targets,
+     const unsigned long first, const unsigned long end, const unsigned long n, const DTYPE p1, const DTYPE p2,
+     const DTYPE p3, const DTYPE p4, const DTYPE p5, const DTYPE p6, const DTYPE p7, const DTYPE k,
+     const DTYPE product)
+{
+    const model_t model = {p1, p2, p3, p4, p5, p6, p7, k, product};
+    release(units, states, up, down, rates, targets, first, end, n, model, BOUNDS_CHECK == BOUNDS_CHECK_BODY);
+}
+
+#if BOUNDS_CHECK == BOUNDS_CHECK_KERNEL
+/* The units after the last whole block, where `leak` itself checks nothing. */
+LEAK_KERNEL
+leak_boundary(GLOBAL const DTYPE *RESTRICT units, GLOBAL const int *RESTRICT states, GLOBAL const DTYPE *RESTRICT up,
+              GLOBAL const DTYPE *RESTRICT down, GLOBAL DTYPE *RESTRICT rates, GLOBAL int *RESTRICT targets,
+              const unsigned long first, const unsigned long end, const unsigned long n, const DTYPE p1,
+              const DTYPE p2, const DTYPE p3, const DTYPE p4, const DTYPE p5, const DTYPE p6, const DTYPE p7,
+              const DTYPE k, const DTYPE product)
+{
+    const model_t model = {p1, p2, p3, p4, p5, p6, p7, k, product};
+    release(units, states, up, down, rates, targets, first, end, n, model, 1);
+}
+#endif

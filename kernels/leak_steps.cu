@@ -1,8 +1,8 @@
 /* The calcium release built up term by term, as small kernels: STEP says how far. Every step stores the same n numbers,
  * because it scales its product by a number of its own for each unit; so a step is the one before it and one thing more.
  *
- *   memory       BOUNDS_CHECK; COEFFICIENTS, arguments or an array; TABLES, in global or in shared memory
- *   arithmetic   POWER, MAX_REGISTERS
+ *   memory       BOUNDS_CHECK; COEFFICIENTS, arguments or an array; STAGED, what goes through shared memory
+ *   arithmetic   POWER, OPEN, MAX_REGISTERS
  */
 #include "portable.h"
 
@@ -22,21 +22,46 @@
 #define P(number) p##number
 #endif
 
+/* x to a power that is a positive multiple of one half. */
+DEVICE DTYPE raised(DTYPE x, DTYPE exponent)
+{
 #if POWER == POWER_POW
-#define RAISED(x, exponent) pow(x, exponent)
+    return pow(x, exponent);
+#elif POWER == POWER_EXP_LOG
+    return exp(log(x) * exponent);
 #else
-#define RAISED(x, exponent) exp(log(x) * (exponent))
+    const int whole = (int)exponent;
+    DTYPE result = whole < exponent ? sqrt(x) : 1;
+#if POWER == POWER_MULTIPLICATION
+    for (int k = 0; k < whole; k++)
+        result *= x;
+#else /* squaring */
+    for (int k = whole; k > 0; k /= 2, x *= x)
+        if (k % 2)
+            result *= x;
 #endif
+    return result;
+#endif
+}
 
 /* Of each unit: calcium, store and number of open channels are columns of `units`, its state is in `states`. */
 STEP_KERNEL
 leak_steps(GLOBAL const DTYPE *RESTRICT scales, GLOBAL const DTYPE *RESTRICT units, GLOBAL const int *RESTRICT states,
            GLOBAL const DTYPE *RESTRICT tables, GLOBAL const DTYPE *RESTRICT coefficients, GLOBAL DTYPE *RESTRICT result,
            const unsigned long n, const DTYPE p1, const DTYPE p2, const DTYPE p3, const DTYPE p4, const DTYPE p5,
-           const DTYPE p6, const DTYPE p7, const DTYPE p8)
+           const DTYPE p6, const DTYPE p7, const DTYPE p8, const DTYPE open_times_closed)
 {
     const size_t i = (size_t)BLOCK_INDEX(x) * BLOCK_SIZE + THREAD_INDEX(x);
-#if TABLES == TABLES_SHARED
+#if STAGED == STAGED_CALCIUM /* the barrier is for all threads, so it is not within the check */
+    SHARED DTYPE calcium[BLOCK_SIZE];
+    if (BOUNDS_CHECK == BOUNDS_CHECK_NONE || i < n)
+        calcium[THREAD_INDEX(x)] = units[i];
+    BARRIER();
+#define CALCIUM calcium[THREAD_INDEX(x)]
+#else
+#define CALCIUM units[i]
+#endif
+#if STAGED == STAGED_TABLES
     SHARED DTYPE rates[2 * STATES];
     for (int k = THREAD_INDEX(x); k < 2 * STATES; k += BLOCK_SIZE)
         rates[k] = tables[k];
@@ -56,7 +81,7 @@ leak_steps(GLOBAL const DTYPE *RESTRICT scales, GLOBAL const DTYPE *RESTRICT uni
     value *= P(1);
 #endif
 #if STEP >= STEP_POWER
-    value *= RAISED(units[i], P(4));
+    value *= raised(CALCIUM, P(4));
 #endif
 #if STEP >= STEP_CLOSED_ARGUMENT
     const DTYPE g = units[2 * n + i];
@@ -68,7 +93,13 @@ leak_steps(GLOBAL const DTYPE *RESTRICT scales, GLOBAL const DTYPE *RESTRICT uni
 #endif
 #endif
 #if STEP >= STEP_OPEN
+#if OPEN == OPEN_EXPONENTIAL
     value *= exp(P(1) * (g * P(3) - (P(8) - g - 1) * P(2))) * (P(5) * units[n + i] + P(6)) * P(7);
+#elif OPEN == OPEN_DIVISION
+    value *= (P(5) * units[n + i] + P(6)) * P(7) * open_times_closed / exp(closed);
+#else
+    value *= (P(5) * units[n + i] + P(6)) * P(7) * open_times_closed * (1 / exp(closed));
+#endif
 #endif
 #if STEP >= STEP_TABLES
     value *= rates[states[i]] * rates[STATES + states[i]];

@@ -5,8 +5,10 @@
  *
  *   atomics     of memory that is global or shared; each gives the old value.
  *               ATOMIC_ADD, ATOMIC_MIN and ATOMIC_MAX (pointer, value) for int, unsigned int, long, unsigned long,
- *               float and double; ATOMIC_AND and ATOMIC_OR for the four integer types.
- *               A minimum of floats is undefined where one of them is NaN
+ *               float and double; ATOMIC_AND, ATOMIC_OR and ATOMIC_XOR for the four integer types.
+ *               A minimum of floats is undefined where one of them is NaN.
+ *               For unsigned int alone: ATOMIC_SUB(pointer, value), ATOMIC_INC(pointer) and ATOMIC_DEC(pointer) by
+ *               one, all modulo 2^32, ATOMIC_EXCHANGE(pointer, value), ATOMIC_COMPARE_SWAP(pointer, expected, value)
  *   warps       SHUFFLE_UP(value, distance) and SHUFFLE_XOR(value, mask), for all threads of a warp. In OpenCL
  *               without warps (see portable.h) they give the thread's own value
  *
@@ -22,12 +24,14 @@
 #define ATOMIC_MAX(pointer, value) portable_max(pointer, value)
 #define ATOMIC_AND(pointer, value) portable_and(pointer, value)
 #define ATOMIC_OR(pointer, value) portable_or(pointer, value)
+#define ATOMIC_XOR(pointer, value) portable_xor(pointer, value)
 
 #define ADDED(a, b) ((a) + (b))
 #define LESSER(a, b) ((b) < (a) ? (b) : (a))
 #define GREATER(a, b) ((b) > (a) ? (b) : (a))
 #define BOTH(a, b) ((a) & (b))
 #define EITHER(a, b) ((a) | (b))
+#define ONE_OF(a, b) ((a) ^ (b))
 
 /* By comparing and swapping bits until nobody came between. */
 #define DEFINE_BY_SWAP(name, space, type, bits_type, combined, to_bits, from_bits, swapped)               \
@@ -58,12 +62,19 @@
 #define SHUFFLE_XOR(value, mask) (value)
 #endif
 
+#define ATOMIC_SUB(pointer, value) atomic_sub(pointer, value)
+#define ATOMIC_INC(pointer) atomic_inc(pointer)
+#define ATOMIC_DEC(pointer) atomic_dec(pointer)
+#define ATOMIC_EXCHANGE(pointer, value) atomic_xchg(pointer, value)
+#define ATOMIC_COMPARE_SWAP(pointer, expected, value) atomic_cmpxchg(pointer, expected, value)
+
 #define DEFINE_INTEGERS(space, type)                                                                     \
     DEFINE_DIRECT(add, space, type, type, atomic_add)                                                    \
     DEFINE_DIRECT(min, space, type, type, atomic_min)                                                    \
     DEFINE_DIRECT(max, space, type, type, atomic_max)                                                    \
     DEFINE_DIRECT(and, space, type, type, atomic_and)                                                    \
-    DEFINE_DIRECT(or, space, type, type, atomic_or)
+    DEFINE_DIRECT(or, space, type, type, atomic_or)                                                      \
+    DEFINE_DIRECT(xor, space, type, type, atomic_xor)
 #define DEFINE_FLOATS(space, type, bits_type, to_bits, from_bits, swapped)                               \
     DEFINE_BY_SWAP(add, space, type, bits_type, ADDED, to_bits, from_bits, swapped)                      \
     DEFINE_BY_SWAP(min, space, type, bits_type, LESSER, to_bits, from_bits, swapped)                     \
@@ -73,7 +84,8 @@
     DEFINE_BY_SWAP(min, space, type, type, LESSER, convert, convert, atom_cmpxchg)                       \
     DEFINE_BY_SWAP(max, space, type, type, GREATER, convert, convert, atom_cmpxchg)                      \
     DEFINE_BY_SWAP(and, space, type, type, BOTH, convert, convert, atom_cmpxchg)                         \
-    DEFINE_BY_SWAP(or, space, type, type, EITHER, convert, convert, atom_cmpxchg)
+    DEFINE_BY_SWAP(or, space, type, type, EITHER, convert, convert, atom_cmpxchg)                        \
+    DEFINE_BY_SWAP(xor, space, type, type, ONE_OF, convert, convert, atom_cmpxchg)
 #define DEFINE_ALL(space)                                                                                \
     DEFINE_INTEGERS(space, int)                                                                          \
     DEFINE_INTEGERS(space, uint)                                                                         \
@@ -100,18 +112,26 @@ DEFINE_FLOATS(__local, double, ulong, as_ulong, as_double, atom_cmpxchg)
 #define SHUFFLE_UP(value, distance) __shfl_up_sync(0xffffffffu, value, distance)
 #define SHUFFLE_XOR(value, mask) __shfl_xor_sync(0xffffffffu, value, mask)
 
+#define ATOMIC_SUB(pointer, value) atomicSub(pointer, value)
+#define ATOMIC_INC(pointer) atomicInc(pointer, 0xffffffffu)
+#define ATOMIC_DEC(pointer) atomicDec(pointer, 0xffffffffu)
+#define ATOMIC_EXCHANGE(pointer, value) atomicExch(pointer, value)
+#define ATOMIC_COMPARE_SWAP(pointer, expected, value) atomicCAS(pointer, expected, value)
+
 #define DEFINE_INTEGERS(type, call_type, sum_type)                                                       \
     DEFINE_DIRECT(add, , type, sum_type, portable_atomicAdd)                                             \
     DEFINE_DIRECT(min, , type, call_type, portable_atomicMin)                                            \
     DEFINE_DIRECT(max, , type, call_type, portable_atomicMax)                                            \
     DEFINE_DIRECT(and, , type, sum_type, portable_atomicAnd)                                             \
-    DEFINE_DIRECT(or, , type, sum_type, portable_atomicOr)
+    DEFINE_DIRECT(or, , type, sum_type, portable_atomicOr)                                               \
+    DEFINE_DIRECT(xor, , type, sum_type, portable_atomicXor)
 /* CUDA's own take pointers that are not volatile. */
 #define portable_atomicAdd(target, value) atomicAdd(PLAIN(target), value)
 #define portable_atomicMin(target, value) atomicMin(PLAIN(target), value)
 #define portable_atomicMax(target, value) atomicMax(PLAIN(target), value)
 #define portable_atomicAnd(target, value) atomicAnd(PLAIN(target), value)
 #define portable_atomicOr(target, value) atomicOr(PLAIN(target), value)
+#define portable_atomicXor(target, value) atomicXor(PLAIN(target), value)
 #define portable_atomicCAS(target, expected, value) atomicCAS(PLAIN(target), expected, value)
 template <class T> DEVICE T *PLAIN(volatile T *pointer) { return const_cast<T *>(pointer); }
 

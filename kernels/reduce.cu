@@ -8,6 +8,8 @@
  *
  * The bottom of the ladder has no phases: one launch for each level of a tree over all elements.
  *
+ * ACCESS_OVERLAPPING is a mistake of the literature, for its landmark alone.
+ *
  * Indices are 64 bits wide, so memory is the only limit to n. Everything is right for any n >= 1 and any
  * BLOCK_SIZE up to 1024, except that shuffles and the unrolled last warp need blocks of whole warps.
  */
@@ -64,6 +66,9 @@ DEVICE DTYPE sum_of_share(GLOBAL const DTYPE *elements, size_t n, size_t share)
 #elif ACCESS == ACCESS_BLOCK /* neighbours read neighbours, within a contiguous part for each block */
     const size_t step = BLOCK_SIZE, limit = (block + 1) * BLOCK_SIZE * share;
     size_t i = block * BLOCK_SIZE * share + THREAD_INDEX(x);
+#elif ACCESS == ACCESS_OVERLAPPING /* wrong: a block steps as in its own part, but begins where one step of it ends */
+    const size_t step = BLOCK_SIZE, limit = thread + BLOCK_SIZE * share;
+    size_t i = thread;
 #else /* a contiguous part for each thread: for a core that runs the threads of a block in turn */
     const size_t step = 1, limit = (thread + 1) * share;
     size_t i = thread * share;
@@ -125,8 +130,15 @@ DEVICE void add_pair(cells_t cells, unsigned int cell, unsigned int distance, un
     DISTANCE_FROM(16, DISTANCE_FROM(8, DISTANCE_FROM(4, DISTANCE_FROM(2, DISTANCE_FROM(1, 0))))))))))
 
 /* How much of a halving tree is written out (ten steps are all there can be), and where its last warp
- * takes over. */
-#define TREE_STEPS_UNROLLED (TREE == TREE_COMPLETE ? 10 : 1)
+ * takes over. One that is written out for every block size asks at each step whether the block is so large. */
+#if TREE == TREE_RUN_TIME
+#define FIRST_STEP 512
+#define IS_STEP(distance) (BLOCK_EXTENT(x) > (distance))
+#else
+#define FIRST_STEP FIRST_DISTANCE
+#define IS_STEP(distance) 1
+#endif
+#define TREE_STEPS_UNROLLED (TREE == TREE_COMPLETE || TREE == TREE_RUN_TIME ? 10 : 1)
 #define LAST_DISTANCE (TREE == TREE_LOOP ? 0 : WARP_SIZE)
 
 /* The end of a halving tree, within one warp. It needs no block barrier but does need the warp's: since
@@ -179,8 +191,8 @@ DEVICE void add_cells(cells_t cells, unsigned int count)
     }
 #else /* interleaved: the distance halves, whole warps retire, neighbours work on neighbours */
     UNROLL_LOOP(TREE_STEPS_UNROLLED)
-    for (unsigned int distance = FIRST_DISTANCE; distance > LAST_DISTANCE; distance /= 2) {
-        if (thread < distance)
+    for (unsigned int distance = FIRST_STEP; distance > LAST_DISTANCE; distance /= 2) {
+        if (IS_STEP(distance) && thread < distance)
             add_pair(cells, thread, distance, count);
         BARRIER();
     }

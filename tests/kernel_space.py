@@ -34,16 +34,16 @@ def reference_module(spec):
     return module
 
 
-def findings(spec):
-    """What lint says of the space and its source, on the GPU."""
-    space = bound(spec)
+def findings(spec, device=GPU):
+    """What lint says of the space and its source."""
+    space = bound(spec, device)
     return lint(space, read_source(spec.source).text, constraint_report(space))
 
 
 def invalid_landmarks(spec):
     """Landmarks that the GPU cannot run, or that do not say what they are."""
     space = bound(spec)
-    return [mark.name for mark in spec.landmarks if mark.config not in space or not mark.note]
+    return [mark.name for mark in spec.landmarks if space.why_invalid(mark.config) or not mark.note]
 
 
 def steps(spec):

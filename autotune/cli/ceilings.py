@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from autotune.cli.latency_lesson import lesson
 from autotune.cli.output import emit
 from autotune.cli.tables import Table, table
 from autotune.core.records import Config
 from autotune.core.text import per_second
-from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling
+from autotune.errors import InputError
+from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling, known_ceilings
 
 
 def measure(parsed: argparse.Namespace) -> None:
@@ -33,6 +35,16 @@ def measure(parsed: argparse.Namespace) -> None:
         emit([asdict(one) for one in found])
     else:
         emit(ceilings_table(found), f"kept    {path}")
+
+
+def teach(parsed: argparse.Namespace) -> None:
+    """Print a page of Little's law and occupancy for a device, from the figures that are kept."""
+    from autotune.devices.listing import find_device
+
+    if parsed.json or parsed.only:
+        raise InputError("--lesson is a page of all figures: leave out --json and --only")
+    _, device = find_device(parsed.device)
+    emit(*lesson(device, known_ceilings(device.slug, parsed.cache)))
 
 
 def ceilings_table(ceilings: Sequence[Ceiling]) -> Table:

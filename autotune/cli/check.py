@@ -24,7 +24,7 @@ from autotune.cli.output import emit
 from autotune.core.checks import checks_text
 from autotune.core.records import Config
 from autotune.core.text import count_text, problem_text
-from autotune.core.trials import Failure
+from autotune.core.trials import Failure, Status
 from autotune.errors import InputError, SetupError
 
 if TYPE_CHECKING:
@@ -133,8 +133,10 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
         for config in configs:
             opt.require_valid(task, config)
         found = check(task, opt.run_options(parsed, sanitizer=parsed.sanitizer), progress, configs)
-    emit(findings_json(found) if parsed.json else findings_text(found))
-    wrong = sum(failure is not None for failure in found.values())
+    expected = task.spec.declared_wrong
+    emit(findings_json(found, expected) if parsed.json else findings_text(found, expected))
+    ended = {config: failure.status if failure else Status.OK for config, failure in found.items()}
+    wrong = sum(status is not expected.get(config, Status.OK) for config, status in ended.items())
     if wrong:
         raise SetupError(f"wrong: {wrong} of {count_text(len(found), 'configuration')}")
 
@@ -265,19 +267,23 @@ def aged_json(found: Sequence[Retimed]) -> list[dict[str, Any]]:
     ]
 
 
-def findings_text(found: Mapping[Config, Failure | None]) -> str:
-    """A line for each configuration."""
+def findings_text(found: Mapping[Config, Failure | None], expected: Mapping[Config, Status]) -> str:
+    """A line for each configuration; `expected` has those that the space declares wrong."""
     return "\n".join(
-        f"ok     {config}" if failure is None else f"wrong  {config}: {failure}"
+        (f"ok     {config}" if failure is None else f"wrong  {config}: {failure}")
+        + (f" (the space declares it as {expected[config].value})" if config in expected else "")
         for config, failure in found.items()
     )
 
 
-def findings_json(found: Mapping[Config, Failure | None]) -> list[dict[str, Any]]:
+def findings_json(
+    found: Mapping[Config, Failure | None], expected: Mapping[Config, Status]
+) -> list[dict[str, Any]]:
     return [
         {
             "config": dict(config),
             "status": failure.status.value if failure else "ok",
+            "expected": expected.get(config, Status.OK).value,
             "detail": failure.detail if failure else "",
         }
         for config, failure in found.items()

@@ -1,7 +1,8 @@
 """List the devices that --device accepts.
 
 With --measure, measure what a device can reach: bandwidth, arithmetic, atomics and latency. The figures are
-kept in the cache with the device's results; reports draw them as ceilings.
+kept in the cache with the device's results; reports draw them as ceilings. With --lesson, work out from them
+what has to be in flight to hide latencies, and which registers limit what is resident.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from autotune.cli import options as opt
-from autotune.cli.ceilings import measure
+from autotune.cli.ceilings import measure, teach
 from autotune.cli.output import emit
 from autotune.cli.tables import Table, table
 from autotune.core.records import DeviceInfo
@@ -21,7 +22,9 @@ EXAMPLE = "autotune devices"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--measure", action="store_true", help="measure what a device can reach")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--measure", action="store_true", help="measure what a device can reach")
+    what.add_argument("--lesson", action="store_true", help="work Little's law and occupancy, as a page")
     opt.add_device(parser)
     parser.add_argument("--only", metavar="WORD", help="measure only figures with this word in their name")
     opt.add_cache(parser, "where the figures are kept")
@@ -32,8 +35,10 @@ def run(parsed: argparse.Namespace) -> None:
     """List the devices of this machine, or measure one."""
     if parsed.measure:
         measure(parsed)
+    elif parsed.lesson:
+        teach(parsed)
     elif parsed.device or parsed.only or parsed.cache:
-        raise InputError("--device, --only and --cache belong to --measure")
+        raise InputError("--device, --only and --cache belong to --measure and --lesson")
     else:
         _list(parsed)
 

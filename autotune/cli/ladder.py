@@ -18,7 +18,7 @@ from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import InputError
 from autotune.evaluation.instance import work
 from autotune.report.source_figures import SourceFigure, source_figures
-from autotune.space import Space
+from autotune.space import Landmark, Space
 
 if TYPE_CHECKING:
     from autotune.diagnosis.counted_runs import CountedRun
@@ -40,7 +40,7 @@ def run_ladder(parsed: argparse.Namespace) -> None:
         counted = counted_runs_of(parsed, task, options, progress, steps)
     figures = {one.name: source_figures(one.note) for one in task.spec.landmarks}
     if parsed.json:
-        emit(ladder_json(steps, figures, counted))
+        emit(ladder_json(task.space, steps, figures, counted))
     else:
         quoted = ("", sources_table(task.space, steps, figures)) if any(figures.values()) else ()
         emit(ladder_table(task.space, steps), *quoted)
@@ -50,33 +50,40 @@ def run_ladder(parsed: argparse.Namespace) -> None:
 
 def ladder_table(space: Space, steps: Mapping[str, Trial]) -> Table:
     """Make a table with a row per step: time, rate, speed-up over the first step that ran."""
-    notes = {landmark.name: landmark.note for landmark in space.spec.landmarks}
+    landmarks = {landmark.name: landmark for landmark in space.spec.landmarks}
     first_ms = next((one.time_ms for one in steps.values() if one.time_ms is not None), 0.0)
     rows = [
-        _row(space, name, trial, first_ms, notes.get(name, str(trial.config)))
+        _row(space, landmarks.get(name) or Landmark(name, trial.config, str(trial.config)), trial, first_ms)
         for name, trial in steps.items()
     ]
     columns = ("step", "ms", "rate", "speed-up", *COLUMNS, "note")
     return table(columns, rows, optional=("rate", *COLUMNS))
 
 
-def _row(space: Space, name: str, trial: Trial, first_ms: float, note: str) -> Sequence[str]:
+def _row(space: Space, step: Landmark, trial: Trial, first_ms: float) -> Sequence[str]:
     """The cells of a step; `first_ms` is the time of the first one that ran."""
+    name, note = step.name, step.note
     if trial.time_ms is None:
-        return (name, *[UNKNOWN] * (3 + len(COLUMNS)), _why_not(trial))
+        is_declared = trial.status is step.expect
+        why = f"{note}; wrong, as declared: {trial.detail}" if is_declared else _why_not(trial)
+        return (name, *[UNKNOWN] * (3 + len(COLUMNS)), why)
+    if step.expect is not Status.OK:
+        note = f"declared as {step.expect.value}, which verification did not find; {note}"
     rate, speedup = rate_text(space, trial.config, trial.time_ms), ratio_text(first_ms / trial.time_ms)
     return (name, cell(trial.time_ms), rate, speedup, *use_of(space, trial).cells, note)
 
 
 def ladder_json(
-    steps: Mapping[str, Trial], figures: _Figures, counted: Mapping[str, CountedRun]
+    space: Space, steps: Mapping[str, Trial], figures: _Figures, counted: Mapping[str, CountedRun]
 ) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values, with the figures of the sources."""
+    expected = {one.name: one.expect.value for one in space.spec.landmarks}
     return [
         {
             "step": name,
             "time_ms": trial.time_ms,
             "status": trial.status.value,
+            "expected": expected.get(name, Status.OK.value),
             "detail": trial.detail,
             "sources": [figure._asdict() for figure in figures.get(name, ())],
             **({"counters": asdict(counted[name])} if name in counted else {}),

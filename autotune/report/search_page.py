@@ -202,6 +202,7 @@ def _step_json(step: Step) -> dict[str, Any]:
         "name": cut(step.landmark.name),
         "note": cut(note, MAX_DETAIL),
         "figures": source_figures(note[:MAX_DETAIL]),
+        "expected": step.landmark.expect.value,
         "trial": step.trial,
     }
 

@@ -10,6 +10,7 @@ from itertools import islice, product
 from autotune.core.expressions import parse
 from autotune.core.records import Config, Parameter, Value
 from autotune.core.text import hint
+from autotune.core.trials import Status
 from autotune.errors import ExpressionError
 from autotune.space.troubles import TROUBLES
 from autotune.space.yaml_document import Element
@@ -20,19 +21,21 @@ _MAX_TRIED = 10_000  # combinations, for the values that a message offers
 
 @dataclass(frozen=True)
 class Landmark:
-    """A named, complete configuration with a note for its reader.
+    """A named, complete configuration.
 
     Attributes:
-        name: Its name.
+        name: Its name in the space file.
         config: The configuration.
-        note: The note.
+        note: For its reader.
         fixed_by: The landmark that is rid of each of its troubles, by the macro that foretells its time.
+        expect: How its trial ends: a mistake that teaches something is declared as a wrong result.
     """
 
     name: str
     config: Config
     note: str
     fixed_by: Mapping[str, str] = field(default_factory=dict)
+    expect: Status = Status.OK
 
 
 def read_config(
@@ -108,16 +111,15 @@ def read_landmarks(
     landmarks = []
     named = element.mapping()
     for name, entry in named.items():
-        config = read_config(entry, parameters, default, ignored=("note", "fixed_by"))
-        inside = entry.mapping(may_be_empty=True)
-        note, fixed_by = inside.get("note"), inside.get("fixed_by")
-        fixes = fixed_by.record((), TROUBLES).items() if fixed_by else ()
-        landmarks.append(
-            Landmark(
-                name,
-                config,
-                note.text() if note else "",
-                {trouble: other.choice(named) for trouble, other in fixes},
-            )
+        config = read_config(entry, parameters, default, ignored=("note", "fixed_by", "expect"))
+        keys = entry.mapping(may_be_empty=True)
+        note = keys["note"].text() if "note" in keys else ""
+        fixes = keys["fixed_by"].record((), TROUBLES).items() if "fixed_by" in keys else ()
+        fixed_by = {trouble: other.choice(named) for trouble, other in fixes}
+        expect = (
+            Status(keys["expect"].choice((Status.WRONG_RESULT.value,))) if "expect" in keys else Status.OK
         )
+        if expect is not Status.OK and config == default:
+            raise keys["expect"].error("the default cannot be wrong: list a value that differs from it")
+        landmarks.append(Landmark(name, config, note, fixed_by, expect))
     return tuple(landmarks)

@@ -175,6 +175,8 @@ class _Plan:
             found = arguments(space.spec.arguments, values, space.problem.dtype)
         except AutotuneError:
             return []
+        if space.device.backend == "opencl":  # where the source says how much shared memory its arrays have
+            launches = [replace(one, shared_bytes=space.device.shared_bytes_per_block) for one in launches]
         self._arguments = {one.name: one for one in found}
         self._memories = {one.name: _memory(one) for one in found if one.value is None and not one.of}
         return launches

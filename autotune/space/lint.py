@@ -426,7 +426,7 @@ def _unreachable_values(space: Space) -> Iterator[Finding]:
     for column, parameter in enumerate(space.parameters):
         counts = np.bincount(space.rows[:, column], minlength=len(parameter.values))
         for value, count in zip(parameter.values, counts.tolist(), strict=True):
-            if not count:
+            if not count and not any(one[parameter.name] == value for one in space.spec.declared_wrong):
                 detail = f"in no valid configuration on {space.device.name}"
                 place = located(space.spec.path, f"parameters.{parameter.name}")
                 yield Finding("unreachable_value", f"{parameter.name}={value}", detail, place)

@@ -77,6 +77,8 @@ def problem_of(
 def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
     """Enumerate the configurations that satisfy the constraints of a space and the limits of a device.
 
+    Landmarks that are declared wrong are left out: no search proposes them, and no cache serves them.
+
     Raises SpaceError when there are none, or more than 30 million.
     """
     if device.backend == "hip":  # formulas are for NVIDIA's pipelines; the compiler knows what fits on AMD's
@@ -87,6 +89,12 @@ def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
         line, reason = rules.contradiction()
         raise SpaceError(f"{spec.path}:{line}: no configuration is valid on {device.name}: {reason}")
     space = Space(spec, device, problem, rows)
+    if spec.declared_wrong:
+        places = map(space.index, spec.declared_wrong)
+        rows = np.delete(rows, [place for place in places if place is not None], axis=0)
+        if not len(rows):
+            raise SpaceError(f"{spec.path}: all that is valid on {device.name} is declared wrong")
+        space = Space(spec, device, problem, rows)
     if not spec.functions.constraints:
         return space
     kept = np.fromiter(

@@ -31,7 +31,7 @@ from autotune.core.launch_plan import (
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
-from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
+from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions, Status
 from autotune.errors import SpaceError
 from autotune.sources.triton import TritonParameter, kernels
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype
@@ -129,6 +129,11 @@ class SpaceSpec:
     functions: Functions = field(default_factory=Functions)
     call: CallSpec | None = None  # what a caller gives and gets
     device: Mapping[str, str] = field(default_factory=dict)  # what is set of the device while it is timed
+
+    @property
+    def declared_wrong(self) -> dict[Config, Status]:
+        """The landmarks that teach a mistake, each with the failure to expect."""
+        return {one.config: one.expect for one in self.landmarks if one.expect is not Status.OK}
 
     @cached_property
     def problem_names(self) -> tuple[str, ...]:

@@ -11,6 +11,9 @@ OPERATORS = {
     "factors": lambda x: np.multiply.reduce(x, dtype=np.uint32),
     "above": np.min,
     "below": np.max,
+    "with_bits": np.bitwise_and.reduce,
+    "without_bits": np.bitwise_or.reduce,
+    "flips": np.bitwise_xor.reduce,
 }
 
 

@@ -212,6 +212,16 @@ BAD_EDITS = [
         "second: {ALGO: shuffle}",
         "25: landmarks.second.ALGO: no parameter is called",
     ),
+    (
+        "second: {ALGORITHM: shuffle}",
+        "second: {ALGORITHM: shuffle, expect: timeout}",
+        "25: landmarks.second.expect: unknown value 'timeout'; expected one of: wrong_result",
+    ),
+    (
+        "second: {ALGORITHM: shuffle}",
+        "second: {expect: wrong_result}",
+        "25: landmarks.second.expect: the default cannot be wrong",
+    ),
     # arguments
     ("role: in, fill", "role: inn, fill", "27: arguments[0].role: unknown value 'inn'; did you mean in?"),
     (", fill: {integers: [-100, 100]}", "", "27: arguments[0]: an array of role in needs a fill"),

@@ -108,7 +108,8 @@ function addLadder() {
     },
     caption: ({ unit = "ms" }) => {
       const isSaid = all.some((step) => saidBy(step, unit).length);
-      return `${whole(steps.length)} of the space's landmarks were tried.${isSaid ? " ◇ is what the step's source measured, on its own device and problem." : ""}`;
+      const mistakes = view.landmarks.filter(({ expected }) => expected !== "ok").map(({ name, note }) => ` ${name} is declared wrong, and has no time: ${note}.`);
+      return `${whole(steps.length)} of the space's landmarks have times.${isSaid ? " ◇ is what the step's source measured, on its own device and problem." : ""}${mistakes.join("")}`;
     },
     rows: () => [["step", ...units, "speed-up", "what it is, and the source's figure"],
       all.map(({ name, note, trial }) => [name, ...units.map((unit) => ours[unit](trial)), speedup(trial), note])],

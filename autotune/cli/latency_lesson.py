@@ -1,0 +1,170 @@
+"""A page of Little's law and occupancy, worked for a Fermi GPU as in the literature, and for a device.
+
+What is in flight at a time is latency times throughput. The page says how many warps that is, and how many a
+multiprocessor holds for each number of registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from autotune.cli.tables import UNKNOWN, Table, table
+from autotune.compilers.occupancy import occupancy
+from autotune.core.expression_ops import ceil_div
+from autotune.core.records import DeviceInfo
+from autotune.hardware.architectures import ARCHITECTURES, REGISTERS, WARP
+from autotune.hardware.peak_rates import boost_mhz
+from autotune.serving.ceilings import Ceiling
+
+_LOAD_BYTES = 4  # of a thread, one in flight
+_BLOCK = 256  # threads
+_REGISTERS = (10, 21, 22, 32, 33, 64)  # of a thread
+_FERMI_REGISTERS, _FERMI_WARPS, _FERMI_BLOCKS, _FERMI_UNIT = 32_768, 48, 8, 64
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What Little's law reads of a device; None for what is not known.
+
+    Attributes:
+        name: The device.
+        units: Its multiprocessors, or cores.
+        warps: The most that a multiprocessor holds; None for a CPU, which has none.
+        ghz: The clock in which latencies are counted.
+        memory_s: The latency of a load from memory.
+        bytes_per_s: The bandwidth of memory.
+        arithmetic_s: The latency of a multiply-add.
+        operations_per_s: Multiply-adds of the whole device.
+    """
+
+    name: str
+    units: int
+    warps: int | None
+    ghz: float | None
+    memory_s: float | None
+    bytes_per_s: float | None
+    arithmetic_s: float | None
+    operations_per_s: float | None
+
+
+FERMI = Pace("Fermi", 16, _FERMI_WARPS, 1.566, 800 / 1.566e9, 144e9, 20 / 1.566e9, 32 * 16 * 1.566e9)
+
+
+def pace_of(device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> Pace:
+    """The same of a device, from its measured ceilings and the boost clock of its architecture."""
+
+    def value(name: str, share: float = 1.0) -> float | None:
+        return ceilings[name].value * share if name in ceilings else None
+
+    mhz, known = boost_mhz(device.architecture), ARCHITECTURES.get(device.architecture)
+    return Pace(
+        name=device.name,
+        units=device.compute_units,
+        warps=known.warps if known else None,
+        ghz=mhz / 1e3 if mhz else None,
+        memory_s=value("latency of memory"),
+        bytes_per_s=value("memory read") or device.memory_bandwidth_bytes_per_s,
+        arithmetic_s=value("latency of float32 multiply-add"),
+        operations_per_s=value("float32 multiply-add", 0.5),
+    )
+
+
+def lesson(device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> Iterator[Table | str]:
+    """The page: two tables of Little's law and one of occupancy, with what is not known."""
+    paces = (FERMI, pace_of(device, ceilings))
+    titles = ("", *(pace.name for pace in paces))
+    yield "Memory: latency x bandwidth are in flight on the whole device"
+    yield table(titles, list(zip(_MEMORY, *map(_memory, paces), strict=True)))
+    yield "\nArithmetic: latency x throughput are in flight on a multiprocessor"
+    yield table(titles, list(zip(_ARITHMETIC, *map(_arithmetic, paces), strict=True)))
+    if device.kind == "cpu":
+        yield (
+            f"\n{device.name} is a CPU: a core runs the threads of a block one after the other, or in "
+            "vectors. It has no warps. The latency of its arithmetic, its clock under load and the loads "
+            "that a core has in flight are not known here."
+        )
+    if paces[1].memory_s is None or (paces[1].arithmetic_s is None and device.kind == "gpu"):
+        yield "\nnot measured: run `autotune devices --measure` with this device and cache first"
+    yield f"\nOccupancy: resident warps of their maximum, for blocks of {_BLOCK} threads"
+    known = ARCHITECTURES.get(device.architecture)
+    here = [occupancy(known, _BLOCK, count, 0) if known else None for count in _REGISTERS]
+    fermi = [min(_FERMI_WARPS * WARP // _BLOCK, _FERMI_BLOCKS, _fermi_blocks(count)) for count in _REGISTERS]
+    rows = [
+        (
+            str(count),
+            f"{blocks} blocks, {blocks * _BLOCK / WARP / _FERMI_WARPS:.3g}",
+            f"{held.blocks} blocks, {held.share:.3g}" if held else UNKNOWN,
+        )
+        for count, blocks, held in zip(_REGISTERS, fermi, here, strict=True)
+    ]
+    yield table(("registers of a thread", *titles[1:]), rows)
+    if known:
+        most = range(255, 0, -1)
+        caps = [
+            next((count for count in most if occupancy(known, _BLOCK, count, 0).blocks >= blocks), 0)
+            for blocks in range(1, known.warps * WARP // _BLOCK + 1)
+        ]
+        said = ", ".join(f"{blocks} with {cap}" for blocks, cap in enumerate(caps, 1))
+        yield (
+            f"\nBlocks that fit, and the most registers of a thread with which they do (of {REGISTERS:,} on "
+            f"a multiprocessor): {said}. A cap between two of these numbers gains nothing over fewer blocks."
+        )
+
+
+_MEMORY = (
+    "latency of a load",
+    "bandwidth",
+    "in flight",
+    f"threads with a load of {_LOAD_BYTES} bytes each",
+    "warps",
+    "warps on a multiprocessor",
+)
+_ARITHMETIC = (
+    "latency of a multiply-add",
+    "in a cycle, on a multiprocessor",
+    "in flight",
+    "warps with one each",
+)
+
+
+def _memory(pace: Pace) -> Iterator[str]:
+    yield _latency(pace, pace.memory_s)
+    rate, has_warps = pace.bytes_per_s, pace.warps is not None
+    per_cycle = f" = {rate / pace.ghz * 1e-9:.0f} bytes a cycle" if rate and pace.ghz else ""
+    yield f"{rate * 1e-9:,.0f} GB/s{per_cycle}" if rate else UNKNOWN
+    flight = pace.memory_s * rate if pace.memory_s and rate else None
+    threads = flight / _LOAD_BYTES if flight else None
+    yield f"{flight / 1e3:,.1f} kB" if flight else UNKNOWN
+    yield f"{threads:,.0f}" if threads and has_warps else UNKNOWN
+    yield f"{threads / WARP:,.0f}" if threads and has_warps else UNKNOWN
+    yield _of_most(threads / WARP / pace.units, pace) if threads and has_warps else UNKNOWN
+
+
+def _arithmetic(pace: Pace) -> Iterator[str]:
+    yield _latency(pace, pace.arithmetic_s)
+    rate = pace.operations_per_s / pace.units if pace.operations_per_s else None
+    yield f"{rate / pace.ghz * 1e-9:.0f}" if rate and pace.ghz else UNKNOWN
+    flight = pace.arithmetic_s * rate if pace.arithmetic_s and rate else None
+    yield f"{flight:.0f}" if flight else UNKNOWN
+    yield _of_most(ceil_div(round(flight), WARP), pace) if flight else UNKNOWN
+
+
+def _of_most(warps: float, pace: Pace) -> str:
+    return f"{warps:.0f} of at most {pace.warps}" + (
+        ", so each needs more" if warps > (pace.warps or warps) else ""
+    )
+
+
+def _latency(pace: Pace, seconds: float | None) -> str:
+    if seconds is None:
+        return UNKNOWN
+    if pace.ghz is None:
+        return f"{seconds * 1e9:.3g} ns"
+    return f"{seconds * pace.ghz * 1e9:.3g} cycles = {seconds * 1e9:.3g} ns at {pace.ghz:.4g} GHz"
+
+
+def _fermi_blocks(registers: int) -> int:
+    """The blocks that the registers of a multiprocessor of compute capability 2.0 suffice for."""
+    of_warp = ceil_div(registers * WARP, _FERMI_UNIT) * _FERMI_UNIT
+    return _FERMI_REGISTERS // (of_warp * _BLOCK // WARP)
