@@ -22,10 +22,15 @@ _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _FOR_DEVICE = frozenset(("__device__", "__global__", "constexpr", "__constant__", "__shared__"))
-_LAMBDA = re.compile(r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])")  # of a device's function it is its own
+_UNFIT = re.compile(  # a lambda is its function's own, and an error is of a header for a host's compiler
+    r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])|^[ \t]*#[ \t]*error\b[^\n]*", re.MULTILINE
+)
 _ROOTS = frozenset(("__global__", "operator"))  # no name says that these are needed
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
+)
+_NO_CODE = re.compile(  # what macros stand for that leave what they are written before as it is
+    r"(?:\s|\\\n|__attribute__\s*\(\((?!\w*(?:align|packed)).*?\)\)(?!\))|__declspec\s*\(dll\w+\))*+"
 )
 _HOST_TYPES = re.compile(
     r"\bstd::(?:vector|string|map|set|list|unordered_\w+|shared_ptr|unique_ptr|function|chrono|mutex|thread|"
@@ -44,7 +49,8 @@ def device_part(source: str) -> str:
 
 def needed_part(source: str, names: Iterable[str]) -> str:
     """The source with all replaced by spaces but its kernels, and what these and other `names` need."""
-    source = _LAMBDA.sub(lambda found: blank(found[0]), source)
+    source = _UNFIT.sub(lambda found: blank(found[0]), source)
+    source = _without_attributes(source)
     code = without_comments(source)
     bodies = dict(_MACRO.findall(code))
     for name in (name for name, body in bodies.items() if "(deprecated" in body):  # around a prototype
@@ -100,6 +106,16 @@ def _before_bodies(node: Node) -> Iterator[Node]:
     for one in node.children:
         if one.type not in ("compound_statement", "field_declaration_list"):
             yield from _before_bodies(one)
+
+
+def _without_attributes(source: str) -> str:
+    """The source without the words that stand for nothing, or for attributes of the host's linker."""
+    bodies: dict[str, list[str]] = {}
+    for name, body in _MACRO.findall(without_comments(source)):
+        bodies.setdefault(name, []).append(body)
+    named = [name for name, each in bodies.items() if all(map(_NO_CODE.fullmatch, each))]
+    words = re.compile(rf"{_DIRECTIVE.pattern}|\b(?:{'|'.join(named) or '(?!)'})\b", re.MULTILINE)
+    return words.sub(lambda found: found[0] if "#" in found[0] else blank(found[0]), source)
 
 
 def _tree(code: str) -> SourceTree | None:
