@@ -9,12 +9,16 @@ what kernels name is left.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
 from tree_sitter import Node
 
 from autotune.errors import InputError
 from autotune.sources.bare_code import blank, without_comments
+from autotune.sources.dialects import CUDA, words_of
+from autotune.sources.macros import MacroTable
+from autotune.sources.preprocessor import compiled_lines
 from autotune.sources.statements import declarator_name
 from autotune.sources.tree import SourceTree, descendants, field
 
@@ -29,8 +33,8 @@ _ROOTS = frozenset(("__global__", "operator"))  # no name says that these are ne
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
 )
-_NO_CODE = re.compile(  # what macros stand for that leave what they are written before as it is
-    r"(?:\s|\\\n|__attribute__\s*\(\((?!\w*(?:align|packed)).*?\)\)(?!\))|__declspec\s*\(dll\w+\))*+"
+_NO_CODE = re.compile(  # what macros stand for that only say more of what they are written before
+    r"(?:\s|\\\n|__attribute__\s*\(\(.*?\)\)(?!\))|__declspec\s*\(\w+\))*+"
 )
 _HOST_TYPES = re.compile(
     r"\bstd::(?:vector|string|map|set|list|unordered_\w+|shared_ptr|unique_ptr|function|chrono|mutex|thread|"
@@ -43,20 +47,21 @@ _TYPES = ("struct_specifier", "class_specifier", "union_specifier", "enum_specif
 def device_part(source: str) -> str:
     """The source with functions and types that only the host uses replaced by spaces."""
     code = without_comments(source)
-    tree = _tree(code)
-    return source if tree is None else _without(source, _of_host(tree, tree.root, _words_for_device(code)))
+    tree = _tree(code, code)
+    if tree is None:
+        return source
+    return _without(source, tree, _of_host(tree, tree.root, _words_for_device(code)))
 
 
 def needed_part(source: str, names: Iterable[str]) -> str:
     """The source with all replaced by spaces but its kernels, and what these and other `names` need."""
     source = _UNFIT.sub(lambda found: blank(found[0]), source)
-    source = _without_attributes(source)
     code = without_comments(source)
     bodies = dict(_MACRO.findall(code))
     for name in (name for name, body in bodies.items() if "(deprecated" in body):  # around a prototype
         calls = re.compile(rf"^[ \t]*{name}\s*\((?:[^()]|\([^()]*\))*\)\s*;", re.MULTILINE)
         source, code = (calls.sub(lambda call: blank(call[0]), text) for text in (source, code))
-    tree = _tree(code)
+    tree = _tree(code, _holding(code))
     if tree is None:
         return source
     for_device, roots = _words_for_device(code), _words_for_device(code, _ROOTS)
@@ -71,7 +76,7 @@ def needed_part(source: str, names: Iterable[str]) -> str:
         texts += [tree.text[node.start_byte : node.end_byte] for node in needed]
         fresh = set().union(*map(_WORD.findall, texts)) - named
     of_host = (one for node in descendants(tree.root) for one in _members_of_host(tree, node, for_device))
-    kept = _without(source, (*(node for node, _ in left), *of_host))
+    kept = _without(source, tree, (*(node for node, _ in left), *of_host))
     for place in sorted(_constants(tree), reverse=True):  # which nvcc takes for constant expressions, too
         if kept.startswith("const", place):
             kept = f"{kept[:place]}constexpr{kept[place + len('const') :]}"
@@ -108,36 +113,50 @@ def _before_bodies(node: Node) -> Iterator[Node]:
             yield from _before_bodies(one)
 
 
-def _without_attributes(source: str) -> str:
-    """The source without the words that stand for nothing, or for attributes of the host's linker."""
+def _holding(code: str) -> str:
+    """Code with the branches that no device's compiler takes replaced by spaces."""
+    table = MacroTable({}, is_whole=True)
+    for _ in compiled_lines(f"{words_of(CUDA)}#define __CUDACC_RTC__ 1\n", table):
+        pass
+    kept = [*blank(code)]
+    for line in compiled_lines(code, table):
+        begin = code.rfind("\n", 0, line.place) + 1
+        end = line.place + len(line.rest)
+        kept[begin:end] = code[begin:end]
+    return "".join(kept)
+
+
+def _tree(code: str, part: str) -> SourceTree | None:
+    """The tree of a part of a source without directives and attributes; None if it takes too long."""
     bodies: dict[str, list[str]] = {}
-    for name, body in _MACRO.findall(without_comments(source)):
+    for name, body in _MACRO.findall(code):
         bodies.setdefault(name, []).append(body)
     named = [name for name, each in bodies.items() if all(map(_NO_CODE.fullmatch, each))]
-    words = re.compile(rf"{_DIRECTIVE.pattern}|\b(?:{'|'.join(named) or '(?!)'})\b", re.MULTILINE)
-    return words.sub(lambda found: found[0] if "#" in found[0] else blank(found[0]), source)
-
-
-def _tree(code: str) -> SourceTree | None:
-    """The tree of a source without its directives; None if it takes too long."""
-    plain = _ATTRIBUTES.sub(
-        lambda found: blank(found[0]), _DIRECTIVE.sub(lambda found: blank(found[0]), code)
-    )
+    attributes = re.compile(rf"{_ATTRIBUTES.pattern}|\b(?:{'|'.join(named) or '(?!)'})\b")
+    plain = attributes.sub(lambda found: blank(found[0]), _DIRECTIVE.sub(lambda found: blank(found[0]), part))
     try:
         return SourceTree(plain)
     except InputError:
         return None
 
 
-def _without(source: str, nodes: Iterable[Node]) -> str:
-    """A source with nodes replaced by spaces, but for a brace alone whose other one is not among them."""
+def _without(source: str, tree: SourceTree, nodes: Iterable[Node]) -> str:
+    """A source with nodes and their attributes replaced by spaces.
+
+    A brace alone stays whose other one is not among the nodes.
+    """
     kept, opened = list(source), []
+    ends = [0, *(one.end() for one in _DIRECTIVE.finditer(source))]
     for node in nodes:
-        text = source[node.start_byte : node.end_byte]
+        begin, end = node.start_byte, node.end_byte
+        text = source[begin:end]
         if text == "{":
-            opened.append(node.start_byte)
+            opened.append(begin)
         if text != "}" or opened:
-            kept[node.start_byte : node.end_byte] = _blank(text)
+            before = ends[bisect_right(ends, begin) - 1]  # what follows it may be of another branch
+            while begin > before and tree.text[begin - 1].isspace():
+                begin -= 1
+            kept[begin:end] = _blank(source[begin:end])
         if text == "}" and opened:
             opened.pop()
     for place in opened:

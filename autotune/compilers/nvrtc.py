@@ -24,6 +24,7 @@ from autotune.errors import CompileError, MissingExtra
 
 _NESTED = "device-side kernel launch could not be processed"
 _BAD_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)$", re.MULTILINE)
+_ERROR = re.compile(r"^.*\berror\b.*$", re.MULTILINE)
 _KERNEL = re.compile(
     r"__global__\s+(?:\w+\s+)*?(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
 )
@@ -201,14 +202,14 @@ def _explained(log: str, names: Sequence[str], source: str) -> str:
         return "kernels that launch kernels need nvcc: write `compiler: nvcc` in the space"
     if reason := _why_unknown(log, names, source) or cuda_headers.missing_header(log):
         return reason
-    error = re.search(r"^.*\berror\b.*$", log, re.MULTILINE)
+    error = _ERROR.search(log)
     return log[error.start() :] if error else log
 
 
 def _why_unknown(log: str, names: Sequence[str], source: str) -> str:
     """Say why NVRTC could not look up a name; empty for a log of another error."""
     reason = _BAD_NAME.search(log)
-    if reason is None:
+    if reason is None or _ERROR.search(log, 0, reason.start()):  # which the name may be unknown for
         return ""
     asked = next((name for name in names if f'" {name_expression(name)}"' in log), ", ".join(names))
     if "overloaded" in reason[1]:

@@ -152,3 +152,49 @@ def test_a_kernel_compiles_that_includes_a_header_for_programs():
 def test_a_lambda_is_for_the_device_where_a_kernel_has_it():
     text = "__global__ void k(int *x) { auto one = [=] __device__ (int i) { x[i] = 1; }; one(0); }"
     assert "[=]            (int i)" in needed_part(text, ["k"])
+
+
+FOR_PROGRAMS = """
+#define EXPORTED __attribute__((visibility("default")))
+#define PACKED __attribute__((packed))
+#if defined(__GNUC__)
+EXPORTED void before(
+#else
+#error "which compiler is this?"
+#endif
+class EXPORTED Shape { public: enum Kind { FLAT }; Shape(int one); int size() const; };
+EXPORTED Shape *shape(int kind);
+struct PACKED entry { char kind; int value; };
+"""
+BRANCHES = """
+__device__ float sum(const float *x, int n) {
+    float all = 0;
+#ifdef __CUDA_ARCH__
+    for (int i = 0; i < n; i++) {
+#else
+    for (int i = 0; i < n; i += 2) {
+#endif
+        all += x[i];
+    }
+    return all;
+}
+int at_home(int x) { return x; }
+"""
+KERNEL = "__global__ void k(const float *x, int n, float *y, entry *e) { e->value = n; y[0] = sum(x, n); }"
+
+
+def test_what_a_header_says_to_compilers_of_programs_is_not_needed():
+    left = needed_part(FOR_PROGRAMS + BRANCHES + KERNEL, ["k"])
+    for word in ("struct PACKED entry", "float sum(", "#ifdef __CUDA_ARCH__"):
+        assert word in left, word
+    for word in ("class", "shape(int", "#error", "at_home"):
+        assert word not in left, word
+
+
+def test_an_error_before_a_name_is_looked_up_is_the_one_that_is_told():
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = "template <int N> __global__ void k(float *y) { y[0] = unknown; }"
+    with pytest.raises(CompileError, match='identifier "unknown" is undefined'):
+        cuda_compiler("sm_90").compile(text, (), ["k<1>"])
+    source = FOR_PROGRAMS.replace("EXPORTED void before(", "") + BRANCHES + KERNEL
+    assert cuda_compiler("sm_90").compile(source, (), ["k"]).symbols["k"].startswith("_Z1kPKfiPf")
