@@ -30,6 +30,7 @@ _KERNEL = re.compile(
 )
 _CUB = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]cub/', re.MULTILINE)  # names the host's cudaError_t
 _INCLUDES = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
+_INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 _ABSENT = re.compile(r"the header (\S+) is not found: name")  # as `missing_header` says it
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 
@@ -119,7 +120,8 @@ class CudaCompiler:
 def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str], output: _Output) -> _Compiled:
     """Compile only what kernels need; raises CompileError.
 
-    Headers that are not there are empty, and the first of them is the error if the kernels need it.
+    Headers that are not there, or that are for the host alone, are empty: the first error is that of the
+    first of them if the kernels need it.
     """
     text = needed_part(source, names)
     error: CompileError | None = None
@@ -137,9 +139,18 @@ def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str], out
         except CompileError as found:
             error = error or found
             name = _ABSENT.search(str(found))
-            if name is None or name[1] in absent:
+            fresh = [name[1]] if name else _headers_around(text, str(found))
+            if absent.keys() >= {*fresh}:
                 raise error from None
-            absent[name[1]] = ""
+            absent |= dict.fromkeys(fresh, "")
+
+
+def _headers_around(source: str, log: str) -> list[str]:
+    """The headers of a source that the file of a log's first error is, or may be a part of."""
+    place = re.match(r"(.+?)\(\d+\): ", log)
+    parts = Path(place[1]).parts if place else ()
+    names = map(Path, _INCLUDED.findall(source))
+    return [str(one) for one in names if parts[-1:] == (one.name,) or one.parent.parts[:1] in zip(parts[:-1])]
 
 
 def _run(
