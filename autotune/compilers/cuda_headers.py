@@ -114,6 +114,11 @@ _RUNTIME = """#if __has_include(<cuda_device_runtime_api.h>)
 #include <cuda_device_runtime_api.h>
 #endif
 """
+# Functions of a whole warp as they were called before CUDA 9; only those with a mask are left.
+_WARP = "".join(
+    f"#define {name}(...) {name}_sync(0xffffffffu, __VA_ARGS__)\n"
+    for name in ["__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all"]
+)
 _SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
 # Included before every source that needs it, as nvcc includes a header of its own.
 PRELUDE = "autotune_prelude.h"
@@ -136,7 +141,7 @@ _STAND_INS = {
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOAT),
     "hip/hip_runtime.h": _HIP,
-    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME,
+    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME + _WARP,
 }
 # Headers of the toolkit whose device code is built into NVRTC: an empty header replaces a missing one.
 _BUILT_IN = """

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.host_code import device_part, needed_part
 from autotune.compilers.kernel_source import packaged, read_source
 from autotune.compilers.known_compilers import cuda_compiler
@@ -198,3 +199,26 @@ def test_an_error_before_a_name_is_looked_up_is_the_one_that_is_told():
         cuda_compiler("sm_90").compile(text, (), ["k<1>"])
     source = FOR_PROGRAMS.replace("EXPORTED void before(", "") + BRANCHES + KERNEL
     assert cuda_compiler("sm_90").compile(source, (), ["k"]).symbols["k"].startswith("_Z1kPKfiPf")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["y[0] = __shfl_xor(x, 1, 8);", "y[0] = __any(x > 0) + __popc(__ballot(x > 1));"],
+)
+def test_functions_of_a_warp_are_known_by_their_first_names(statement):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = f"__global__ void k(float x, float *y) {{ {statement} }}"
+    assert cuda_compiler("sm_90").compile(text, (), ["k"]).symbols == {"k": "_Z1kfPf"}
+
+
+def test_what_kernels_call_of_the_runtime_and_headers_for_programs_alone_stop_no_kernel():
+    pytest.importorskip("cuda.bindings.nvrtc")
+    if not (find_header("cuda_device_runtime_api.h") and find_header("nvtx3/nvToolsExt.h")):
+        pytest.skip("no CUDA toolkit")
+    text = (
+        "#include <nvtx3/nvToolsExt.h>\n#include <nowhere/egl.h>\n"
+        "__global__ void k(float *y) { cudaGridDependencySynchronize(); y[0] = 1; }"
+    )
+    assert cuda_compiler("sm_90").compile(text, (), ["k"]).symbols == {"k": "_Z1kPf"}
+    with pytest.raises(CompileError, match=r"wchar|nvtx|egl"):
+        cuda_compiler("sm_90").compile(text.replace("= 1", "= of_program"), (), ["k"])
