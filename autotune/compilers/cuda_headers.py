@@ -114,10 +114,11 @@ _RUNTIME = """#if __has_include(<cuda_device_runtime_api.h>)
 #include <cuda_device_runtime_api.h>
 #endif
 """
-# Functions of a whole warp as they were called before CUDA 9; only those with a mask are left.
-_WARP = "".join(
-    f"#define {name}(...) {name}_sync(0xffffffffu, __VA_ARGS__)\n"
-    for name in ["__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all"]
+# Shuffles of a whole warp as they were called before CUDA 9; only those with a mask are left.
+_SHUFFLES = "".join(
+    f"template <typename T> __device__ inline T __shfl{kind}(T value, int lane, int width = 32)\n"
+    f"{{ return __shfl{kind}_sync(0xffffffffu, value, lane, width); }}\n"
+    for kind in ("", "_up", "_down", "_xor")
 )
 _SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
 # Included before every source that needs it, as nvcc includes a header of its own.
@@ -141,7 +142,7 @@ _STAND_INS = {
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOAT),
     "hip/hip_runtime.h": _HIP,
-    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME + _WARP,
+    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME + _SHUFFLES,
 }
 # Headers of the toolkit whose device code is built into NVRTC: an empty header replaces a missing one.
 _BUILT_IN = """

@@ -65,7 +65,7 @@ def needed_part(source: str, names: Iterable[str]) -> str:
     if tree is None:
         return source
     for_device, roots = _words_for_device(code), _words_for_device(code, _ROOTS)
-    left = [(node, _declared(tree, node, for_device, roots)) for node in _outer(tree, tree.root)]
+    left = [(node, _declared(tree, node, for_device, roots)) for node in _outer(tree.root)]
     named: set[str] = set()
     fresh = set(roots).union(*map(_WORD.findall, names))
     while fresh:
@@ -85,7 +85,7 @@ def needed_part(source: str, names: Iterable[str]) -> str:
 
 def _constants(tree: SourceTree) -> Iterator[int]:
     """Where `const` stands before a number outside of functions whose value the source gives."""
-    for node in _outer(tree, tree.root):
+    for node in _outer(tree.root):
         kind = field(node, "type")
         declared = node.children_by_field_name("declarator") if node.type == "declaration" else []
         parts = [field(one, "declarator") for one in declared if one.type == "init_declarator"]
@@ -141,39 +141,24 @@ def _tree(code: str, part: str) -> SourceTree | None:
 
 
 def _without(source: str, tree: SourceTree, nodes: Iterable[Node]) -> str:
-    """A source with nodes and their attributes replaced by spaces.
-
-    A brace alone stays whose other one is not among the nodes.
-    """
-    kept, opened = list(source), []
+    """A source with nodes and their attributes replaced by spaces."""
+    kept = list(source)
     ends = [0, *(one.end() for one in _DIRECTIVE.finditer(source))]
     for node in nodes:
         begin, end = node.start_byte, node.end_byte
-        text = source[begin:end]
-        if text == "{":
-            opened.append(begin)
-        if text != "}" or opened:
-            before = ends[bisect_right(ends, begin) - 1]  # what follows it may be of another branch
-            while begin > before and tree.text[begin - 1].isspace():
-                begin -= 1
-            kept[begin:end] = _blank(source[begin:end])
-        if text == "}" and opened:
-            opened.pop()
-    for place in opened:
-        kept[place] = "{"
+        before = ends[bisect_right(ends, begin) - 1]  # what follows it may be of another branch
+        while begin > before and tree.text[begin - 1].isspace():
+            begin -= 1
+        kept[begin:end] = _blank(source[begin:end])
     return "".join(kept)
 
 
-def _outer(tree: SourceTree, scope: Node) -> Iterator[Node]:
-    """What stands in a scope and those inside; of what was misread, such as half a scope, its parts."""
-    is_whole = scope.type in _SCOPES or scope.parent is None
-    for node in scope.named_children if is_whole else scope.children:
-        text = tree.text[node.start_byte : node.end_byte]
+def _outer(scope: Node) -> Iterator[Node]:
+    """What stands in a scope and those inside."""
+    for node in scope.named_children:
         body = field(node, "body")
         if node.type in _SCOPES and (body is None or body.type == "declaration_list"):
-            yield from _outer(tree, body or node)
-        elif node.children and text.count("{") != text.count("}"):
-            yield from _outer(tree, node)
+            yield from _outer(body or node)
         else:
             yield node
 
