@@ -150,7 +150,11 @@ def _headers_around(source: str, log: str) -> list[str]:
     place = re.match(r"(.+?)\(\d+\): ", log)
     parts = Path(place[1]).parts if place else ()
     names = map(Path, _INCLUDED.findall(source))
-    return [str(one) for one in names if parts[-1:] == (one.name,) or one.parent.parts[:1] in zip(parts[:-1])]
+    return [
+        str(one)
+        for one in names
+        if parts and (parts[-1] == one.name or (len(one.parts) > 1 and one.parts[0] in parts[:-1]))
+    ]
 
 
 def _run(
