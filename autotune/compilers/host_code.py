@@ -131,9 +131,10 @@ def _tree(code: str, part: str) -> SourceTree | None:
     bodies: dict[str, list[str]] = {}
     for name, body in _MACRO.findall(code):
         bodies.setdefault(name, []).append(body)
-    named = [name for name, each in bodies.items() if all(map(_NO_CODE.fullmatch, each))]
-    attributes = re.compile(rf"{_ATTRIBUTES.pattern}|\b(?:{'|'.join(named) or '(?!)'})\b")
-    plain = attributes.sub(lambda found: blank(found[0]), _DIRECTIVE.sub(lambda found: blank(found[0]), part))
+    named = {name for name, each in bodies.items() if all(map(_NO_CODE.fullmatch, each))}
+    for unread in (_DIRECTIVE, _ATTRIBUTES):
+        part = unread.sub(lambda found: blank(found[0]), part)
+    plain = _WORD.sub(lambda word: blank(word[0]) if word[0] in named else word[0], part)
     try:
         return SourceTree(plain)
     except InputError:
