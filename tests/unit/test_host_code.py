@@ -165,6 +165,12 @@ EXPORTED void before(
 #endif
 class EXPORTED Shape { public: enum Kind { FLAT }; Shape(int one); int size() const; };
 EXPORTED Shape *shape(int kind);
+EXPORTED const char *named(Shape *shape);
+#define TABLE(name, count) static __device__ const int name[count] = {
+#define END };
+TABLE(primes, 3)
+    2, 3, 5
+END
 struct PACKED entry { char kind; int value; };
 """
 BRANCHES = """
@@ -181,14 +187,19 @@ __device__ float sum(const float *x, int n) {
 }
 int at_home(int x) { return x; }
 """
-KERNEL = "__global__ void k(const float *x, int n, float *y, entry *e) { e->value = n; y[0] = sum(x, n); }"
+KERNEL = "__global__ void k(float *x, int n, entry *e) { e->value = primes[n]; x[0] = sum(x, n); }"
 
 
 def test_what_a_header_says_to_compilers_of_programs_is_not_needed():
     left = needed_part(FOR_PROGRAMS + BRANCHES + KERNEL, ["k"])
-    for word in ("struct PACKED entry", "float sum(", "#ifdef __CUDA_ARCH__"):
+    for word in (
+        "struct PACKED entry",
+        "float sum(",
+        "#ifdef __CUDA_ARCH__",
+        "TABLE(primes, 3)\n    2, 3, 5",
+    ):
         assert word in left, word
-    for word in ("class", "shape(int", "#error", "at_home"):
+    for word in ("class", "shape(int", "named(", "#error", "at_home"):
         assert word not in left, word
 
 
@@ -198,7 +209,7 @@ def test_an_error_before_a_name_is_looked_up_is_the_one_that_is_told():
     with pytest.raises(CompileError, match='identifier "unknown" is undefined'):
         cuda_compiler("sm_90").compile(text, (), ["k<1>"])
     source = FOR_PROGRAMS.replace("EXPORTED void before(", "") + BRANCHES + KERNEL
-    assert cuda_compiler("sm_90").compile(source, (), ["k"]).symbols["k"].startswith("_Z1kPKfiPf")
+    assert cuda_compiler("sm_90").compile(source, (), ["k"]).symbols["k"].startswith("_Z1kPfi")
 
 
 def test_shuffles_are_known_by_their_first_names():
