@@ -1,12 +1,13 @@
 """How many kernel files of other projects autotune takes as they are, by repository and dialect.
 
-    python benchmarks/foreign_sources.py FOLDER... [--results FILE] [--most N] [--sample N] [--dialects D ...]
-        [--jobs N] [--limit-s S] [--list | --table | --causes]
+    python benchmarks/foreign_sources.py FOLDER... [--results FILE] [--most N] [--sample N] [--seed TEXT]
+        [--without FILE ...] [--dialects D ...] [--jobs N] [--limit-s S] [--list | --table | --causes]
 
 Each FOLDER is a checkout of a project, and its name is that of a row. Every file in it with a kernel counts:
 files under OpenCL's and CUDA's suffixes, and Python with a function under `@triton.jit` or with a kernel in a
 string. A repository gives `--most` files of a dialect, and `--sample` limits each dialect: both always the
-same ones, and the latter from all files alike, so that large projects weigh more.
+same ones of a `--seed`, and the latter from all files alike, so that large projects weigh more. `--without`
+names results of files that are passed over, such as those that the code was mended by.
 
 A file is measured as its user would: in a copy of its folder, in processes of their own and on a terminal,
 `autotune new FILE` writes a space, and then the default of that space runs on the CPU (OpenCL, `autotune
@@ -45,7 +46,7 @@ import tempfile
 import termios
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -129,19 +130,23 @@ class Result:
     default_s: float
 
 
-def kernel_files(repository: Path, most: int) -> list[Source]:
-    """The files of a repository in which a plain search finds a kernel, the first of a fixed order."""
+def kernel_files(repository: Path, most: int, seed: str, without: Collection[str]) -> list[Source]:
+    """The files of a repository in which a plain search finds a kernel, the first of a fixed order.
+
+    Files are passed over whose names are in `without`.
+    """
     found = defaultdict(list)
     for path in sorted(repository.rglob("*")):
         is_own = path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST
         if is_own and not _is_test(path, repository) and (dialect := _dialect(path)):
             found[dialect].append(Source(repository, path, dialect))
-    return [one for sources in found.values() for one in _first(sources, most)]
+    fresh = ([one for one in sources if one.name not in without] for sources in found.values())
+    return [one for sources in fresh for one in _first(sources, most, seed)]
 
 
-def _first(sources: Iterable[Source], most: int | None) -> list[Source]:
-    """The first of them in an order that is random and always the same."""
-    return sorted(sources, key=lambda one: hashlib.sha256(one.name.encode()).digest())[:most]
+def _first(sources: Iterable[Source], most: int | None, seed: str) -> list[Source]:
+    """The first of them in an order that is random and always the same of a seed."""
+    return sorted(sources, key=lambda one: hashlib.sha256((seed + one.name).encode()).digest())[:most]
 
 
 def _dialect(path: Path) -> str:
@@ -551,9 +556,11 @@ def print_causes(results: Sequence[Result], most: int = 10) -> None:
 
 def _chosen(parsed: argparse.Namespace) -> Iterator[Source]:
     """The files to measure."""
-    every = [one for folder in parsed.folders for one in kernel_files(folder.resolve(), parsed.most)]
+    without = {f"{one.repository}/{one.path}" for file in parsed.without for one in measured(file)}
+    folders = (folder.resolve() for folder in parsed.folders)
+    every = [one for folder in folders for one in kernel_files(folder, parsed.most, parsed.seed, without)]
     for dialect in parsed.dialects:
-        yield from _first((one for one in every if one.dialect == dialect), parsed.sample)
+        yield from _first((one for one in every if one.dialect == dialect), parsed.sample, parsed.seed)
 
 
 def _parsed() -> argparse.Namespace:
@@ -564,6 +571,8 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, metavar="FILE")
     parser.add_argument("--most", type=int, default=40, help="files of a repository and dialect (default 40)")
     parser.add_argument("--sample", type=int, metavar="N", help="files of a dialect (default: all)")
+    parser.add_argument("--seed", default="", metavar="TEXT", help="of the order of the files (default none)")
+    parser.add_argument("--without", nargs="+", type=Path, default=(), metavar="FILE")
     parser.add_argument("--dialects", nargs="+", choices=DIALECTS, default=DIALECTS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit-s", type=float, default=90.0, metavar="S")

@@ -24,6 +24,7 @@ _WHEELS = (
 )
 
 _HOST_PARTS = re.compile(r"^#include <cub/(?:device/|util_allocator).*$", re.MULTILINE)
+_UNCHECKED = "#define CCCL_DISABLE_NVRTC_COMPATIBILITY_CHECK\n"
 _EMPTY = "namespace std { using ::size_t; using ::ptrdiff_t; }\n"
 _FUNCTIONS = (
     "sqrt exp log log2 log10 pow sin cos tan asin acos atan atan2 sinh cosh tanh fabs floor ceil fmod round "
@@ -108,6 +109,17 @@ _HIP = "".join(
     for word in ("threadIdx", "blockIdx", "blockDim", "gridDim")
     for axis in "xyz"
 )
+# What kernels call of the runtime, where it is installed; nvcc includes all of it.
+_RUNTIME = """#if __has_include(<cuda_device_runtime_api.h>)
+#include <cuda_device_runtime_api.h>
+#endif
+"""
+# Shuffles of a whole warp as they were called before CUDA 9; only those with a mask are left.
+_SHUFFLES = "".join(
+    f"template <typename T> __device__ inline T __shfl{kind}(T value, int lane, int width = 32)\n"
+    f"{{ return __shfl{kind}_sync(0xffffffffu, value, lane, width); }}\n"
+    for kind in ("", "_up", "_down", "_xor")
+)
 _SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
 # Included before every source that needs it, as nvcc includes a header of its own.
 PRELUDE = "autotune_prelude.h"
@@ -130,7 +142,7 @@ _STAND_INS = {
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOAT),
     "hip/hip_runtime.h": _HIP,
-    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES,
+    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME + _SHUFFLES,
 }
 # Headers of the toolkit whose device code is built into NVRTC: an empty header replaces a missing one.
 _BUILT_IN = """
@@ -179,7 +191,7 @@ def stand_ins() -> dict[str, str]:
             found[name] = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
     umbrella = find_header("cub/cub.cuh")
     if umbrella is not None:  # its parts for devices launch kernels, which is the host's business
-        found["cub/cub.cuh"] = _HOST_PARTS.sub("", umbrella.read_text())
+        found["cub/cub.cuh"] = _UNCHECKED + _HOST_PARTS.sub("", umbrella.read_text())
     return found
 
 

@@ -15,6 +15,9 @@ from tree_sitter import Node
 
 from autotune.errors import InputError
 from autotune.sources.bare_code import blank, without_comments
+from autotune.sources.dialects import CUDA, words_of
+from autotune.sources.expansion import TooLong
+from autotune.sources.preprocessed import preprocessed
 from autotune.sources.statements import declarator_name
 from autotune.sources.tree import SourceTree, descendants, field
 
@@ -22,7 +25,9 @@ _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _FOR_DEVICE = frozenset(("__device__", "__global__", "constexpr", "__constant__", "__shared__"))
-_LAMBDA = re.compile(r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])")  # of a device's function it is its own
+_UNFIT = re.compile(  # a lambda is its function's own, and an error is of a header for a host's compiler
+    r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])|^[ \t]*#[ \t]*error\b[^\n]*", re.MULTILINE
+)
 _ROOTS = frozenset(("__global__", "operator"))  # no name says that these are needed
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
@@ -39,34 +44,40 @@ def device_part(source: str) -> str:
     """The source with functions and types that only the host uses replaced by spaces."""
     code = without_comments(source)
     tree = _tree(code)
-    return source if tree is None else _without(source, _of_host(tree, tree.root, _words_for_device(code)))
+    if tree is None:
+        return source
+    of_host = _of_host(tree, tree.root, _words_for_device(code))
+    return _without(source, ((node.start_byte, node.end_byte) for node in of_host))
 
 
 def needed_part(source: str, names: Iterable[str]) -> str:
-    """The source with all replaced by spaces but its kernels, and what these and other `names` need."""
-    source = _LAMBDA.sub(lambda found: blank(found[0]), source)
-    code = without_comments(source)
-    bodies = dict(_MACRO.findall(code))
-    for name in (name for name, body in bodies.items() if "(deprecated" in body):  # around a prototype
-        calls = re.compile(rf"^[ \t]*{name}\s*\((?:[^()]|\([^()]*\))*\)\s*;", re.MULTILINE)
-        source, code = (calls.sub(lambda call: blank(call[0]), text) for text in (source, code))
-    tree = _tree(code)
+    """The source with all replaced by spaces but its kernels, and what these and other `names` need.
+
+    It is read with its macros written out, in the branches that a device's compiler takes.
+    """
+    source = _UNFIT.sub(lambda found: blank(found[0]), source)
+    try:
+        code = preprocessed(source, {}, f"{words_of(CUDA)}#define __CUDACC_RTC__ 1\n")
+        tree = _tree(code.text)
+    except (TooLong, RecursionError):
+        return source
     if tree is None:
         return source
-    for_device, roots = _words_for_device(code), _words_for_device(code, _ROOTS)
-    left = [(node, _declared(tree, node, for_device, roots)) for node in _outer(tree, tree.root)]
+    left = [(node, _declared(tree, node)) for node in _outer(tree.root)]
     named: set[str] = set()
-    fresh = set(roots).union(*map(_WORD.findall, names))
+    fresh = set(_ROOTS).union(*map(_WORD.findall, names))
     while fresh:
         named |= fresh
         needed = [node for node, names in left if names & named]
         left = [(node, names) for node, names in left if not names & named]
-        texts = [bodies.get(name, "") for name in fresh]
-        texts += [tree.text[node.start_byte : node.end_byte] for node in needed]
+        texts = (tree.text[node.start_byte : node.end_byte] for node in needed)
         fresh = set().union(*map(_WORD.findall, texts)) - named
-    of_host = (one for node in descendants(tree.root) for one in _members_of_host(tree, node, for_device))
-    kept = _without(source, (*(node for node, _ in left), *of_host))
-    for place in sorted(_constants(tree), reverse=True):  # which nvcc takes for constant expressions, too
+    of_host = (one for node in descendants(tree.root) for one in _members_of_host(tree, node))
+    spans = (code.span(node.start_byte, node.end_byte) for node in (*(node for node, _ in left), *of_host))
+    kept = _without(source, (span for span in spans if span))
+    for place in sorted(
+        map(code.place, _constants(tree)), reverse=True
+    ):  # nvcc takes them for constants, too
         if kept.startswith("const", place):
             kept = f"{kept[:place]}constexpr{kept[place + len('const') :]}"
     return kept
@@ -74,7 +85,7 @@ def needed_part(source: str, names: Iterable[str]) -> str:
 
 def _constants(tree: SourceTree) -> Iterator[int]:
     """Where `const` stands before a number outside of functions whose value the source gives."""
-    for node in _outer(tree, tree.root):
+    for node in _outer(tree.root):
         kind = field(node, "type")
         declared = node.children_by_field_name("declarator") if node.type == "declaration" else []
         parts = [field(one, "declarator") for one in declared if one.type == "init_declarator"]
@@ -83,14 +94,14 @@ def _constants(tree: SourceTree) -> Iterator[int]:
             yield from (one.start_byte for one in node.children if tree.of(one) == "const")
 
 
-def _members_of_host(tree: SourceTree, node: Node, for_device: frozenset[str]) -> Iterator[Node]:
+def _members_of_host(tree: SourceTree, node: Node) -> Iterator[Node]:
     """The functions in the body of a type that no device can call."""
     for one in node.named_children if node.type == "field_declaration_list" else ():
         body = field(one, "body")
         head = tree.text[one.start_byte : body.start_byte if body else one.end_byte]
         is_function = any(part.type == "function_declarator" for part in _before_bodies(one))
         words = _WORD.findall(head)
-        if is_function and for_device.isdisjoint(words) and words[-1] not in ("default", "delete"):
+        if is_function and _FOR_DEVICE.isdisjoint(words) and words[-1] not in ("default", "delete"):
             yield one
 
 
@@ -104,46 +115,33 @@ def _before_bodies(node: Node) -> Iterator[Node]:
 
 def _tree(code: str) -> SourceTree | None:
     """The tree of a source without its directives; None if it takes too long."""
-    plain = _ATTRIBUTES.sub(
-        lambda found: blank(found[0]), _DIRECTIVE.sub(lambda found: blank(found[0]), code)
-    )
+    for unread in (_DIRECTIVE, _ATTRIBUTES):
+        code = unread.sub(lambda found: blank(found[0]), code)
     try:
-        return SourceTree(plain)
+        return SourceTree(code)
     except InputError:
         return None
 
 
-def _without(source: str, nodes: Iterable[Node]) -> str:
-    """A source with nodes replaced by spaces, but for a brace alone whose other one is not among them."""
-    kept, opened = list(source), []
-    for node in nodes:
-        text = source[node.start_byte : node.end_byte]
-        if text == "{":
-            opened.append(node.start_byte)
-        if text != "}" or opened:
-            kept[node.start_byte : node.end_byte] = _blank(text)
-        if text == "}" and opened:
-            opened.pop()
-    for place in opened:
-        kept[place] = "{"
+def _without(source: str, spans: Iterable[tuple[int, int]]) -> str:
+    """A source with parts replaced by spaces."""
+    kept = list(source)
+    for begin, end in spans:
+        kept[begin:end] = _blank(source[begin:end])
     return "".join(kept)
 
 
-def _outer(tree: SourceTree, scope: Node) -> Iterator[Node]:
-    """What stands in a scope and those inside; of what was misread, such as half a scope, its parts."""
-    is_whole = scope.type in _SCOPES or scope.parent is None
-    for node in scope.named_children if is_whole else scope.children:
-        text = tree.text[node.start_byte : node.end_byte]
+def _outer(scope: Node) -> Iterator[Node]:
+    """What stands in a scope and those inside."""
+    for node in scope.named_children:
         body = field(node, "body")
         if node.type in _SCOPES and (body is None or body.type == "declaration_list"):
-            yield from _outer(tree, body or node)
-        elif node.children and text.count("{") != text.count("}"):
-            yield from _outer(tree, node)
+            yield from _outer(body or node)
         else:
             yield node
 
 
-def _declared(tree: SourceTree, node: Node, for_device: frozenset[str], roots: frozenset[str]) -> set[str]:
+def _declared(tree: SourceTree, node: Node) -> set[str]:
     """What a declaration is needed by: the names that it gives, and the words before a function.
 
     Nothing for a function that no device can call.
@@ -157,21 +155,22 @@ def _declared(tree: SourceTree, node: Node, for_device: frozenset[str], roots: f
     if head.startswith("using namespace"):
         return {*_ROOTS}
     if node.is_error:
-        return set() if words.isdisjoint(for_device) else words
-    if inside.type == "function_definition" and words.isdisjoint(for_device):
+        return set() if words.isdisjoint(_FOR_DEVICE) else words
+    if inside.type == "function_definition" and words.isdisjoint(_FOR_DEVICE):
         return set()
-    named = [field(inside, "name"), field(kind, "name")]
+    named = [field(inside, "name"), field(kind, "name") if field(kind, "body") else None]
     named += map(declarator_name, inside.children_by_field_name("declarator"))
     if inside.type == "using_declaration":
         named += inside.named_children[-1:]
     if inside.type != "function_definition":
         named += [field(one, "name") for one in descendants(inside) if one.type == "enumerator"]
     names = {name for one in named for name in _WORD.findall(tree.of(one))[-1:]}
-    return names | (words & roots)
+    return names | (words & _ROOTS)
 
 
-def _words_for_device(code: str, words: frozenset[str] = _FOR_DEVICE) -> frozenset[str]:
+def _words_for_device(code: str) -> frozenset[str]:
     """The words that make a declaration one for the device, macros that stand for them included."""
+    words = _FOR_DEVICE
     macros = [(name, {*_WORD.findall(text)}) for name, text in _MACRO.findall(code)]
     while more := {name for name, text in macros if name not in words and words & text}:
         words |= more

@@ -24,11 +24,13 @@ from autotune.errors import CompileError, MissingExtra
 
 _NESTED = "device-side kernel launch could not be processed"
 _BAD_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)$", re.MULTILINE)
+_ERROR = re.compile(r"^.*\berror\b.*$", re.MULTILINE)
 _KERNEL = re.compile(
     r"__global__\s+(?:\w+\s+)*?(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
 )
 _CUB = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]cub/', re.MULTILINE)  # names the host's cudaError_t
 _INCLUDES = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
+_INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 _ABSENT = re.compile(r"the header (\S+) is not found: name")  # as `missing_header` says it
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 
@@ -118,7 +120,8 @@ class CudaCompiler:
 def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str], output: _Output) -> _Compiled:
     """Compile only what kernels need; raises CompileError.
 
-    Headers that are not there are empty, and the first of them is the error if the kernels need it.
+    Headers that are not there, or that are for the host alone, are empty: the first error is that of the
+    first of them if the kernels need it.
     """
     text = needed_part(source, names)
     error: CompileError | None = None
@@ -136,9 +139,22 @@ def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str], out
         except CompileError as found:
             error = error or found
             name = _ABSENT.search(str(found))
-            if name is None or name[1] in absent:
+            fresh = [name[1]] if name else _headers_around(text, str(found))
+            if absent.keys() >= {*fresh}:
                 raise error from None
-            absent[name[1]] = ""
+            absent |= dict.fromkeys(fresh, "")
+
+
+def _headers_around(source: str, log: str) -> list[str]:
+    """The headers of a source that the file of a log's first error is, or may be a part of."""
+    place = re.match(r"(.+?)\(\d+\): ", log)
+    parts = Path(place[1]).parts if place else ()
+    names = map(Path, _INCLUDED.findall(source))
+    return [
+        str(one)
+        for one in names
+        if parts and (parts[-1] == one.name or (len(one.parts) > 1 and one.parts[0] in parts[:-1]))
+    ]
 
 
 def _run(
@@ -201,14 +217,14 @@ def _explained(log: str, names: Sequence[str], source: str) -> str:
         return "kernels that launch kernels need nvcc: write `compiler: nvcc` in the space"
     if reason := _why_unknown(log, names, source) or cuda_headers.missing_header(log):
         return reason
-    error = re.search(r"^.*\berror\b.*$", log, re.MULTILINE)
+    error = _ERROR.search(log)
     return log[error.start() :] if error else log
 
 
 def _why_unknown(log: str, names: Sequence[str], source: str) -> str:
     """Say why NVRTC could not look up a name; empty for a log of another error."""
     reason = _BAD_NAME.search(log)
-    if reason is None:
+    if reason is None or _ERROR.search(log, 0, reason.start()):  # which the name may be unknown for
         return ""
     asked = next((name for name in names if f'" {name_expression(name)}"' in log), ", ".join(names))
     if "overloaded" in reason[1]:

@@ -31,10 +31,6 @@ from autotune.scaffold.writing import space_text
 from autotune.sources.dialects import INTRODUCER
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
-_NO_ELEMENTS = re.compile(
-    r"zero-length arrays|size of an array must be greater than zero|expression must have a constant value"
-)
-_LARGER = 64  # of a macro that divisions by 2 to 32 leave some of
 _TIMEOUT_S = 120.0
 _MOST_CONFIGURATIONS = 1_000_000  # before constraints
 _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
@@ -65,8 +61,7 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL) -> Draft
 def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Draft:
     """Write a space in which what the compiler does not know is a parameter or a type.
 
-    A default that takes too much shared memory gives way to one that takes little, and macros that leave
-    arrays without elements get a larger number.
+    A default that takes too much shared memory gives way to one that takes little.
     """
     for _ in range(_ATTEMPTS):
         draft = plain_draft(kernel, assumed)
@@ -75,8 +70,6 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Draft:
         fresh = [word for word in _unknown_words(draft, source.text) if word not in assumed.undefined]
         if fresh:
             better = replace(assumed, undefined=(*assumed.undefined, *dict.fromkeys(fresh)))
-        elif _NO_ELEMENTS.search(draft.complaint):
-            better = replace(assumed, number=_LARGER)
         else:
             better = replace(assumed, is_small=assumed.is_small or "shared" in draft.complaint)
         if better == assumed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,10 @@ from autotune.new.compiled_draft import Draft, compiled_scaffold
 from autotune.new.missing_definitions import defining_files
 from autotune.new.space_draft import KernelFile
 from autotune.scaffold.types import KnownTypes
+from autotune.sources.bare_code import definitions
+from autotune.sources.branches import wanted_by
 from autotune.sources.dialects import INTRODUCER
+from autotune.sources.preprocessor import Condition, compiled_lines
 
 _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
 _CONVERSION = re.compile(r"CONVERT_(\w+)")
@@ -63,7 +66,7 @@ def _text(source: Path, found: dict[str, str]) -> str:
     return "\n".join(
         (
             f"// What the host program of {source.name} may put in front of it, guessed: check each line.",
-            *sorted(lines, key=lambda line: not line.startswith("#include")),
+            *sorted(lines, key=lambda line: "#include" not in line),
             f'#include "{source.name}"\n',
         )
     )
@@ -76,18 +79,42 @@ def _definitions(
     types = KnownTypes.of(drafted.made.source.read)
     unknown = [word for word in types.unknown if types.members(word)]
     called = _calls(drafted)
-    for word in dict.fromkeys((*unknown, *undefined_names(drafted.complaint))):
+    missing = dict.fromkeys((*unknown, *undefined_names(drafted.complaint)))
+    for word in missing:
         if word in known or not (word in called or word in unknown):
             continue
-        files = (file for file in defining_files(word, source) if not INTRODUCER.search(source_text(file)))
-        lines = [f'#include "{file.relative_to(source.parent).as_posix()}"' for file in files]
-        lines = lines if len(lines) == 1 else []  # of several, only the host knows which
+        lines = _include(word, missing.keys(), source)
         if word in unknown:
             lines.append(_structure(word, types.members(word)))
         else:
             lines += _conversion(word, called[word], drafted)
         if line := next((one for one in lines if one not in refused), ""):
             yield word, line
+
+
+def _include(word: str, missing: Set[str], source: Path) -> list[str]:
+    """An include of the file next to a source that defines a word, and the most of all that is missing.
+
+    If the file does so under a condition, what that asks for is defined. None if several files fit: only the
+    host knows which.
+    """
+    found: dict[Path, tuple[int, Condition | None]] = {}
+    for file in defining_files(word, source):
+        text = source_text(file)
+        if not INTRODUCER.search(text):
+            parts: dict[Condition | None, str] = {None: ""}
+            for line in compiled_lines(text):
+                directive = f"#{line.directive} " if line.directive else ""
+                parts[line.condition] = f"{parts.get(line.condition, '')}{directive}{line.rest}\n"
+            counts = {inner: len(missing & definitions(part)) for inner, part in parts.items()}
+            found[file] = len(missing & definitions(text)), max(counts, key=lambda inner: counts[inner])
+    most = max((count for count, _ in found.values()), default=0)
+    chosen = [(file, inner) for file, (count, inner) in found.items() if count == most]
+    if len(chosen) != 1:
+        return []
+    ((file, inner),) = chosen
+    asked = (f"#define {name} {value}".rstrip() for name, value in wanted_by(inner).items())
+    return ["\n".join((*asked, f'#include "{file.relative_to(source.parent).as_posix()}"'))]
 
 
 def _structure(name: str, members: dict[str, int]) -> str:

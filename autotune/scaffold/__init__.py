@@ -11,7 +11,7 @@ from autotune.core.records import Parameter
 from autotune.errors import InputError
 from autotune.scaffold.assumptions import USUAL, Assumptions
 from autotune.scaffold.guesses import Guess, guess
-from autotune.scaffold.macros import Macro
+from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.reading import FoundKernel, Source, read_kernels
 from autotune.scaffold.writing import reference_text, space_text
 
@@ -64,10 +64,24 @@ def scaffold(
     defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)
     given = (file, defined + text, assumed, host, own or text)
     found = _guessed(*given, {}, entry)
-    if found.launch.source.branches.tested:
+    chosen = {item.name for item in found.launch.parameters}
+    if not chosen.isdisjoint(_asked_of(found.launch.source)):
         found = _as_compiled(found, *given)
     space = space_text(file, name, found, include_dirs)
     return Scaffold(found, space, reference_text(file, found))
+
+
+def _asked_of(source: Source) -> set[str]:
+    """The names that conditions of a source ask for, and those in what these stand for."""
+    asked: set[str] = set()
+    fresh = {*source.branches.tested}
+    while fresh:
+        asked |= fresh
+        bodies = (
+            body for name in fresh if (macro := source.read.code.macros.get(name)) for body in macro.bodies
+        )
+        fresh = {word for body in bodies for word in WORD.findall(body)} - asked
+    return asked
 
 
 def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host: str, own: str) -> Guess:

@@ -13,7 +13,6 @@ class Assumptions:
         undefined: Words that a compiler does not know: macros or types that the source leaves to its user.
         defined: Macros that the user defines, with their values.
         generic: The type that an instance of a template gets.
-        number: The value of a macro of which nothing says what it may be.
         is_small: The default takes few resources: the least of every parameter's values.
         is_roomy: Arrays need more room than their indices show; sizes are smaller then, and indices 0.
     """
@@ -21,7 +20,6 @@ class Assumptions:
     undefined: tuple[str, ...] = ()
     defined: tuple[tuple[str, str], ...] = ()
     generic: str = "DTYPE"
-    number: int = 1
     is_small: bool = False
     is_roomy: bool = False
 

@@ -16,7 +16,7 @@ from autotune.scaffold.types import assumed_bytes, number_of
 from autotune.sources.facts import names_in
 
 _MAX_BYTES = (1 << 31, 1 << 28)  # of all arrays: on a GPU, on a CPU
-_MAX_STEPS = (200_000_000_000, 2_000_000_000)  # of all threads together
+_MAX_STEPS = (200_000_000_000, 200_000_000)  # of all threads together: some tenths of a second
 
 
 def default_sizes(
@@ -93,11 +93,11 @@ def _steps(sizes: Mapping[str, int], launch: GuessedLaunch) -> int:
     loops = {id(loop) for loop in launch.facts.loops}
     turns = [
         prod(
-            sizes[one.id]
+            sizes[name]
             for guard in use.guards
             if id(guard) in loops and isinstance(guard, ast.Compare)
             for one in guard.comparators
-            if isinstance(one, ast.Name) and one.id in sizes
+            for name in names_in(one) & sizes.keys()
         )
         for use in launch.facts.accesses
     ]

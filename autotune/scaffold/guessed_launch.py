@@ -23,7 +23,7 @@ from autotune.scaffold.guessed_parameters import (
     parameter_of,
     template_macro,
     threads_parameter,
-    with_number,
+    with_elements,
     within_a_block,
 )
 from autotune.scaffold.host_grid import host_grid
@@ -136,7 +136,7 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     fixed = tuple(macro for macro in source.macros if macro not in tuned)
     tuned += [template_macro(item) for item in kernel.template if not item.choices]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)
-    parameters = [with_number(item, assumed.number) for item in parameters]
+    parameters = with_elements(parameters, kernel.facts)
     if assumed.is_small:
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     sizes = _size_names(kernel, {parameter.name for parameter in parameters})

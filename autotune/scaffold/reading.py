@@ -23,8 +23,8 @@ from autotune.sources.launches import Launch
 
 _IMAGE = re.compile(r"image\d\w*_t")
 _PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C, and so is `a %b`
-    r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|(?<!=)(?<!= )\{\{\s*[A-Za-z_][\w.]*\s*\}\}|"
-    r"(?:(?<=void )|(?<=global )|(?<=local )|(?<=const )|(?<=[(,{;\[]))%[A-Z]\w+"
+    r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|\{\{(?<!=\{\{)(?<!= \{\{)\s*[A-Za-z_][\w.]*\s*\}\}|"
+    r"%(?:(?<=void %)|(?<=global %)|(?<=local %)|(?<=const %)|(?<=[(,{;\[]%))[A-Z]\w+"
 )
 _HAS_BODY = re.compile(r"[^;{]*\{")
 _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
@@ -129,8 +129,8 @@ def read_kernels(
     if any(variable.type.startswith("texture<") for variable in source.variables):
         raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
     kernels_and_wanted = [*kernels_of_branches(source, values, branches)]
-    for text in (source.code.text, *(one.source.code.text for one, _ in kernels_and_wanted)):
-        if placeholder := _PLACEHOLDER.search(text):
+    for code in dict.fromkeys((source.code.text, *(one.source.code.text for one, _ in kernels_and_wanted))):
+        if placeholder := _PLACEHOLDER.search(code):
             raise InputError(
                 f"{name}: {placeholder[0]} is of a template language, which autotune does not know; write a "
                 "macro in its place, which becomes a parameter"

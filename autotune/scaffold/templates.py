@@ -15,7 +15,7 @@ from autotune.sources.launches import Launch
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
-_VECTOR_NAME = re.compile(r"(?i)vec|[a-z][234]$")
+_VECTOR = re.compile(r"[a-z]+[234]")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def read_template(
             )
         kind = "type" if not one.type else "bool" if "bool" in one.type.split() else "number"
         value = used[number] if number < len(used) else ""
-        given = _type_given(one.name, value, types.generic) if kind == "type" else one.name
+        given = _type_given(one.name, value, types) if kind == "type" else one.name
         choices = _constants(types, one.type)
         if choices:
             given = f"({one.type}){one.name}"
@@ -70,16 +70,18 @@ def _constants(types: KnownTypes, enumeration: str) -> Mapping[int, str]:
     return found
 
 
-def _type_given(name: str, value: str, generic: str) -> str:
-    """The type that an instance takes: that of the host if it is a vector or integer, else `generic`.
+def _type_given(name: str, value: str, types: KnownTypes) -> str:
+    """The type that an instance takes: that of the host if it is a vector or integer, else the generic one.
 
-    A type that is called like an index holds whole numbers.
+    A type whose members are used is a vector, and one that is called like an index holds whole numbers.
     """
-    if _VECTOR_NAME.search(value or name):
-        return value or "float4"
+    if _VECTOR.fullmatch(value):
+        return value
+    if width := types.elements(name):
+        return f"float{width}"
     if value not in SCALARS and _WHOLE_NAME.match(name):
         return "int"
-    return value if value in SCALARS and value not in ("float", "double") else generic
+    return value if value in SCALARS and value not in ("float", "double") else types.generic
 
 
 def with_function_objects(

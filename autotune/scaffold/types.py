@@ -154,9 +154,9 @@ class KnownTypes:
 
     def _chosen(self, name: str) -> str:
         if re.search("(?i)char|byte", name):
-            return f"uchar{self._elements(name)}"
+            return f"uchar{self.elements(name)}"
         width = re.search(r"(?<!\d)(?:16|[2348])$", name)
-        elements = width[0] if width else self._elements(name)
+        elements = width[0] if width else self.elements(name)
         variables = self._variables(name)
         if not variables and name in self._used:  # of fields alone
             return "int"
@@ -169,7 +169,7 @@ class KnownTypes:
         own = (one for one in self.source.functions if not one.is_of_host and kind in one.types)
         return [(one.variables_of(kind), one.parts) for one in own]
 
-    def _elements(self, kind: str) -> str:
+    def elements(self, kind: str) -> str:
         """How many elements vectors have whose members are used, `p.w` or `p.s3`; empty if none is."""
         members = {
             part.attr
@@ -214,11 +214,11 @@ class KnownTypes:
         widest = max([1, *alignments])
         dtypes: set[str] = set()
         size_bytes = 0
-        if not declared.is_plain:
+        if not declared.is_plain or any(one.is_pointer or one.type == name for one in declared.fields):
             return _NO_LAYOUT
         for one in declared.fields:
             kind, count = self._known(one.type), self._count(one)
-            dtype, width = (STRUCT, 1) if one.is_pointer or kind == name else self.layout(kind)
+            dtype, width = self.layout(kind)
             if dtype in (STRUCT, UNKNOWN) or count == 0:
                 return _NO_LAYOUT
             dtypes.add(dtype)
@@ -242,9 +242,11 @@ class KnownTypes:
         widest = own_widest = 1
         if declared.is_union or declared.is_packed or declared.alignment or not declared.is_plain:
             return ()
+        if any(one.is_pointer for one in declared.fields):
+            return ()
         for one in declared.fields:
             kind = self._known(one.type)
-            dtype, width = (STRUCT, 1) if one.is_pointer else self.layout(kind)
+            dtype, width = self.layout(kind)
             if dtype in (UNKNOWN, STRUCT):
                 return ()
             dtypes = {dtype for _, dtype in self.fields_of(kind)}

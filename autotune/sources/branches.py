@@ -58,7 +58,7 @@ def read_branches(text: str) -> Branches:
         if not name:
             found.constants.update(_constants(rest))
             if line.condition and (kernel := INTRODUCER.search(rest)):
-                found.kernels.append((line.place + kernel.start(), _wanted(line.condition)))
+                found.kernels.append((line.place + kernel.start(), wanted_by(line.condition)))
         elif name in ("if", "ifdef", "ifndef", "elif"):
             _test(found, name, rest, following)
         elif name == "define" and (defined := definition(rest)):
@@ -98,7 +98,7 @@ def _test(found: Branches, name: str, rest: str, following: SourceLine | None) -
             found.tested.setdefault(word, "ifdef")
 
 
-def _wanted(inner: Condition | None) -> Mapping[str, str]:
+def wanted_by(inner: Condition | None) -> Mapping[str, str]:
     """What conditions want of macros; the outermost counts."""
     wanted: dict[str, str] = {}
     while inner is not None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from tree_sitter import Node
 
 from autotune.errors import InputError
-from autotune.sources.dialects import OPENCL, PINNED, PORTABLE, dialect_of, with_own_words, words_of
+from autotune.sources.dialects import CUDA, OPENCL, PINNED, PORTABLE, dialect_of, with_own_words, words_of
 from autotune.sources.expansion import TooLong
 from autotune.sources.launches import Launch, launches
 from autotune.sources.preprocessed import Preprocessed, preprocessed
@@ -281,14 +281,15 @@ def read_kernel_source(text: str, values: Mapping[str, str] | None = None, diale
     """
     values = values or {}
     try:
-        if not dialect:
-            dialect = dialect_of(preprocessed(text, values, words_of("")).text)
+        plain = None if dialect else preprocessed(text, values, words_of(CUDA))
+        dialect = dialect or dialect_of(plain.text if plain else "")
         own = with_own_words(text) if dialect == OPENCL else text
         pinned = PINNED if dialect == PORTABLE else ()
         prefixes: frozenset[str] = frozenset()
         for _ in range(_PREFIXES):
             words = words_of(dialect) + "".join(f"#define {word}\n" for word in sorted(prefixes))
-            code = preprocessed(own, values, words, pinned)
+            is_plain = words == words_of(CUDA)
+            code = plain if plain and is_plain else preprocessed(own, values, words, pinned)
             found = KernelSource(dialect, text, code, SourceTree(code.text), prefixes)
             more = frozenset(_prefixes(found.tree)) - prefixes - values.keys()
             if not more:

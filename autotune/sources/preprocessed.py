@@ -48,16 +48,16 @@ class Preprocessed:
 
     def span(self, begin: int, end: int) -> tuple[int, int] | None:
         """Where the source has a part of the text, with whole calls of macros; None inside of one."""
-        if self._is_own(begin) and self._is_own(end - 1):
-            return self.place(begin), self.place(end - 1) + 1
         before, after = begin - 1, end
         while before > 0 and self.text[before].isspace():
             before -= 1
         while after < len(self.text) - 1 and self.text[after].isspace():
             after += 1
-        if self._is_own(before) and self._is_own(after):
-            return self.place(before) + 1, self.place(after)
-        return None
+        begins = (self.place(begin), self._is_own(begin)), (self.place(before) + 1, self._is_own(before))
+        ends = (self.place(end - 1) + 1, self._is_own(end - 1)), (self.place(after), self._is_own(after))
+        first = next((place for place, is_own in begins if is_own), None)
+        last = next((place for place, is_own in ends if is_own), None)
+        return None if first is None or last is None else (first, last)
 
     def _is_own(self, place: int) -> bool:
         """True for a letter that the source has there, and not a macro."""

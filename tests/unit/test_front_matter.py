@@ -55,3 +55,13 @@ def test_a_function_that_two_neighbours_define_is_left_to_the_user(fronted):
 
 def test_what_the_host_leaves_out_needs_no_file(fronted):
     assert fronted("__kernel void f(__global float *y) { y[0] = unknown(1); }") == ("", "")
+
+
+def test_of_two_neighbours_the_one_that_defines_more_comes_first_with_what_its_condition_asks_for(fronted):
+    one = "float twice(float x) { return x + x; }\n"
+    two = (
+        "#ifdef ADD\nfloat twice(float x) { return x + x; }\nfloat more(float x) { return x + 1; }\n#endif\n"
+    )
+    text = KERNEL.replace("2 * y[i]", "twice(more(y[i]))")
+    front, complaint = fronted(text, a=one, b=f"#ifdef MUL\n{one}#endif\n{two}")
+    assert '#define ADD\n#include "b.h"' in front and "a.h" not in front and complaint == ""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.host_code import device_part, needed_part
 from autotune.compilers.kernel_source import packaged, read_source
 from autotune.compilers.known_compilers import cuda_compiler
@@ -152,3 +153,79 @@ def test_a_kernel_compiles_that_includes_a_header_for_programs():
 def test_a_lambda_is_for_the_device_where_a_kernel_has_it():
     text = "__global__ void k(int *x) { auto one = [=] __device__ (int i) { x[i] = 1; }; one(0); }"
     assert "[=]            (int i)" in needed_part(text, ["k"])
+
+
+FOR_PROGRAMS = """
+#define EXPORTED __attribute__((visibility("default")))
+#define PACKED __attribute__((packed))
+#if defined(__GNUC__)
+EXPORTED void before(
+#else
+#error "which compiler is this?"
+#endif
+class EXPORTED Shape { public: enum Kind { FLAT }; Shape(int one); int size() const; };
+EXPORTED Shape *shape(int kind);
+EXPORTED const char *named(Shape *shape);
+#define TABLE(name, count) static __device__ const int name[count] = {
+#define END };
+TABLE(primes, 3)
+    2, 3, 5
+END
+struct PACKED entry { char kind; int value; };
+"""
+BRANCHES = """
+__device__ float sum(const float *x, int n) {
+    float all = 0;
+#ifdef __CUDA_ARCH__
+    for (int i = 0; i < n; i++) {
+#else
+    for (int i = 0; i < n; i += 2) {
+#endif
+        all += x[i];
+    }
+    return all;
+}
+int at_home(int x) { return x; }
+"""
+KERNEL = "__global__ void k(float *x, int n, entry *e) { e->value = primes[n]; x[0] = sum(x, n); }"
+
+
+def test_what_a_header_says_to_compilers_of_programs_is_not_needed():
+    left = needed_part(FOR_PROGRAMS + BRANCHES + KERNEL, ["k"])
+    for word in (
+        "struct PACKED entry",
+        "float sum(",
+        "#ifdef __CUDA_ARCH__",
+        "TABLE(primes, 3)\n    2, 3, 5",
+    ):
+        assert word in left, word
+    for word in ("class", "shape(int", "named(", "#error", "at_home"):
+        assert word not in left, word
+
+
+def test_an_error_before_a_name_is_looked_up_is_the_one_that_is_told():
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = "template <int N> __global__ void k(float *y) { y[0] = unknown; }"
+    with pytest.raises(CompileError, match='identifier "unknown" is undefined'):
+        cuda_compiler("sm_90").compile(text, (), ["k<1>"])
+    source = FOR_PROGRAMS.replace("EXPORTED void before(", "") + BRANCHES + KERNEL
+    assert cuda_compiler("sm_90").compile(source, (), ["k"]).symbols["k"].startswith("_Z1kPfi")
+
+
+def test_shuffles_are_known_by_their_first_names():
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = "__global__ void k(float x, float *y) { y[0] = __shfl_xor(x, 1, 8) + __shfl(x, 1); }"
+    assert cuda_compiler("sm_90").compile(text, (), ["k"]).symbols == {"k": "_Z1kfPf"}
+
+
+def test_what_kernels_call_of_the_runtime_and_headers_for_programs_alone_stop_no_kernel():
+    pytest.importorskip("cuda.bindings.nvrtc")
+    if not (find_header("cuda_device_runtime_api.h") and find_header("nvtx3/nvToolsExt.h")):
+        pytest.skip("no CUDA toolkit")
+    text = (
+        "#include <nvtx3/nvToolsExt.h>\n#include <nowhere/egl.h>\n"
+        "__global__ void k(float *y) { cudaGridDependencySynchronize(); y[0] = 1; }"
+    )
+    assert cuda_compiler("sm_90").compile(text, (), ["k"]).symbols == {"k": "_Z1kPf"}
+    with pytest.raises(CompileError, match=r"wchar|nvtx|egl"):
+        cuda_compiler("sm_90").compile(text.replace("= 1", "= of_program"), (), ["k"])

@@ -500,3 +500,18 @@ def test_a_function_object_that_a_template_has_by_default_is_left_to_the_compile
         }
         """
     assert made(text).kernel.entry == "own::fold<DTYPE, BLOCK>"
+
+
+def test_a_structure_that_points_to_its_like_is_refused_in_one_line():
+    text = """
+    struct Node { struct Node *next; int value; };
+    __global__ void follow(Node *first, int *y, int n) { y[threadIdx.x] = first[n].next->value; }
+    """
+    with pytest.raises(InputError, match="first is a structure of unknown layout"):
+        scaffold("follow.cu", "follow", text)
+
+
+@pytest.mark.parametrize(("used", "given"), [("x[i].w", "float4"), ("x[i].y", "float2"), ("x[i]", "DTYPE")])
+def test_a_type_of_a_template_is_a_vector_if_members_of_it_are_used(used, given):
+    text = f"template <typename T2> __global__ void k(const T2 *x, float *y, int i) {{ y[i] = {used}; }}"
+    assert scaffold("k.cu", "k", text).kernel.entry == f"k<{given}>"

@@ -270,3 +270,20 @@ def test_a_macro_that_nothing_defines_has_the_values_of_what_it_is_used_for():
     values = {item.name: item.values for item in launch.parameters}
     assert launch.block == ("WIDTH",) and values["WIDTH"] == (32, 64, 128, 256, 512)
     assert (values["REPEATS"], values["FACTOR"]) == ((1, 2, 4, 8), (1,))
+
+
+@pytest.mark.parametrize("end", ["n", "n / 4"])
+def test_loops_to_a_part_of_a_size_take_time_on_a_cpu_too(end):
+    text = f"""
+    __kernel void near(int n, __global const float4 *x, __global float *y) {{
+        int i = get_global_id(0);
+        if (i >= n) return;
+        float sum = 0;
+        for (int k = 0; k < {end}; k++)
+            for (int j = 0; j < {end}; j++)
+                sum += x[k].x * x[j].y;
+        y[i] = sum;
+    }}
+    """
+    (_, cpu) = scaffold("near.cl", "near", text).guess.sizes["n"]
+    assert 100 < cpu < 1000
