@@ -17,10 +17,10 @@ import numpy as np
 
 from autotune.core.c_types import SCALARS, element_bytes
 from autotune.core.records import Launch
-from autotune.sources.exact_statements import Loop, NotUnderstood, exact_body
+from autotune.sources.exact_statements import NotUnderstood, exact_body
 from autotune.sources.facts import BARRIERS
 from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.statements import Declared, parsed_expression
+from autotune.sources.statements import Declared, Loop, parsed_expression
 from autotune.sources.thread_values import (
     ARGUMENTS,
     EXACT,

@@ -1,7 +1,7 @@
 """The statements of a function in the order in which they run, for what runs them.
 
-What only reads a function takes effects inside expressions, casts and the kinds of loops for alike. Here they
-differ; a function that is not understood in full is refused.
+What only reads a function leaves out casts, and takes an expression of which not every part is evaluated for
+its parts. Here they differ; a function that is not understood in full is refused.
 """
 
 from __future__ import annotations
@@ -26,22 +26,6 @@ class NotUnderstood(Exception):
     """A function has what only a compiler understands."""
 
 
-class Loop(ast.stmt):
-    """A loop: `before` runs ahead of each test, `step` after each turn; `is_late` if a turn comes first."""
-
-    def __init__(
-        self,
-        before: list[ast.stmt],
-        test: ast.expr,
-        body: list[ast.stmt],
-        step: list[ast.stmt],
-        *,
-        is_late: bool = False,
-    ) -> None:
-        super().__init__()
-        self.before, self.test, self.body, self.step, self.is_late = before, test, body, step, is_late
-
-
 def exact_body(function: Function) -> list[ast.stmt]:
     """The statements of a function; raises NotUnderstood."""
     if function.has_error:
@@ -53,28 +37,7 @@ class _Exact(Statements):
     def _converted(self, node: Node) -> list[ast.stmt]:
         if node.type in _REFUSED:
             raise NotUnderstood
-        if node.type in ("while_statement", "do_statement"):
-            before, test = self._tested(field(node, "condition"))
-            body = self._part(node, "body")
-            return [Loop(before, test, body, [], is_late=node.type == "do_statement")]
         return self._switch(node) if node.type == "switch_statement" else super()._converted(node)
-
-    def _for(self, node: Node) -> list[ast.stmt]:
-        self._scopes.append({})
-        begin, condition, step = (field(node, name) for name in ("initializer", "condition", "update"))
-        found = [] if begin is None else self._statement(begin)
-        before, test = self._tested(condition)
-        body = self._part(node, "body")
-        loop = Loop(before, test, body, [] if step is None else self._statement(step))
-        self._scopes.pop()
-        return [*found, loop]
-
-    def _tested(self, condition: Node | None) -> tuple[list[ast.stmt], ast.expr]:
-        """The effects of a condition, and what it is then."""
-        outer, self._before = self._before, []
-        test = self.expression(condition) if condition else ast.Constant(value=True)
-        before, self._before = self._before, outer
-        return before, test
 
     def _switch(self, node: Node) -> list[ast.stmt]:
         """A switch as a chain of conditions: each of its cases ends it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any, NamedTuple
 
-from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABLE, Declared, is_zero
+from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABLE, Declared, Loop, is_zero
 
 _INLINED = 4  # functions, one in another
 _MAX_NODES = 200  # of an expression with the values of its variables
@@ -224,11 +224,13 @@ class _Reading:
                 self._expression(test, guards)
                 self.block(body, (*guards, test))
                 self.block(orelse, (*guards, ast.UnaryOp(ast.Not(), test)))
-            case ast.While(test=test, body=body):
+            case Loop(before=before, test=test, body=body, step=step):
+                for effect in before:
+                    self._statement(effect, guards)
                 test = self._of(test)
                 self._expression(test, guards, is_loop=True)
                 found.loops.append(test)
-                self.block(body, (*guards, test))
+                self.block([*body, *step], (*guards, test))
             case ast.For(iter=iterated, body=body):
                 self._expression(iterated, guards)
                 found.loops.append(iterated)

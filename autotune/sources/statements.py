@@ -1,6 +1,6 @@
 """Functions in C as statements of Python's syntax tree, for what interprets kernels.
 
-C's dialects read alike then: `get_group_id(0)` is `blockIdx.x`. A loop is a `while` with its step at its end.
+C's dialects read alike then: `get_group_id(0)` is `blockIdx.x`. Every loop but one over a range is a `Loop`.
 Casts of numbers are left out, `*(p + i)` is `p[i]`, and each variable has a name of its own.
 """
 
@@ -58,6 +58,24 @@ class Declared:
     is_pointer: bool = False
     is_shared: bool = False
     is_dynamic: bool = False
+
+
+class Loop(ast.stmt):
+    """A loop: `before` runs ahead of each test, `step` after each turn; `is_late` if a turn comes first."""
+
+    _fields = ("before", "test", "body", "step")
+
+    def __init__(
+        self,
+        before: list[ast.stmt],
+        test: ast.expr,
+        body: list[ast.stmt],
+        step: list[ast.stmt],
+        *,
+        is_late: bool = False,
+    ) -> None:
+        super().__init__()
+        self.before, self.test, self.body, self.step, self.is_late = before, test, body, step, is_late
 
 
 def declarators(node: Node | None) -> Iterator[Node]:
@@ -156,12 +174,10 @@ class Statements:
                 return [ast.If(test, body, self._block(other.named_children) if other else [])]
             case "for_statement":
                 return self._for(node)
-            case "while_statement":
-                test = self.expression(field(node, "condition"))
-                return [ast.While(test, self._part(node, "body"), [])]
-            case "do_statement":
+            case "while_statement" | "do_statement":
+                before, test = self._tested(field(node, "condition"))
                 body = self._part(node, "body")
-                return [ast.While(self.expression(field(node, "condition")), body, [])]
+                return [Loop(before, test, body, [], is_late=node.type == "do_statement")]
             case "for_range_loop":
                 self._scopes.append({})
                 iterated = self.expression(field(node, "right"))
@@ -197,13 +213,20 @@ class Statements:
 
     def _for(self, node: Node) -> list[ast.stmt]:
         self._scopes.append({})
-        begin, test, step = (field(node, name) for name in ("initializer", "condition", "update"))
+        begin, condition, step = (field(node, name) for name in ("initializer", "condition", "update"))
         found = [] if begin is None else self._statement(begin)
-        condition = self.expression(test) if test else ast.Constant(value=True)
+        before, test = self._tested(condition)
         body = self._part(node, "body")
-        body += [] if step is None else self._statement(step)
+        loop = Loop(before, test, body, [] if step is None else self._statement(step))
         self._scopes.pop()
-        return [*found, ast.While(condition, body, [], lineno=node.start_byte)]
+        return [*found, loop]
+
+    def _tested(self, condition: Node | None) -> tuple[list[ast.stmt], ast.expr]:
+        """The effects of a condition, and what it is then."""
+        outer, self._before = self._before, []
+        test = self.expression(condition) if condition else ast.Constant(value=True)
+        before, self._before = self._before, outer
+        return before, test
 
     def _declaration(self, node: Node) -> Iterator[ast.stmt]:
         words = {self._tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
