@@ -16,9 +16,9 @@ from autotune.core.text import nearest, size_text
 from autotune.core.trials import Status, Trial
 from autotune.errors import ExpressionError
 from autotune.sources.bare_code import bare_code
-from autotune.sources.facts import BARRIERS, facts, names_in
+from autotune.sources.facts import BARRIERS
 from autotune.space import lint_source, located, placed_lines, source_place
-from autotune.space.lint import read_default
+from autotune.space.lint import Finding, read_default
 from autotune.tuning.task import TuningTask
 
 # findings about the source that explain a failure
@@ -81,8 +81,8 @@ def failed_default(
     own = task.space.macros(task.spec.default)  # undefined unless a source defines them
     if undefined := [name for name in undefined_names(trial.detail) if name.isupper() and name not in own]:
         return _undeclared(task, undefined[0])
-    doubtful = (one for one in lint_source(task.space, text) if one.kind in _CAUSES)
-    if cause := next(doubtful, None):
+    findings = lint_source(task.space, text)
+    if cause := next((one for one in findings if one.kind in _CAUSES), None):
         what, *mend = cause.detail.split("; ", 1)
         return FailedDefault(cause.place, f"{cause.subject}: {what}", tuple(mend))
     if "INVALID_WORK_GROUP_SIZE" in trial.detail and (other := _other_block(task, trial)):
@@ -90,17 +90,22 @@ def failed_default(
     if log := [mend for what, mend in _LOGS.items() if what in trial.detail]:
         return FailedDefault(str(source), helps=(log[0],))
     if trial.status is Status.WRONG_RESULT:
-        return _wrong_result(task, trial, others, is_dumped=is_dumped)
+        return _wrong_result(task, trial, others, findings, is_dumped=is_dumped)
     if trial.status is Status.TIMEOUT:
         return FailedDefault(str(source), helps=_endless(task))
     if trial.status is Status.OUT_OF_BOUNDS or any(word in trial.detail for word in _FAR_OFF):
-        unchecked = _unchecked_sizes(task) or f"an index in {source.name} is too large{_CHECK}"
-        return FailedDefault(str(source), helps=(unchecked,))
+        beyond = _beyond(trial, findings) or f"an index in {source.name} is too large{_CHECK}"
+        return FailedDefault(str(source), helps=(beyond,))
     return FailedDefault(str(source))
 
 
 def _wrong_result(
-    task: TuningTask, trial: Trial, others: Sequence[Trial], *, is_dumped: bool
+    task: TuningTask,
+    trial: Trial,
+    others: Sequence[Trial],
+    findings: Sequence[Finding],
+    *,
+    is_dumped: bool,
 ) -> FailedDefault:
     place = source_place(task.space, task.source.text, task.spec.launch[0].entry.partition("<")[0])
     kernel = f"the kernel at {Path(place).name}"
@@ -119,7 +124,7 @@ def _wrong_result(
             f"for {where}, {kernel} gave {found} and {_expecting(task)} {expected}: "
             "correct the one that is wrong",
             *helps,
-            *filter(None, (_unchecked_sizes(task), _suspect(task, others))),
+            *filter(None, (_beyond(trial, findings), _suspect(task, others))),
         ]
     if not is_dumped and task.spec.path.is_file():  # of the command line
         helps.append("--dump-wrong DIR writes both arrays")
@@ -197,25 +202,11 @@ def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
     )
 
 
-def _unchecked_sizes(task: TuningTask) -> str:
-    """The fix for a kernel that gets a size and compares nothing with it; empty if there is none."""
-    read = None if task.spec.source.suffix == ".py" else read_default(task.space, task.source.text)
-    entry = task.spec.launch[0].entry.partition("<")[0].rpartition("::")[2]
-    kernels = [] if read is None else [one for one in read.functions if one.name == entry]
-    if read is None or not kernels:
-        return ""
-    functions = [one for one in read.functions if one is kernels[0] or not (one.is_kernel or one.is_of_host)]
-    found = facts([statement for one in functions for statement in one.body], ())
-    compared = {name for one in found.compared for side in (one.left, one.right) for name in names_in(side)}
-    is_cut = not {"min", "max"}.isdisjoint(found.calls)
-    for item in task.spec.arguments:
-        is_size = item.value in task.space.problem.sizes and item.name in {*_own_words(task)}
-        if is_size and item.name not in compared and not is_cut:
-            return (
-                f"{task.source.path.name} compares no index with {item.name}, but a grid of whole blocks "
-                f"has more threads: write `if (INDEX < {item.name})` before what it reads and writes"
-            )
-    return ""
+def _beyond(trial: Trial, findings: Sequence[Finding]) -> str:
+    """An access beyond an array that shows on indices alone, best of the one that the failure names."""
+    found = [one for one in findings if one.kind == "out_of_bounds"]
+    found.sort(key=lambda one: re.search(rf"\b{one.subject}\b", trial.detail) is None)
+    return f"{Path(found[0].place).name}: {found[0].detail}" if found else ""
 
 
 def _left_alone(task: TuningTask, name: str, kernel: str, *, is_end: bool) -> Iterator[str]:

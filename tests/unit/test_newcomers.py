@@ -340,12 +340,12 @@ def test_a_source_without_the_portable_header_is_told_to_include_it(tmp_path):
         (
             "if (i < n)",
             "",
-            "  help: axpy.cu compares no index with n, but a grid of whole blocks has more threads",
+            "  help: axpy.cu:18: thread (1, 0, 0) of block (0, 0, 0) writes element 4 of result, which has 1,",
         ),
         (
             "i < n",
             "i <= n",
-            "  help: an index in axpy.cu is too large: correct it, or keep threads beyond the end from",
+            "at n=1; guard the access, or correct the shape of result",
         ),
     ],
 )
