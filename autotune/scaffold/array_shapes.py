@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 
 from autotune.scaffold.tiles import bounds_of
-from autotune.scaffold.types import number_of
 from autotune.sources.facts import Facts, names_in
+from autotune.sources.whole_numbers import number_of
 
 _DEPTH = 8  # of variables in the index, one in another
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, prod
-from operator import add, floordiv, lshift, mod, mul, rshift, sub
+from math import prod
 from typing import NamedTuple
 
 from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
 from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import KernelSource
+from autotune.sources.statements import parsed_expression
 from autotune.sources.type_table import Field
 from autotune.sources.type_table import Structure as DeclaredStructure
+from autotune.sources.whole_numbers import number_of
 
 UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
@@ -28,12 +29,6 @@ _COMPLEX = {
     "cuFloatComplex": ("float32", 2),
     "cuComplex": ("float32", 2),
     "cuDoubleComplex": ("float64", 2),
-}
-# What operators give, and from which number on and below which the right one may be.
-_OPERATORS: dict[type[ast.operator], tuple[Callable[[int, int], int], float, float]] = {
-    **{ast.Add: (add, -inf, inf), ast.Sub: (sub, -inf, inf), ast.Mult: (mul, -inf, inf)},
-    **{ast.Div: (floordiv, 1, inf), ast.FloorDiv: (floordiv, 1, inf), ast.Mod: (mod, 1, inf)},
-    **{ast.LShift: (lshift, 0, 64), ast.RShift: (rshift, 0, 64)},
 }
 _BITS = (ast.LShift, ast.RShift, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr)
 
@@ -267,27 +262,8 @@ class KnownTypes:
 
 def constant_value(text: str, source: KernelSource) -> int | None:
     """The value of an expression of numbers and constants of a source; None if it has others."""
-    try:
-        node = ast.parse(text.replace("/", "//"), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return number_of(node, source.constants)
-
-
-def number_of(node: ast.expr, constants: Mapping[str, ast.expr], depth: int = _ALIASES) -> int | None:
-    """The value of an expression of whole numbers and constants; None if it has others."""
-    match node:
-        case ast.Constant(value=int(number)):
-            return int(number)
-        case ast.Name(id=name) if name in constants and depth:
-            return number_of(constants[name], constants, depth - 1)
-        case ast.BinOp(left=left, op=operator, right=right):
-            one, other = number_of(left, constants, depth), number_of(right, constants, depth)
-            if one is None or other is None or type(operator) not in _OPERATORS:
-                return None
-            function, least, most = _OPERATORS[type(operator)]
-            return function(one, other) if least <= other < most else None
-    return None
+    node = parsed_expression(text)
+    return None if node is None else number_of(node, source.constants)
 
 
 def _is_whole(names: set[str], parts: Iterable[ast.AST]) -> bool:

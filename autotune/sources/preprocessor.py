@@ -7,10 +7,8 @@ so with a table of macros in which nothing else is defined: then each condition 
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Callable, Collection, Iterator
-from operator import add, and_, eq, ge, gt, le, lt, mul, ne, or_, sub, xor
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from autotune.core.frozen import dataclass
@@ -19,6 +17,7 @@ from autotune.sources.bare_code import without_comments
 from autotune.sources.expansion import TOKEN, UnclosedCall, expanded
 from autotune.sources.macros import GIVEN, MacroTable
 from autotune.sources.statements import parsed_expression
+from autotune.sources.whole_numbers import value_of
 
 DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
@@ -29,10 +28,6 @@ _SPELT = {  # operators of C++ in words
 }
 _IN_WORDS = re.compile(rf"\b(?:{'|'.join(_SPELT)})\b")
 _MAX_TOKENS = 4096  # of a condition with its macros written out
-_OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
-    **{ast.BitOr: or_, ast.BitXor: xor, ast.BitAnd: and_, ast.Add: add, ast.Sub: sub, ast.Mult: mul},
-    **{ast.Eq: eq, ast.NotEq: ne, ast.Lt: lt, ast.Gt: gt, ast.LtE: le, ast.GtE: ge},
-}
 
 
 @dataclass(frozen=True)
@@ -154,6 +149,10 @@ def _decided(kind: str, rest: str, macros: MacroTable) -> bool | None:
         word = _WORD.match(rest)
         found = _is_defined(word[0], macros) if word else None
         return found if found is None or kind.endswith("ifdef") or kind == "def" else not found
+
+    def undefined(name: str) -> int | None:
+        return 0 if _is_defined(name, macros) is False else None
+
     asked = _DEFINED.sub(lambda found: _answer(_is_defined(found[1] or found[2], macros)), rest)
     try:
         words = expanded(
@@ -163,7 +162,7 @@ def _decided(kind: str, rest: str, macros: MacroTable) -> bool | None:
             most=_MAX_TOKENS,
         )
         node = parsed_expression("".join(word for word, _ in words))
-        value = None if node is None else _value(node, macros)
+        value = None if node is None else value_of(node, undefined)
     except (ValueError, UnclosedCall, RecursionError, InputError):  # a compiler tells
         return None
     return None if value is None else bool(value)
@@ -176,49 +175,3 @@ def _answer(is_defined: bool | None) -> str:
 def words_tested(rest: str) -> set[str]:
     """The words of a condition whose value counts, and not only whether they are defined."""
     return set(_WORD.findall(_DEFINED.sub(" ", rest)))
-
-
-def _value(node: ast.expr, macros: MacroTable) -> int | None:
-    """The value of a condition; None for a number that is not known."""
-    match node:
-        case ast.Constant(value=int(number)):
-            return int(number)
-        case ast.Name(id=name):
-            return 0 if _is_defined(name, macros) is False else None
-        case ast.UnaryOp(op=sign, operand=operand):
-            value = _value(operand, macros)
-            if value is None or isinstance(sign, ast.UAdd):
-                return value
-            return int(not value) if isinstance(sign, ast.Not) else -value - isinstance(sign, ast.Invert)
-        case ast.BoolOp(op=sign, values=parts):  # one side may decide
-            sides = [
-                None if value is None else bool(value) for value in (_value(one, macros) for one in parts)
-            ]
-            decisive = isinstance(sign, ast.Or)
-            return int(decisive) if decisive in sides else None if None in sides else int(not decisive)
-        case ast.IfExp(test=test, body=body, orelse=other):
-            chosen = _value(test, macros)
-            first, second = _value(body, macros), _value(other, macros)
-            return (first if first == second else None) if chosen is None else first if chosen else second
-        case (
-            ast.Compare(left=left, ops=[sign], comparators=[right])
-            | ast.BinOp(left=left, op=sign, right=right)
-        ):
-            return _result(sign, _value(left, macros), _value(right, macros))
-    return None
-
-
-def _result(sign: ast.AST, left: int | None, right: int | None) -> int | None:
-    """The value of an operator of C, whose quotients are cut towards 0."""
-    if left is None or right is None:
-        return None
-    if isinstance(sign, ast.Div | ast.Mod):
-        if right == 0:
-            return None
-        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        return quotient if isinstance(sign, ast.Div) else left - quotient * right
-    if isinstance(sign, ast.LShift | ast.RShift):
-        if not 0 <= right < 64:
-            return None
-        return left << right if isinstance(sign, ast.LShift) else left >> right
-    return int(_OPERATORS[type(sign)](left, right))

@@ -340,7 +340,7 @@ def test_a_source_without_the_portable_header_is_told_to_include_it(tmp_path):
         (
             "if (i < n)",
             "",
-            "  help: axpy.cu:18: thread (1, 0, 0) of block (0, 0, 0) writes element 4 of result, which has 1,",
+            "axpy.cu:18: thread (1, 0, 0) of block (0, 0, 0) writes element 4 of result, which has 1,",
         ),
         (
             "i < n",
