@@ -13,7 +13,6 @@ from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
-    WORK,
     GuessedParameter,
     asked_if_misspelt,
     axis_of,
@@ -320,8 +319,6 @@ def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
     others = [name for name in left if name != across] or [across]
     tiles = {axis: tile_of(axis, found, block, launch.values, along[axis]) for axis in axes}
     blocked = [axis for axis in axes if reads_index(found, axis, "blockIdx")] or axes
-    placed = set(WORD.findall(" ".join(tiles.values())))
-    work = {axis_of(name) or "x": name for name in launch.values if _is_work(name, found)}
 
     def blocks(number: int, axis: str) -> str:
         if axis not in blocked:
@@ -332,29 +329,7 @@ def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
         count = along[axis] or (" * ".join(sizes) if len(axes) == 1 else size)
         if sharing := threads_per_element(axis, found, launch.values, count):
             count = f"{count} * {sharing}"
-        threads = block[number] if number < len(block) else "1"
-        tile = _tile(tiles[axis], threads, work.get(axis, ""), placed)
+        tile = tiles[axis] or (block[number] if number < len(block) else "1")
         return f"ceil_div({count}, {tile})" if tile != "1" else count
 
     return _without_ones([blocks(number, axis) for number, axis in enumerate(axes)])
-
-
-def _tile(shown: str, threads: str, work: str, placed: Collection[str]) -> str:
-    """What a block covers along an axis.
-
-    Args:
-        shown: What the kernel's text shows; empty if it shows nothing.
-        threads: Of the block.
-        work: What each thread computes; empty if that has no name.
-        placed: The names that are in the tile of any axis.
-    """
-    usual = f"{threads} * {work}" if work else threads
-    if sorted(shown.split(" * ")) == sorted(usual.split(" * ")):
-        return usual
-    return shown or (threads if work in placed else usual)
-
-
-def _is_work(name: str, found: Facts) -> bool:
-    """True if a macro of a kernel is the number of elements that each thread computes."""
-    used = {node.id for node in found.expressions if isinstance(node, ast.Name)}
-    return WORK.fullmatch(name) is not None and name in used

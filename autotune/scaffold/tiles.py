@@ -182,7 +182,7 @@ def _tiles(node: ast.expr, axis: str, block: Sequence[str], known: Collection[st
             if text == "1":
                 continue
             parts.append(f"({text})" if isinstance(factor, ast.BinOp) and len(factors) > 1 else text)
-        text = " * ".join(parts)
+        text = " * ".join(sorted(parts, key=lambda one: one not in extents))  # threads first
         tree = ast.parse(text)
         has_call = any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(tree))
         if text and names_in(tree) <= names and not has_call:
