@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from autotune.core.records import Value
 from autotune.scaffold.macros import Macro
 from autotune.scaffold.templates import ReadTemplate
-from autotune.scaffold.types import number_of
 from autotune.sources.facts import Facts, names_in
+from autotune.sources.whole_numbers import number_of
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
 BLOCK = re.compile(
