@@ -71,6 +71,12 @@ DEVICE unsigned int element_of(unsigned int thread, unsigned int granularity, un
 #endif
 }
 
+#ifdef NO_DIVERGENCE /* whole warps take a path, as many of them each */
+#define PATH(element) (THREAD_INDEX(x) / 32 % 2)
+#else
+#define PATH(element) ((element) % 2)
+#endif
+
 KERNEL KERNEL_BLOCK(BLOCK_SIZE, 1, 1)
 divergence(GLOBAL const DTYPE *RESTRICT x, GLOBAL DTYPE *RESTRICT y, const unsigned long n,
            const unsigned int steps, const unsigned int granularity, const unsigned int shift)
@@ -80,10 +86,6 @@ divergence(GLOBAL const DTYPE *RESTRICT x, GLOBAL DTYPE *RESTRICT y, const unsig
     for (unsigned int part = 0; part < WORK_PER_THREAD; part++) {
         const size_t i = ((size_t)BLOCK_INDEX(x) * WORK_PER_THREAD + part) * BLOCK_SIZE + element;
         if (i < n)
-#ifdef NO_DIVERGENCE /* whole warps take a path, as many of them each */
-            y[i] = walk(x[i], THREAD_INDEX(x) / 32 % 2, steps);
-#else
-            y[i] = walk(x[i], element % 2, steps);
-#endif
+            y[i] = walk(x[i], PATH(element), steps);
     }
 }

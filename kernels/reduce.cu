@@ -131,6 +131,9 @@ DEVICE void add_pair(cells_t cells, unsigned int cell, unsigned int distance, un
 
 /* How much of a halving tree is written out (ten steps are all there can be), and where its last warp
  * takes over. One that is written out for every block size asks at each step whether the block is so large. */
+#ifndef TREE_RUN_TIME /* results of a space that has no such tree */
+#define TREE_RUN_TIME -1
+#endif
 #if TREE == TREE_RUN_TIME
 #define FIRST_STEP 512
 #define IS_STEP(distance) (BLOCK_EXTENT(x) > (distance))

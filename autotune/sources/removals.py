@@ -21,7 +21,7 @@ from autotune.sources import tree
 from autotune.sources.edits import Edit, edited, instead, is_statement, reached
 from autotune.sources.facts import BARRIERS, names_in
 from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, Declared
+from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, Declared, Loop
 
 ATOMICS, BARRIER_CALLS, CHECKS = "atomics", "barriers", "checks of bounds"
 
@@ -213,7 +213,7 @@ class _Flow:
                 self._set(_set_by(target), value)
             case ast.Return(value=value):
                 self._set(function.name, value)
-            case ast.While(test=test):
+            case Loop(test=test):
                 self.turns.append(test)
                 branches = [one for one in ast.walk(part) if isinstance(one, ast.If)]
                 self.turns += (one.test for one in branches if _has_exit(one))

@@ -64,18 +64,11 @@ class Loop(ast.stmt):
     """A loop: `before` runs ahead of each test, `step` after each turn; `is_late` if a turn comes first."""
 
     _fields = ("before", "test", "body", "step")
-
-    def __init__(
-        self,
-        before: list[ast.stmt],
-        test: ast.expr,
-        body: list[ast.stmt],
-        step: list[ast.stmt],
-        *,
-        is_late: bool = False,
-    ) -> None:
-        super().__init__()
-        self.before, self.test, self.body, self.step, self.is_late = before, test, body, step, is_late
+    before: list[ast.stmt]
+    test: ast.expr
+    body: list[ast.stmt]
+    step: list[ast.stmt]
+    is_late: bool = False
 
 
 def declarators(node: Node | None) -> Iterator[Node]:

@@ -25,5 +25,5 @@ def test_a_wrong_operator_is_caught_and_a_right_one_is_not(monkeypatch):
                 ("#define NEUTRAL 0xffffffffu", "#define NEUTRAL 0x7fffffffu"),
             )
         ]
-    assert found[0] == ("", "1 configurations tried")
+    assert found[0] == ("", "2 configurations tried")
     assert [way for way, _ in found[1:]] == ["results"] * 3, found

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,8 @@ except autotune.NoConfig:
 
 
 def test_a_block_of_a_program_is_recorded_and_nothing_after_it(tmp_path):
-    pytest.importorskip("triton")
+    if "triton" not in metadata.packages_distributions():  # other tests put a stand-in among the modules
+        pytest.skip("needs Triton")
     program = """
 import sys
 import autotune

@@ -17,8 +17,8 @@ function addHeadline() {
   if (view.doubts.length) grid.append(el("div", { class: "panel wide", id: "doubts", role: "note" }, el("h3", { text: "These times are in doubt" }),
     el("ul", {}, ...view.doubts.map((text) => el("li", { text })))));
   grid.append(cards(view.headline));
-  if (view.provenance.length) grid.append(el("dl", { class: "wide soft", id: "provenance" },
-    ...view.provenance.map(([name, text]) => el("div", {}, el("dt", { text: name }), el("dd", {}, bdi(text))))));
+  if (view.provenance.length) grid.append(el("ul", { class: "wide soft", id: "provenance" },
+    ...view.provenance.map(([name, text]) => el("li", {}, el("strong", { text: name }), " ", bdi(text)))));
   if (view.best === null) return;
   grid.append(panel(el("h3", { text: "Best configuration" }), ...differences(),
     el("p", {}, el("button", { type: "button", id: "open-best", text: "As a command and as macros", onclick: () => openTrial(view.best) }))));
