@@ -7,6 +7,7 @@ Casts of numbers are left out, `*(p + i)` is `p[i]`, and each variable has a nam
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -64,11 +65,23 @@ class Loop(ast.stmt):
     """A loop: `before` runs ahead of each test, `step` after each turn; `is_late` if a turn comes first."""
 
     _fields = ("before", "test", "body", "step")
-    before: list[ast.stmt]
-    test: ast.expr
-    body: list[ast.stmt]
-    step: list[ast.stmt]
-    is_late: bool = False
+
+    def __init__(
+        self,
+        before: list[ast.stmt],
+        test: ast.expr,
+        body: list[ast.stmt],
+        step: list[ast.stmt],
+        *,
+        is_late: bool = False,
+    ) -> None:
+        super().__init__()
+        self.before, self.test, self.body, self.step, self.is_late = before, test, body, step, is_late
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Loop:
+        """A copy of all parts; Python's own way for syntax trees makes an empty node first."""
+        parts = copy.deepcopy((self.before, self.test, self.body, self.step), memo)
+        return Loop(*parts, is_late=self.is_late)
 
 
 def declarators(node: Node | None) -> Iterator[Node]:
