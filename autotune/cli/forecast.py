@@ -6,13 +6,15 @@ from statistics import mean
 
 from autotune.core.stages import Stage
 
-_FINALISTS, _STORED, _SETS = 9, 4, 5  # until they are known: finalists, configurations to check, data sets
+_FINALISTS, _STORED, _SETS = 9, 4, 11  # until they are known: finalists, configurations to check, data sets
+_SCHEDULES, _DATA = "last round: other schedules", "last round: other data"
 _STAGES = (  # of the end, in order
     "last round: verifying",
     "last round: timing, round",
     "last round: many runs",
-    "last round: other schedules",
-    "last round: other data",
+    "last round: sizes of its tiles",
+    _SCHEDULES,
+    _DATA,
     "last round: under sanitizers",
     "estimating what the others promise",
 )
@@ -29,7 +31,7 @@ class Forecast:
         self._costs_s: list[float] = []
         self._end_began_s: float | None = None
         self._place, self._share = 0, 0.0  # in the end
-        self._finalists, self._totals = _FINALISTS, {_STAGES[3]: 2 * _STORED, _STAGES[4]: _SETS}
+        self._finalists, self._totals = _FINALISTS, {_SCHEDULES: 2 * _STORED, _DATA: _SETS}
 
     def tried(self, cost_s: float, now_s: float) -> None:
         """Count a trial."""
@@ -64,11 +66,12 @@ class Forecast:
 
     def _parts_s(self, cost_s: float) -> tuple[float, ...]:
         """The time of each stage of the end, if a trial took `cost_s` on the device."""
-        stored, sets = self._totals[_STAGES[3]] / 2, self._totals[_STAGES[4]]
+        stored, sets = self._totals[_SCHEDULES] / 2, self._totals[_DATA]
         return (
             0.5 + 0.5 * self._finalists * cost_s,
             0.5 + 1.1 * self._finalists * cost_s,
             0.1 + 0.3 * stored * cost_s,
+            0.2 + 0.1 * stored * cost_s,
             0.2 + 1.0 * stored * cost_s,
             0.2 + 0.45 * stored * sets * cost_s,
             1.5,

@@ -56,6 +56,6 @@ def test_a_last_round_that_is_repeated_begins_again():
     found = forecast(20)
     found.last_round(9, 40.0)
     whole_s = found.left_s(40.0)
-    found.stage(Stage("last round: other data", 3, 5))
+    found.stage(Stage("last round: other data", 3, 11))
     found.last_round(9, 50.0)
     assert found.left_s(50.0) == whole_s
