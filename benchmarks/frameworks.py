@@ -4,7 +4,7 @@
                                     [--results FILE] [--limit-s 540]
     python benchmarks/frameworks.py --site DIR --extract DIR      # the few files of vLLM that this needs
     python benchmarks/frameworks.py --site DIR --rehearse         # tiny shapes on the CPU, without a GPU
-    python benchmarks/frameworks.py --report --results FILE       # the tables of docs/frameworks.md
+    python benchmarks/frameworks.py --report --results FILE       # the tables of docs/measured-times.md
 
 DIR has the folder `vllm/` of version 0.33, as its wheel has it. For each shape:
 
@@ -388,7 +388,7 @@ def own_loop(call: Call, machine: Machine) -> None:
 
 
 def report(results: Results) -> str:
-    """The tables of docs/frameworks.md."""
+    """The tables of docs/measured-times.md."""
     few = f"M ≤ {DECODE}"
     head = (
         f"| shape | tuning, s | vLLM's loop, s | ours / stock, {few} | above | ours / default, {few} | above "

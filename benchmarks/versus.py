@@ -1,4 +1,4 @@
-"""Time the kernels that others know well beside what else does their work: the table of docs/versus.md.
+"""Time the kernels that others know well beside what else does their work: a table of docs/measured-times.md.
 
     python benchmarks/versus.py FOLDER [--only KERNEL ...] [--tune-host-s SECONDS] [--until SECONDS]
 

@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--trusted",
         metavar="DIR",
         type=Path,
-        help="sources there, and any compiler option of caches there, are your own (see docs/production.md)",
+        help="sources there, and any compiler option of caches there, are yours (see docs/cache-format.md)",
     )
     opt.add_cache(parser, "where to look for results")
     opt.add_json(parser)

@@ -26,7 +26,7 @@ from tests.contract.test_framework_files import BEST, cached, tuned
 VARIABLE = "AUTOTUNE_FRAMEWORKS"  # the folder with both packages
 pytestmark = pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} names no folder of packages")
 SITE = Path(os.environ.get(VARIABLE, ""))
-PAGE = Path(__file__).parents[2] / "docs/frameworks.md"
+PAGE = Path(__file__).parents[2] / "docs/measured-times.md"
 EXAMPLES = Path(__file__).parents[2] / "examples/frameworks"
 GPU = "NVIDIA H200"
 READERS = {  # of each format: the file of the look-up, and its name

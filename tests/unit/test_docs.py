@@ -194,13 +194,15 @@ def test_every_status_and_every_tier_is_described():
 
 
 def test_every_public_name_is_described():
-    assert not described(text_of("production.md") + text_of("python-api.md"), autotune.__all__)
+    assert not described(
+        text_of("production.md") + text_of("serving-api.md") + text_of("python-api.md"), autotune.__all__
+    )
 
 
 def test_every_public_attribute_of_a_result_is_described():
     public = {name for name in (*vars(autotune.Best), *autotune.Best.__dataclass_fields__) if name[0] != "_"}
-    assert not described(text_of("production.md"), public)
-    assert not described(text_of("production.md"), autotune.Match.__dataclass_fields__)
+    assert not described(text_of("serving-api.md"), public)
+    assert not described(text_of("serving-api.md"), autotune.Match.__dataclass_fields__)
 
 
 def test_every_engine_and_strategy_is_described_and_no_other():
