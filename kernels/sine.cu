@@ -1,7 +1,7 @@
 /* Sine and cosine of n angles of any magnitude. Where an angle is large, the library's functions leave their
- * short path for one that reduces the angle with hundreds of bits of pi (in CUDA's single precision above
- * 48039); METHOD reduces the angle itself first, in double precision. BLOCK_SIZE and ANGLES_PER_THREAD shape
- * the launch.
+ * short path for one that reduces the angle with hundreds of bits of pi (in the single precision of CUDA
+ * 13 above 105615); METHOD reduces the angle itself first, in double precision. BLOCK_SIZE and
+ * ANGLES_PER_THREAD shape the launch.
  */
 #include "portable.h"
 #include "variants.h"

@@ -10,6 +10,7 @@ import pytest
 
 from autotune.core.extras import EXTRAS, missing_extra
 from autotune.errors import MissingExtra
+from autotune.searchers import _ENGINES as ENGINES
 from tests.conftest import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -63,6 +64,12 @@ def test_every_extra_installs_the_packages_that_it_is_said_to_bring(extra):
     }
     for module in EXTRAS[extra]:
         assert DISTRIBUTIONS.get(module, module).replace("-", "_") in named, module
+
+
+def test_every_sampler_of_optuna_but_that_of_pytorch_comes_with_its_extra():
+    named = " ".join(PROJECT["optional-dependencies"]["optuna"])
+    needed = {package for _, package in ENGINES["optuna"].packages.values()}
+    assert {package for package in needed if package not in named} == {"torch"}
 
 
 def test_what_loads_kernels_is_part_of_what_searches():
