@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from autotune.cli import options as opt
-from autotune.cli.output import emit, wrapped
+from autotune.cli.output import emit
 from autotune.errors import AutotuneError
 from autotune.frameworks import FORMATS
 from autotune.frameworks.lint import Finding, Kind, files_of, lint, summary
@@ -41,4 +41,4 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _text(finding: Finding) -> str:
-    return wrapped(f"{finding.path}: {finding.kind}: {finding.text}")
+    return f"{finding.path}: {finding.kind}: {finding.text}"
