@@ -33,6 +33,19 @@ def test_a_wide_one_loses_the_columns_that_are_the_same_in_all_rows_and_says_the
     ]
 
 
+def test_on_a_terminal_so_do_those_of_several_rows_that_fit_and_unknown_cells_are_not_said():
+    rows = [(f"{n}", "ok", "-", "x" * n) for n in (1, 2, 3)]
+    assert table(("ms", "status", "J", "note"), rows).drawn(80, is_terminal=True).splitlines() == [
+        *("ms  note", " 1  x", " 2  xx", " 3  xxx"),
+        "in all rows: status ok",
+    ]
+
+
+def test_numbers_are_aligned_to_the_right_and_lists_of_them_are_not():
+    shown = table(("count", "values"), [("10", "1, 2, 4"), ("2", "0, 1")]).drawn(80)
+    assert shown.splitlines() == ["count  values", "   10  1, 2, 4", "    2  0, 1"]
+
+
 def test_then_texts_are_broken_between_words():
     assert NARROW.drawn(40).splitlines() == [
         "kernel  device                        ms",
