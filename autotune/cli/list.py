@@ -58,8 +58,7 @@ def run(parsed: argparse.Namespace) -> None:
         emit(inventory_json(found))
         return
     now_s = time.time()
-    of_caches = [list(one) for _, one in groupby(found.results, lambda result: result.cache)]
-    tables = [results_table(one, now_s) for one in of_caches]
+    tables = [results_table([*one], now_s) for _, one in groupby(found.results, lambda one: one.cache)]
     if found.journals:
         tables.append(journals_table(found.journals, now_s))
     for number, drawn in enumerate(tables):
@@ -74,9 +73,8 @@ def run(parsed: argparse.Namespace) -> None:
             f"{near or '; run autotune search'}"
         )
     stale = dict.fromkeys(_stale_line(result) for result in found.results if result.stale)
-    emit(*stale)
     if stale:
-        emit("`autotune check KERNEL --stale` times the stale results of this machine's device again")
+        emit(*stale, "`autotune check KERNEL --stale` times the stale results of this machine's device again")
     for reason in found.unreadable:
         emit(f"skipped {reason}")
 

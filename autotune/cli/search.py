@@ -391,8 +391,7 @@ def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:
     if parsed.json:
         emit([result_json(result) for result in found.results])
     else:
-        texts = "\n\n".join(map(result_text, found.results))
-        emit(texts or "no request for this device was tuned")
+        emit("\n\n".join(map(result_text, found.results)) or "no request for this device was tuned")
     found.require_all(f"of {len(targets)} requests failed and stay")
 
 

@@ -33,15 +33,14 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
 
-    def drawn(self, width: int, *, is_terminal: bool = False, bold: bool = False) -> str:
+    def drawn(self, width: int, *, is_terminal: bool = False) -> str:
         """The table in lines of at most `width` characters, if its words permit.
 
         Args:
             width: Characters of a line.
-            is_terminal: Show constant columns of several rows as one line, also where they fit.
-            bold: Show titles in bold.
+            is_terminal: Show titles in bold, and constant columns of several rows in one line.
         """
-        strong = "\x1b[1m{}\x1b[0m" if bold else "{}"
+        strong = "\x1b[1m{}\x1b[0m" if is_terminal and "NO_COLOR" not in os.environ else "{}"
         head = [strong.format(self.title)] if self.title else []
         if not self.rows:
             return "\n".join(head)
@@ -156,9 +155,7 @@ def shown_table(drawn: Table) -> str:
     """A table as it fits the output: a terminal's width and bold titles, or plain long lines elsewhere."""
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if is_terminal else _PLAIN_WIDTH
-    return drawn.drawn(
-        max(width, 40), is_terminal=is_terminal, bold=is_terminal and "NO_COLOR" not in os.environ
-    )
+    return drawn.drawn(max(width, 40), is_terminal=is_terminal)
 
 
 def ratio_cell(ratio: float | None) -> str:
