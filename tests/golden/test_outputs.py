@@ -50,7 +50,6 @@ RUNS = {  # each finds what those before it wrote
     "export": "export runs/double.fake-gpu.n1000.int32.jsonl --format t4 -o t4.json",
     "export-c-header": "export double --format c-header -o double.h --cache cache",
     "import": "import A100_T4.json --kernel convolution --device A100",
-    "show-importance": "show convolution --importance",
     "merge": "merge cache old/cache --into united",
     "lint-configs": f"lint-configs {CONFIGS}",
     "record": "record -- python program.py",
