@@ -89,12 +89,11 @@ def best_json(best: Best) -> dict[str, Any]:
 def best_text(best: Best) -> str:
     """The configuration, how well it fits, and what is stale."""
     match = best.match
-    time_text = f"{best.time_ms:.4g} ms" if best.time_ms is not None else "not timed"
-    if best.time_ms is not None and match.tier is not Tier.EXACT:
-        time_text += " there"
+    where = "" if match.tier is Tier.EXACT else " there"
+    time_text = f"{best.time_ms:.4g} ms{where}" if best.time_ms is not None else "not timed"
     lines = [str(best.config), f"{match.tier.value}: {match.detail} ({time_text})"]
     if best.expected_slowdown is None:
-        lines.append("expected slowdown: unknown")
+        lines.append("expected slowdown: unknown; `autotune search` on that device finds its own best")
     elif best.match.tier is not Tier.EXACT:
         most = best.slowdown_at_most
         bound = (

@@ -59,8 +59,7 @@ def run(parsed: argparse.Namespace) -> None:
         return
     now_s = time.time()
     tables = [results_table([*one], now_s) for _, one in groupby(found.results, lambda one: one.cache)]
-    if found.journals:
-        tables.append(journals_table(found.journals, now_s))
+    tables += [journals_table(found.journals, now_s)] if found.journals else []
     for number, drawn in enumerate(tables):
         emit(*([""] if number else []), drawn)
     if parsed.stale and not found.results:
@@ -75,8 +74,7 @@ def run(parsed: argparse.Namespace) -> None:
     stale = dict.fromkeys(_stale_line(result) for result in found.results if result.stale)
     if stale:
         emit(*stale, "`autotune check KERNEL --stale` times the stale results of this machine's device again")
-    for reason in found.unreadable:
-        emit(f"skipped {reason}")
+    emit(*(f"skipped {reason}" for reason in found.unreadable))
 
 
 def _stale_line(result: StoredResult) -> str:

@@ -46,9 +46,10 @@ class Table:
             return "\n".join(head)
         is_short = is_terminal and len(self.rows) > 2  # two rows may be alike by chance
         shown = self._without_constants() if is_short or _total(self._longest()) > width else self
-        first_row = zip(self.columns, self.rows[0], strict=True)
-        left_out = [(name, text) for name, text in first_row if name not in shown.columns]
-        same = [f"{name} {text}" for name, text in left_out if text not in _NOT_KNOWN]
+        row = zip(self.columns, self.rows[0], strict=True)
+        same = [
+            f"{name} {text}" for name, text in row if name not in shown.columns and text not in _NOT_KNOWN
+        ]
         notes = textwrap.wrap(f"in all rows: {', '.join(same)}", width) if same else []
         widths = shown._widths(width)
         if _total(widths) > width:
