@@ -1,14 +1,14 @@
 """How the workers of pytest-xdist share the tests.
 
-Tests of pages run in one worker, which starts one browser, and tests of pooled searches in one, which
-searches once for all of them. What takes longest begins first: at the end, the others would wait for it.
+Tests of pages run in one worker, which starts one browser, and so do those that share what was
+searched once for all of them. What takes longest begins first: at the end, the others would wait for it.
 
 The marks of `--dist loadgroup` could say so, but pytest-xdist 3.8 does not see them under pytest 9.2.
 """
 
 from xdist.scheduler import LoadScopeScheduling
 
-TOGETHER = ("tests/browser/", "tests/unit/test_pooled_search.py")
+TOGETHER = ("tests/browser/", "tests/golden/test_outputs.py", "tests/unit/test_pooled_search.py")
 LONGEST = (
     "tests/unit/test_static_checks.py::test_the_tree_is_clean_for[mypy]",
     "tests/unit/test_docs.py::test_the_first_kernel_works_as_its_page_says",

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from autotune.cli import options as opt
-from autotune.cli.output import emit, wrapped
+from autotune.cli.output import emit
 from autotune.cli.texts import space_problem
 from autotune.core.records import Entry
 from autotune.core.text import count_text
@@ -25,7 +25,7 @@ def search_by_adoption(parsed: argparse.Namespace, options: Options) -> None:
     if entry is not None:
         emit(known_json(entry) if parsed.json else known_text(task, entry))
     if result is not None:
-        emit(result_json(result) | {"adopted": True} if parsed.json else wrapped(result_text(result)))
+        emit(result_json(result) | {"adopted": True} if parsed.json else result_text(result))
 
 
 def known_text(task: TuningTask, entry: Entry) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.core.escapes import terminal_text
 from autotune.core.records import Tier
-from autotune.core.text import size_text
 from autotune.serving.best import Best
 
 EXAMPLE = "autotune best reduce --size n=1000000"
@@ -67,7 +67,7 @@ def run(parsed: argparse.Namespace) -> None:
         **sizes,
     )
     if parsed.flags:
-        emit(" ".join(found.flags))
+        print(terminal_text(" ".join(found.flags)))  # in one line, to be copied
     else:
         emit(best_json(found) if parsed.json else best_text(found))
 
@@ -89,12 +89,11 @@ def best_json(best: Best) -> dict[str, Any]:
 def best_text(best: Best) -> str:
     """The configuration, how well it fits, and what is stale."""
     match = best.match
-    time_text = f"{best.time_ms:.4g} ms" if best.time_ms is not None else "not timed"
-    if best.time_ms is not None and match.tier is not Tier.EXACT:
-        time_text += f" for {size_text(match.source_sizes or {})} on {match.source_device}"
+    where = "" if match.tier is Tier.EXACT else " there"
+    time_text = f"{best.time_ms:.4g} ms{where}" if best.time_ms is not None else "not timed"
     lines = [str(best.config), f"{match.tier.value}: {match.detail} ({time_text})"]
     if best.expected_slowdown is None:
-        lines.append("expected slowdown: unknown")
+        lines.append("expected slowdown: unknown; `autotune search` on that device finds its own best")
     elif best.match.tier is not Tier.EXACT:
         most = best.slowdown_at_most
         bound = (

@@ -58,10 +58,6 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit([one._asdict() for one in built])
         return
-    emit(
-        "\n".join(
-            f"{one.kernel}  {one.architecture}  {count_text(one.configurations, 'configuration')}, "
-            f"{one.size_bytes / 1e3:.1f} kB in {parsed.output}"
-            for one in built
-        )
-    )
+    for one in built:
+        count = count_text(one.configurations, "configuration")
+        emit(f"{one.kernel}  {one.architecture}  {count}, {one.size_bytes / 1e3:.1f} kB in {parsed.output}")

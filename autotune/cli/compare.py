@@ -22,6 +22,7 @@ from autotune.core.records import Config
 from autotune.core.text import per_second, problem_text, table_sizes
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"
+_ALONE = "Nothing to compare with: tune on another device, or merge caches with `autotune merge`."
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -151,18 +152,11 @@ def comparison_json(comparison: KernelComparison, beside: Sequence[AgainstCpu]) 
 def _sections(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> Iterator[_Section]:
     first = comparison.tuned[0].entry
     problem = problem_text(first.sizes, first.dtype, first.data)
-    yield _times(f"{comparison.kernel}, {problem}: the best on each device", comparison)
+    alone = [_ALONE] if len(comparison.tuned) == 1 and not beside else []
+    yield _times(f"{comparison.kernel}, {problem}: the best on each device", comparison, alone)
     if beside:
         yield _against(beside)
     if len(comparison.tuned) == 1:
-        if beside:
-            return
-        yield _Section(
-            "Nothing to compare with",
-            (),
-            (),
-            ["Only this device has results: tune on another one, or merge caches with `autotune merge`."],
-        )
         return
     yield _flips(comparison)
     yield _matrix(comparison)
@@ -174,12 +168,11 @@ def _sections(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> Ite
     )
 
 
-def _times(title: str, comparison: KernelComparison) -> _Section:
+def _times(title: str, comparison: KernelComparison, notes: Sequence[str]) -> _Section:
     columns = ("device", "ms", "rate", "of bandwidth", "operations", "over default", "found by")
     rows = [_times_row(result) for result in comparison.tuned]
-    notes = []
     if all(result.bytes_per_s is None and result.flops_per_s is None for result in comparison.tuned):
-        notes = ["Rates are unknown: these results do not say how much work was done."]
+        notes = ["Rates are unknown: these results do not say how much work was done.", *notes]
     return _Section(title, columns, rows, notes, columns)
 
 
@@ -239,8 +232,8 @@ def _matrix(comparison: KernelComparison) -> _Section:
     notes = []
     if comparison.missing:
         notes = [
-            f"{comparison.missing} cells are not measured ({UNKNOWN}): `autotune search` and `autotune "
-            "adopt` try the best configurations of other devices and fill them."
+            f"{comparison.missing} cells are not measured ({UNKNOWN}): `autotune search --engine "
+            "adopt` tries the best configurations of other devices and fills them."
         ]
     columns = ("tuned on, run on:", *comparison.matrix)
     return _Section("Share of the best speed", columns, rows, notes)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.choice import add_choice, chosen_config
-from autotune.cli.output import emit, wrapped
+from autotune.cli.output import emit
 from autotune.core.records import Config
 from autotune.core.text import problem_text
 from autotune.core.trials import Budget
@@ -46,7 +46,7 @@ def run(parsed: argparse.Namespace) -> None:
         config, origin = chosen_config(parsed, task)
         with open_diagnosis(task, options, progress) as context:
             found = diagnose(context, config, origin, cache=parsed.cache, with_transfers=parsed.transfers)
-    emit(diagnosis_json(found) if parsed.json else wrapped(diagnosis_text(found), 11))
+    emit(diagnosis_json(found) if parsed.json else diagnosis_text(found))
 
 
 def diagnosis_text(found: Diagnosis) -> str:

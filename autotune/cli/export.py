@@ -104,7 +104,7 @@ def run(parsed: argparse.Namespace) -> None:
         return
     if parsed.format == HEADER:
         write_text(Path(parsed.output), header(parsed.source, parsed.cache, parsed.data))
-        emit(f"the tuned results of {parsed.source} in {parsed.output}")
+        emit(f"wrote {parsed.output}: the tuned results of {parsed.source}")
         return
     if parsed.data:
         raise InputError(f"--data is for {HEADER}; a file of recorded results is exported as it is")
@@ -119,7 +119,7 @@ def run(parsed: argparse.Namespace) -> None:
         emit(f"{count_text(len(recording.results), 'trial')} in the study {name!r} of {parsed.output}")
     else:
         write_text(Path(parsed.output), WRITERS[parsed.format](recording))
-        emit(f"{count_text(len(recording.results), 'result')} in {parsed.output}")
+        emit(f"wrote {parsed.output}: {count_text(len(recording.results), 'result')}")
 
 
 def _export_to_folder(parsed: argparse.Namespace) -> None:

@@ -44,4 +44,4 @@ def draw_figure(parsed: argparse.Namespace) -> None:
     )
     path = opt.figure_file(str(parsed.output or f"{parsed.figure}.svg"))
     save(draw(parsed.figure, plot), path)
-    emit(f"{parsed.figure} in {path}")
+    emit(f"wrote {path}: {parsed.figure}")

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from autotune.cli import options as opt
-from autotune.cli.output import emit, wrapped
+from autotune.cli.output import emit
 from autotune.errors import AutotuneError
 from autotune.frameworks import FORMATS
-from autotune.frameworks.lint import Finding, Kind, files_of, lint, summary
+from autotune.frameworks.lint import Kind, files_of, lint, summary
 
 EXAMPLE = "autotune lint-configs 'E=8,N=4096,device_name=NVIDIA_H200.json'"
 
@@ -34,11 +34,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit([{"file": str(one.path), "kind": one.kind, "finding": one.text} for one in shown])
     else:
-        emit("\n".join([*(_text(one) for one in shown), summary(len(files), findings)]))
+        emit(*(f"{one.path}: {one.kind}: {one.text}" for one in shown), summary(len(files), findings))
     broken = {one.path for one in findings if one.kind is Kind.BROKEN}
     if broken:
         raise AutotuneError(f"{len(broken)} of {len(files)} files are broken")
-
-
-def _text(finding: Finding) -> str:
-    return wrapped(f"{finding.path}: {finding.kind}: {finding.text}")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import Table, cell, table
 from autotune.core.runs_folder import RUNS
-from autotune.core.text import nearest, table_sizes
+from autotune.core.text import nearest, problem_text, table_sizes
 from autotune.core.trials import Objective
 
 if TYPE_CHECKING:
@@ -57,12 +58,10 @@ def run(parsed: argparse.Namespace) -> None:
         emit(inventory_json(found))
         return
     now_s = time.time()
-    if found.results:
-        emit(results_table(found.results, now_s))
-    if found.results and found.journals:
-        emit("")
-    if found.journals:
-        emit(journals_table(found.journals, now_s))
+    tables = [results_table([*one], now_s) for _, one in groupby(found.results, lambda one: one.cache)]
+    tables += [journals_table(found.journals, now_s)] if found.journals else []
+    for number, drawn in enumerate(tables):
+        emit(*([""] if number else []), drawn)
     if parsed.stale and not found.results:
         emit("nothing is stale")
     elif not (found.results or found.journals):
@@ -72,32 +71,35 @@ def run(parsed: argparse.Namespace) -> None:
             f"nothing{of} in {' or '.join(roots)}, no journals{of} in {parsed.journals}"
             f"{near or '; run autotune search'}"
         )
-    for result in found.results:
-        for reason in result.stale:
-            emit(f"stale {result.kernel} on {result.device}, {table_sizes(result.entry.sizes)}: {reason}")
-    for reason in found.unreadable:
-        emit(f"skipped {reason}")
+    stale = dict.fromkeys(_stale_line(result) for result in found.results if result.stale)
+    if stale:
+        emit(*stale, "`autotune check KERNEL --stale` times the stale results of this machine's device again")
+    emit(*(f"skipped {reason}" for reason in found.unreadable))
+
+
+def _stale_line(result: StoredResult) -> str:
+    entry, reasons = result.entry, "; ".join(reason.rstrip(".") for reason in result.stale)
+    problem = problem_text(entry.sizes, entry.dtype, entry.data)
+    return f"stale {result.kernel} on {result.device}, {problem}: {reasons}"
 
 
 def results_table(results: Sequence[StoredResult], now_s: float) -> Table:
-    """Make a table of stored results, by kernel."""
-    columns = ("kernel", "device", "sizes", "dtype", "objective", "ms", "age", "trials", "cache")
+    """Make a table of the stored results of one cache, by kernel."""
+    columns = ("kernel", "device", "problem", "objective", "ms", "age", "trials")
     with_objective = any(result.objective != Objective.TIME.value for result in results)
     rows = [
         (
             result.kernel,
             result.device,
-            table_sizes(result.entry.sizes),
-            result.entry.dtype,
+            problem_text(result.entry.sizes, result.entry.dtype, result.entry.data),
             result.objective if with_objective else "",
             f"{result.entry.time_ms:.4g}",
             age_text(now_s - datetime.fromisoformat(result.entry.provenance.tuned_at).timestamp()),
-            f"{result.entry.provenance.trials:,} of {result.entry.provenance.engine}",
-            result.cache,
+            f"{result.entry.provenance.trials:,}",
         )
         for result in sorted(results, key=lambda result: result.kernel)
     ]
-    return table(columns, rows, optional=("objective",))
+    return table(columns, rows, optional=("objective",), title=f"results in {results[0].cache}")
 
 
 def journals_table(journals: Sequence[JournalSummary], now_s: float) -> Table:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.cli import options as opt
-from autotune.cli.output import emit, wrapped
+from autotune.cli.output import emit
 from autotune.core import timeline
 from autotune.core.records import ADOPTION
 from autotune.core.stages import Stage
@@ -241,7 +241,7 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
     result = _with_cluster(parsed, options) if several else _with_device(parsed, options)
     from autotune.cli.search_summary import result_json, result_text
 
-    emit(result_json(result) if parsed.json else wrapped(result_text(result)))
+    emit(result_json(result) if parsed.json else result_text(result))
 
 
 def _one_is_enough(parsed: argparse.Namespace, options: Options) -> bool:
@@ -296,7 +296,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
 
     def show(result: SearchResult) -> None:
         if not parsed.json:
-            emit(wrapped(result_text(result)) + "\n")
+            emit(result_text(result) + "\n")
 
     with opt.progress(parsed) as progress:
         warn_of_open_scheduler(parsed.cluster, progress.warn)
@@ -391,8 +391,7 @@ def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:
     if parsed.json:
         emit([result_json(result) for result in found.results])
     else:
-        texts = "\n\n".join(map(result_text, found.results))
-        emit(wrapped(texts) or "no request for this device was tuned")
+        emit("\n\n".join(map(result_text, found.results)) or "no request for this device was tuned")
     found.require_all(f"of {len(targets)} requests failed and stay")
 
 

@@ -37,14 +37,13 @@ def result_line(result: SearchResult) -> str:
 
 
 def result_text(result: SearchResult) -> str:
-    """The summary of a search: trials, winner, lessons, and where the result is stored."""
+    """The summary of a search: winner, trials, lessons, and where the result is stored."""
     task, winner, final = result.task, result.winner, result.final
     is_earlier = all(trial.config != winner.config for trial in result.trials)
     before = ", which had this configuration before" if result.was_served else ""
     lines = [
         f"{task.spec.kernel} on {task.device.name} ({task.address}), {space_problem(task.space)}"
         + _unverified(result),
-        _tried(result),
         f"best    {measured_text(task.space, winner.config, final)}"
         + _energy(final)
         + (", of an earlier search" if is_earlier else ""),
@@ -52,6 +51,7 @@ def result_text(result: SearchResult) -> str:
         *_own(result),
         *_use(result),
         f"default {result.default.median_ms:.4g} ms{_energy(result.default)}: {_speedup(result)}",
+        _tried(result),
         *_front(result),
         *_ties(result),
         *_groups(result),

@@ -81,7 +81,7 @@ def _explain(space: Space, config: Config, as_json: bool) -> None:
     if as_json:
         emit({"config": dict(config), "valid": not reasons, "reasons": reasons})
     else:
-        emit("\n".join(reasons) if reasons else f"valid: {config}")
+        emit(f"not valid: {'; '.join(reasons)}" if reasons else f"valid: {config}")
     if reasons:
         raise SystemExit(1)
 
@@ -109,7 +109,9 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     ]
     if effects:
         emit("", table(("line", "removes alone", "valid without it", "constraint"), effects))
-    emit("\nno findings" if not findings else "")
+    path, is_here = space.spec.path, device.driver != NOT_HERE
+    further = f"search {path}" if is_here else f"space {path} --compile"
+    emit("" if findings else f"\nno findings\nnext    autotune {further}")
     if findings:
         rows = [(item.kind, item.subject, item.placed) for item in findings]
         emit(table(("finding", "", ""), rows))

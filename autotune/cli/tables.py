@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: wide ones lose constant columns, then wrap, then become blocks of lines."""
+"""Tables that fit the terminal: without constant columns; wide ones wrap, or become blocks of lines."""
 
 from __future__ import annotations
 
@@ -33,20 +33,23 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
 
-    def drawn(self, width: int, *, bold: bool = False) -> str:
+    def drawn(self, width: int, *, is_terminal: bool = False) -> str:
         """The table in lines of at most `width` characters, if its words permit.
 
         Args:
             width: Characters of a line.
-            bold: Show titles in bold, as terminals do.
+            is_terminal: Show titles in bold, and constant columns of several rows in one line.
         """
-        strong = "\x1b[1m{}\x1b[0m" if bold else "{}"
+        strong = "\x1b[1m{}\x1b[0m" if is_terminal and "NO_COLOR" not in os.environ else "{}"
         head = [strong.format(self.title)] if self.title else []
         if not self.rows:
             return "\n".join(head)
-        shown = self if _total(self._longest()) <= width else self._without_constants()
-        left_out = [name for name in self.columns if name not in shown.columns]
-        same = [f"{name} {self.rows[0][self.columns.index(name)]}" for name in left_out]
+        is_short = is_terminal and len(self.rows) > 2  # two rows may be alike by chance
+        shown = self._without_constants() if is_short or _total(self._longest()) > width else self
+        row = zip(self.columns, self.rows[0], strict=True)
+        same = [
+            f"{name} {text}" for name, text in row if name not in shown.columns and text not in _NOT_KNOWN
+        ]
         notes = textwrap.wrap(f"in all rows: {', '.join(same)}", width) if same else []
         widths = shown._widths(width)
         if _total(widths) > width:
@@ -125,7 +128,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 def _is_numeric(cells: Iterable[str]) -> bool:
     known = [text for text in cells if text not in _NOT_KNOWN]
-    return bool(known) and all(text.lstrip("+-<>")[:1].isdigit() for text in known)
+    return bool(known) and all(text.lstrip("+-<>")[:1].isdigit() and ", " not in text for text in known)
 
 
 def table(
@@ -153,7 +156,7 @@ def shown_table(drawn: Table) -> str:
     """A table as it fits the output: a terminal's width and bold titles, or plain long lines elsewhere."""
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if is_terminal else _PLAIN_WIDTH
-    return drawn.drawn(max(width, 40), bold=is_terminal and "NO_COLOR" not in os.environ)
+    return drawn.drawn(max(width, 40), is_terminal=is_terminal)
 
 
 def ratio_cell(ratio: float | None) -> str:

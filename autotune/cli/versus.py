@@ -61,7 +61,8 @@ def run(parsed: argparse.Namespace) -> None:
         emit([{**asdict(one), "pays": one.pays} for one in found])
     else:
         for one in found:
-            emit(f"{parsed.space} {table_sizes(one.sizes)}", versus_table(one))
+            failed = [f"{each.name}: {each.detail}" for each in one.contenders if each.time_ms is None]
+            emit(f"{parsed.space} {table_sizes(one.sizes)}", versus_table(one), *failed)
         emit(_where_it_pays(found))
         if cpu is not None and not any(one.host_peaks for one in found):
             emit(f"the host's peak is not known: measure it with `autotune devices --measure --device {cpu}`")
@@ -86,6 +87,7 @@ def versus_table(one: Versus) -> Table:
             each.detail,
         )
         for each in one.contenders
+        if each.time_ms is not None
     ]
     columns = (
         "what",

@@ -187,7 +187,7 @@ def test_a_single_device_says_what_is_missing(tmp_path, three, capsys):
     write(tmp_path, DEVICE, record(three[2].entry))
     assert main(["compare", "reduce", "--cache", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert "Only this device has results" in text and "Rates are unknown" in text
+    assert "Nothing to compare with: tune on another device" in text and "Rates are unknown" in text
     assert main(["compare", "other", "--cache", str(tmp_path)]) == 1
     assert "no results for a kernel 'other'" in capsys.readouterr().err
 

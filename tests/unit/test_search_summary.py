@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.cli.output import wrapped
+from autotune.cli.output import emit
 from autotune.cli.search_summary import result_json, result_text
 from autotune.compilers.kernel_source import read_source
 from autotune.core.checks import LATE, PASSED, Unchecked
@@ -334,7 +334,7 @@ def test_the_best_is_told_by_what_sets_it_apart_from_the_default(plain):
     assert "        A=5 B=1\n" in result_text(both)
 
 
-def test_a_summary_fits_a_screen_whatever_there_is_to_say(plain, monkeypatch):
+def test_a_summary_fits_a_screen_whatever_there_is_to_say(plain, monkeypatch, capsys):
     long = dict.fromkeys(("BLOCK_SIZE", "WORK_PER_THREAD", "VECTOR_WIDTH", "UNROLL", "ACCESS", "FINISH"), 16)
     wide = Config(dict(DEFAULT) | {"A": 5} | long)
     spec = replace(plain.task.spec, default=Config(dict(DEFAULT) | dict.fromkeys(long, 1)))
@@ -355,5 +355,6 @@ def test_a_summary_fits_a_screen_whatever_there_is_to_say(plain, monkeypatch):
     )
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    shown = wrapped(result_text(result)).splitlines()
+    emit(result_text(result))
+    shown = capsys.readouterr().out.splitlines()
     assert len(shown) <= 24 and max(map(len, shown)) <= 80

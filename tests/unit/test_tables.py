@@ -33,6 +33,20 @@ def test_a_wide_one_loses_the_columns_that_are_the_same_in_all_rows_and_says_the
     ]
 
 
+def test_on_a_terminal_so_do_those_of_several_rows_that_fit_and_unknown_cells_are_not_said(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    rows = [(f"{n}", "ok", "-", "x" * n) for n in (1, 2, 3)]
+    assert table(("ms", "status", "J", "note"), rows).drawn(80, is_terminal=True).splitlines() == [
+        *("ms  note", " 1  x", " 2  xx", " 3  xxx"),
+        "in all rows: status ok",
+    ]
+
+
+def test_numbers_are_aligned_to_the_right_and_lists_of_them_are_not():
+    shown = table(("count", "values"), [("10", "1, 2, 4"), ("2", "0, 1")]).drawn(80)
+    assert shown.splitlines() == ["count  values", "   10  1, 2, 4", "    2  0, 1"]
+
+
 def test_then_texts_are_broken_between_words():
     assert NARROW.drawn(40).splitlines() == [
         "kernel  device                        ms",
@@ -54,9 +68,13 @@ def test_the_narrowest_become_a_block_of_lines_for_each_row():
     ]
 
 
-def test_a_title_is_shown_above_even_without_rows_and_in_bold_where_it_is_asked_for():
+def test_a_title_is_shown_above_even_without_rows_and_in_bold_on_a_terminal(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
     assert table(("a",), [], title="none yet").drawn(80) == "none yet"
-    assert table(("a",), [("1",)], title="T").drawn(80, bold=True) == "\x1b[1mT\x1b[0m\n\x1b[1ma\x1b[0m\n1"
+    assert (
+        table(("a",), [("1",)], title="T").drawn(80, is_terminal=True)
+        == "\x1b[1mT\x1b[0m\n\x1b[1ma\x1b[0m\n1"
+    )
 
 
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=5), st.integers(40, 90))
