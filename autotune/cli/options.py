@@ -414,14 +414,13 @@ def add_output(
     parser: argparse.ArgumentParser,
     what: str,
     *,
-    kind: Callable[[str], Any] = Path,
     metavar: str = "FILE",
     default: Path | None = None,
 ) -> None:
     """Add the file or folder to write, which must be named without a default; `what` is its help text."""
     required = default is None
     parser.add_argument(
-        "-o", "--output", metavar=metavar, type=kind, default=default, required=required, help=what
+        "-o", "--output", metavar=metavar, type=Path, default=default, required=required, help=what
     )
 
 
