@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from autotune.compilers.kernel_source import read_source
 from autotune.core.records import DeviceInfo, Entry
@@ -14,27 +13,17 @@ from autotune.devices import Address
 from autotune.errors import AutotuneError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.searchers.base import evaluate
-from autotune.serving.query import change_sentence
+from autotune.serving.query import changes
 from autotune.space import load_space
 from autotune.tuning.finals import remeasure
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.recheck import CHANGE, CheckedEntry, CheckState, opened, provenance_now, refresh
-from autotune.tuning.task import TuningTask, locate
+from autotune.tuning.task import TuningTask, facts, locate
 from autotune.tuning.tuner import search, sources_of
 
 TIMING_S = 5.0  # for the two configurations of a result
 MIN_SEARCH_S = 10.0  # a shorter search finds little
-
-
-class Present(NamedTuple):
-    """The facts of this machine that a result depends on, under the names that messages use."""
-
-    driver: str
-    runtime: str
-    compiler: str
-    source: str
-    space: str
 
 
 @dataclass(frozen=True)
@@ -66,32 +55,15 @@ class Retimed:
         return beaten or self.ratio > 1 + self.noise
 
 
-def present_of(task: TuningTask) -> Present:
-    """The facts of a task's device, compiler and files."""
-    device = task.device
-    return Present(device.driver, device.runtime, task.compiler, task.source.sha256, task.spec.sha256)
-
-
-def present_facts(kernel: str, address: Address, device: DeviceInfo) -> Present | None:
-    """The same for a kernel by its name; None if no space file of this name can be read."""
+def present_facts(kernel: str, address: Address, device: DeviceInfo) -> dict[str, str]:
+    """As `TuningTask.facts`, for a kernel by its name; empty if no space file of this name can be read."""
     try:
         spec = load_space(locate(Path(kernel)))
         source = read_source(spec.source, spec.include_dirs)
         compiler = compiler_name(address, device, spec.compiler)
     except AutotuneError:
-        return None
-    return Present(device.driver, device.runtime, compiler, source.sha256, spec.sha256)
-
-
-def changes(entry: Entry, now: Present) -> tuple[str, ...]:
-    """The differences between the origin of a result and the present, as sentences."""
-    was = entry.provenance
-    rows = [("driver", was.driver, now.driver), ("runtime", was.runtime, now.runtime)]
-    if was.compiler:
-        rows.append(("compiler", was.compiler, now.compiler))
-    rows += [("kernel source", was.source_sha256[:12], now.source[:12])]
-    rows += [("space", was.space_sha256[:12], now.space[:12])]
-    return tuple(change_sentence(*row) for row in rows if row[1] != row[2])
+        return {}
+    return facts(device, compiler, source, spec)
 
 
 def retime(
@@ -115,7 +87,7 @@ def retime(
         SetupError: The reference or the device cannot be used.
         WriteError: The journal cannot be written.
     """
-    reasons = changes(entry, present_of(task))
+    reasons = changes(entry.provenance, task.facts)
     if not reasons:
         return None
     found, fresh = _timed(task, options, observer, Retimed(entry, reasons))
