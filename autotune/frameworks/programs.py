@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotune.core.launch_plan import TRITON_OPTIONS, constant_expressions
+from autotune.core.launch_plan import TRITON_OPTIONS, TRITON_USUAL, constant_expressions
 from autotune.core.records import Config, Entry, Value
 from autotune.errors import AutotuneError, InputError
 from autotune.frameworks.export import Plan, Written, exported_records, require_not_installed, write
@@ -19,8 +19,6 @@ from autotune.serving.cache import Folder
 from autotune.serving.device_records import DeviceRecord
 from autotune.serving.triton_call import launch_of, reader_of
 from autotune.serving.validity import KernelOnDevice
-
-_USUAL = {"num_warps": 4, "num_ctas": 1, "num_stages": 3, "maxnreg": None}  # of `triton.Config`
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ def _content(tuning: Tuning, constants: Mapping[str, Value], served: Config) -> 
             raise InputError(
                 f"the program passes {name}={tuning.scalars[name]}, and the result is for {constants[name]}"
             )
-    options = {name: constants.get(name, usual) for name, usual in _USUAL.items()}
+    options = {name: constants.get(name, TRITON_USUAL.get(name)) for name in TRITON_OPTIONS}
     return {
         "kwargs": {name: constants[name] for name in tuning.parameters},
         **options,
