@@ -94,10 +94,7 @@ def _check_bits(parsed: argparse.Namespace) -> None:
         raise InputError("--bits: leave out --refresh and --strength")
     with opt.opened_task(parsed) as (task, progress):
         root = str(writable_root(parsed.cache))
-        configs = [opt.config([text], task.spec) for text in parsed.config]
-        for config in configs:
-            opt.require_valid(task, config)
-        configs = configs or served_configs(cached_record(task, root), task)
+        configs = opt.valid_configs(parsed.config, task) or served_configs(cached_record(task, root), task)
         if not configs:
             raise InputError(
                 f"{root} serves nothing of {task.spec.kernel} for {task.device.name} that is valid at these "
@@ -129,9 +126,7 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
     from autotune.tuning.recheck import check
 
     with opt.opened_task(parsed) as (task, progress):
-        configs = [opt.config([text], task.spec) for text in parsed.config]
-        for config in configs:
-            opt.require_valid(task, config)
+        configs = opt.valid_configs(parsed.config, task)
         found = check(task, opt.run_options(parsed, sanitizer=parsed.sanitizer), progress, configs)
     expected = task.spec.declared_wrong
     emit(findings_json(found, expected) if parsed.json else findings_text(found, expected))
