@@ -163,12 +163,12 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Run the search that the options name, and print the results."""
     _require_consistent(parsed)
-    with _recorded(parsed.timeline):
+    with _timeline(parsed.timeline):
         _run(parsed, _options(parsed))
 
 
 @contextmanager
-def _recorded(path: Path | None) -> Iterator[None]:
+def _timeline(path: Path | None) -> Iterator[None]:
     """Write the timeline of what happens meanwhile, and since this process began; None writes none."""
     if path is None:
         yield

@@ -170,7 +170,9 @@ def test_what_fails_after_an_edit_is_searched_anew(folder, check):
     source = (folder.path / "double.py").read_text()
     folder.write(source.replace("2 * x", f"(2 + (A == {best['A']} and B == {best['B']})) * x"))
     done = check("--stale", "--time", "20")
-    assert done.returncode == 0 and done.stdout.startswith("WRONG ") and "the kernel source was" in done.stdout
+    assert (
+        done.returncode == 0 and done.stdout.startswith("WRONG ") and "the kernel source was" in done.stdout
+    )
     assert "a new search found" in done.stdout
     served = json.loads(folder.run("best", "double", "--device", "fake", "--json").stdout)
     assert served["config"] != best
