@@ -16,9 +16,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.core.extras import missing_extra
 from autotune.core.records import Parameter
 from autotune.core.trials import Trial
-from autotune.errors import InputError, MissingExtra
+from autotune.errors import InputError
 from autotune.interop.recording import domains
 
 MIN_TRIALS = 20  # fewer say nothing about pairs
@@ -57,8 +58,8 @@ def importance(trials: Sequence[Trial], trees: int = _TREES) -> Importance:
     timed = _timed(trials)
     try:
         from sklearn.ensemble import RandomForestRegressor  # takes a second to import
-    except ModuleNotFoundError:
-        raise MissingExtra("scikit-learn", "report") from None
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) or error from None
 
     rng = np.random.default_rng(0)
     if len(timed) > MAX_TRIALS:

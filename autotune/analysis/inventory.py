@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from autotune.core.records import Entry, Sizes
@@ -21,8 +22,8 @@ from autotune.serving.cache import (
     read_record,
     record_path,
 )
-from autotune.serving.query import stale_reasons
-from autotune.tuning.aged import Present, changes, present_facts
+from autotune.serving.query import changes, stale_reasons
+from autotune.tuning.aged import present_facts
 
 
 @dataclass(frozen=True)
@@ -96,16 +97,13 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
 def only_stale(results: Iterable[StoredResult]) -> tuple[StoredResult, ...]:
     """The results that have aged, with the reasons; for devices of this machine its present tools count."""
     here = {device.name: (address, device) for address, device in find_devices()}
-    facts: dict[tuple[str, str], Present | None] = {}
+    facts = cache(present_facts)
     found = []
     for result in results:
         reasons = dict.fromkeys(result.stale)
         if result.device in here:
-            key = result.kernel, result.device
-            if key not in facts:
-                facts[key] = present_facts(result.kernel, *here[result.device])
-            now = facts[key]
-            reasons |= dict.fromkeys(changes(result.entry, now) if now else ())
+            now = facts(result.kernel, *here[result.device])
+            reasons |= dict.fromkeys(changes(result.entry.provenance, now))
         if reasons:
             found.append(replace(result, stale=tuple(reasons)))
     return tuple(found)

@@ -24,10 +24,10 @@ from autotune.evaluation.scoring import OwnObjective
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 from autotune.tuning.plan import PlanResult, carry_out
+from autotune.tuning.requests import missed, plan_of_requests
 from autotune.tuning.several_spaces import plan_of_spaces
 from autotune.tuning.sweep import Sweep, bind_sweep, sweep
 from autotune.tuning.task import Target
-from autotune.tuning.tune_misses import missed_targets, plan_of_misses
 from autotune.tuning.tuner import search, sources_of
 
 if TYPE_CHECKING:
@@ -214,9 +214,9 @@ def tune_all(
     with given.progress(callback) as progress:
         if wanted:
             progress.stage(Stage("finding devices"))
-            requests = missed_targets(options.cache, device, targets[0].space if targets else None)
-            found = carry_out(plan_of_misses(requests, options, progress.stage), progress)
-            failed = f"of {len(requests)} requests failed and stay"
+            requests = missed(options.cache, device, targets[0].space if targets else None)
+            found = carry_out(plan_of_requests(requests, options, progress.stage), progress)
+            failed = f"of {requests.total} requests failed and stay"
         elif each_model:
             found, failed = _on_each_model(targets[0], options, progress, str(cluster))
         else:

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -90,8 +91,8 @@ def _interrupted(words: Sequence[str]) -> int:
 
 
 def _kind(words: Sequence[str]) -> set[str]:
-    """The command's name and its options."""
-    return {words[0], *(word for word in words if word.startswith("-"))}
+    """The command's name and its options; what follows `--` is of another program."""
+    return {words[0], *(word for word in takewhile("--".__ne__, words) if word.startswith("-"))}
 
 
 def _say_starting(words: Sequence[str]) -> None:

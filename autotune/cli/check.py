@@ -3,8 +3,8 @@
 With --config, configurations are verified, then run on other data, with threads and blocks in other
 orders, on the CPU under the sanitizers of g++ where it is installed, and at last (CUDA) under the four
 tools of compute-sanitizer. Without, each cached result of the kernel for this device is verified and
-timed again with its ties, the next best and the default. With --stale, only results are timed again
-that another driver, compiler, version of Triton or source gave, with the default and in seconds each; a
+timed again with its ties, the next best and the default. With --stale, only results are checked
+that another driver, compiler, version of Triton or source gave, and all that hold are stored anew; a
 new search begins where one loses more than the noise, within --time. With --strength, mistakes are
 planted into the kernel, one at a time: it is told which of them the sizes, the data and the tolerance
 of the space cannot see, and what would. With --bits, results are compared bit by bit: from run to run,
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from autotune.core.trials import Failure, Status
 from autotune.errors import InputError, SetupError
 
 if TYPE_CHECKING:
-    from autotune.tuning.aged import Retimed
+    from autotune.tuning.aged import Aged
     from autotune.tuning.bits import Bits
     from autotune.tuning.recheck import CheckedEntry
 
@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--stale",
         action="store_true",
-        help="time what an older driver, compiler or source gave, and search anew where it loses",
+        help="check what an older driver, compiler or source gave, and search anew where it loses",
     )
     parser.add_argument(
         "--bits",
@@ -94,10 +94,7 @@ def _check_bits(parsed: argparse.Namespace) -> None:
         raise InputError("--bits: leave out --refresh and --strength")
     with opt.opened_task(parsed) as (task, progress):
         root = str(writable_root(parsed.cache))
-        configs = [opt.config([text], task.spec) for text in parsed.config]
-        for config in configs:
-            opt.require_valid(task, config)
-        configs = configs or served_configs(cached_record(task, root), task)
+        configs = opt.valid_configs(parsed.config, task) or served_configs(cached_record(task, root), task)
         if not configs:
             raise InputError(
                 f"{root} serves nothing of {task.spec.kernel} for {task.device.name} that is valid at these "
@@ -129,9 +126,7 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
     from autotune.tuning.recheck import check
 
     with opt.opened_task(parsed) as (task, progress):
-        configs = [opt.config([text], task.spec) for text in parsed.config]
-        for config in configs:
-            opt.require_valid(task, config)
+        configs = opt.valid_configs(parsed.config, task)
         found = check(task, opt.run_options(parsed, sanitizer=parsed.sanitizer), progress, configs)
     expected = task.spec.declared_wrong
     emit(findings_json(found, expected) if parsed.json else findings_text(found, expected))
@@ -143,7 +138,7 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 
 def _check_cache(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
-    from autotune.tuning.aged import retime
+    from autotune.tuning.aged import update
     from autotune.tuning.recheck import CheckState, cached_record, recheck, refresh
     from autotune.tuning.task import bind_target
 
@@ -171,7 +166,7 @@ def _check_cache(parsed: argparse.Namespace) -> None:
                 replace(target, sizes=entry.sizes, dtype=entry.dtype, data=entry.data or None)
             )
             if parsed.stale:
-                aged.append(retime(of_entry, options, progress, entry, root, deadline_s))
+                aged.append(update(of_entry, options, progress, entry, root, deadline_s))
                 continue
             checked.append(recheck(of_entry, options, progress, entry))
             if parsed.refresh:
@@ -219,51 +214,39 @@ def bits_json(found: Mapping[Config, Bits]) -> list[dict[str, Any]]:
     ]
 
 
-def aged_text(found: Sequence[Retimed], count: int) -> str:
+def aged_text(found: Sequence[Aged], count: int) -> str:
     """For each aged result what the update cost or gained, and what a new search then gained."""
-    lines = [] if found else [f"nothing is stale: {count_text(count, 'result')}"]
-    for one in found:
-        entry = one.entry
-        problem = problem_text(entry.sizes, entry.dtype, entry.data)
-        lines += [f"{problem}: {_outcome(one)}", *(f"  {reason}" for reason in one.changes)]
-        if one.tuned_ms and one.default_ms and entry.default_time_ms:
-            before = entry.default_time_ms / entry.time_ms
-            now = one.default_ms / one.tuned_ms
-            lines.append(f"  {now:.3g} times as fast as the default; {before:.3g} times before")
-        if one.searched_ms is not None:
-            gain = f", {1 - one.searched_ms / one.tuned_ms:.1%} less" if one.tuned_ms else ""
-            lines.append(f"  a new search found {one.searched_ms:.4g} ms{gain}, which is stored")
-        if one.note:
-            lines.append(f"  {one.note}")
-    return "\n".join(lines)
+    if not found:
+        return f"nothing is stale: {count_text(count, 'result')}"
+    return "\n".join("\n           ".join(_aged_lines(one)) for one in found)
 
 
-def _outcome(one: Retimed) -> str:
-    if one.tuned_ms is None or one.ratio is None:
-        return f"{one.entry.time_ms:.4g} ms, now it fails"
-    change = one.ratio - 1
-    times = f"{one.entry.time_ms:.4g} ms, now {one.tuned_ms:.4g} ms"
-    if abs(change) <= one.noise:
-        return f"{times}: the update changed nothing beyond the noise of {one.noise:.0%}"
-    return f"{times}: the update {'cost' if change > 0 else 'gained'} {abs(change):.1%}"
+def _aged_lines(one: Aged) -> Iterator[str]:
+    entry, fresh, time_ms = one.checked.entry, one.checked.fresh, one.checked.time_ms
+    yield entries_text([one.checked], not one.loses)
+    yield from one.changes
+    if fresh and time_ms and fresh.default_time_ms and entry.default_time_ms:
+        now, before = fresh.default_time_ms / time_ms, entry.default_time_ms / entry.time_ms
+        yield f"{now:.3g} times as fast as the default; {before:.3g} times before"
+    if one.searched_ms is not None:
+        gain = f", {1 - one.searched_ms / time_ms:.1%} less" if time_ms else ""
+        yield f"a new search found {one.searched_ms:.4g} ms{gain}, which is stored"
+    if one.note:
+        yield one.note
 
 
-def aged_json(found: Sequence[Retimed]) -> list[dict[str, Any]]:
+def aged_json(found: Sequence[Aged]) -> list[dict[str, Any]]:
+    checked = entries_json([one.checked for one in found])
     return [
-        {
-            "sizes": dict(one.entry.sizes),
-            "dtype": one.entry.dtype,
-            "config": dict(one.entry.config),
+        row
+        | {
             "changes": list(one.changes),
-            "stored_ms": one.entry.time_ms,
-            "time_ms": one.tuned_ms,
-            "default_ms": one.default_ms,
-            "noise": one.noise,
+            "default_ms": one.checked.fresh.default_time_ms if one.checked.fresh else None,
             "loses": one.loses,
             "searched_ms": one.searched_ms,
             "note": one.note,
         }
-        for one in found
+        for row, one in zip(checked, found, strict=True)
     ]
 
 

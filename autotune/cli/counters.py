@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from autotune.cli.tables import Table, cell, table
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from autotune.tuning.options import Options
     from autotune.tuning.task import TuningTask
 
-_NAMES = (  # in the order of CountedRun
-    *("active threads", "sectors per request", "bank conflicts"),
-    *("waiting at barriers", "issue slots, %", "achieved occupancy, %"),
-)
 _STYLE = "{:.3g}"
 
 
@@ -50,11 +45,10 @@ def counted_runs_of(
 
 def counters_table(runs: Mapping[str, CountedRun]) -> Table:
     """Make a table with a row for each run."""
-    rows = [(name, *(cell(value, _STYLE) for value in astuple(run))) for name, run in runs.items()]
-    return table(("step", *_NAMES), rows)
+    rows = [(name, *(cell(value, _STYLE) for value in run.values())) for name, run in runs.items()]
+    return table(("step", *next(iter(runs.values()))), rows)
 
 
 def counters_text(run: CountedRun) -> str:
     """The counters of a run on one line."""
-    said = (f"{name} {cell(value, _STYLE)}" for name, value in zip(_NAMES, astuple(run), strict=True))
-    return f"counters   {', '.join(said)}"
+    return f"counters   {', '.join(f'{name} {cell(value, _STYLE)}' for name, value in run.items())}"

@@ -99,7 +99,9 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.format == CLBLAST:
         from autotune.frameworks.clblast import export_clblast
 
-        done = export_clblast(parsed.source, Path(parsed.output), parsed.device_name, parsed.cache)
+        done = export_clblast(
+            parsed.source, Path(parsed.output), parsed.device_name, parsed.data, parsed.cache
+        )
         emit("\n".join(map(_written_text, done)))
         return
     if parsed.format == HEADER:

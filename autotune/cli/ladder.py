@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
@@ -86,7 +85,7 @@ def ladder_json(
             "expected": expected.get(name, Status.OK.value),
             "detail": trial.detail,
             "sources": [figure._asdict() for figure in figures.get(name, ())],
-            **({"counters": asdict(counted[name])} if name in counted else {}),
+            **({"counters": dict(counted[name])} if name in counted else {}),
         }
         for name, trial in steps.items()
     ]

@@ -207,6 +207,14 @@ def require_valid(task: TuningTask, config: Config) -> None:
         raise InputError(f"{task.spec.path}: {config}: not valid on {task.device.name}: {'; '.join(reasons)}")
 
 
+def valid_configs(texts: Iterable[str], task: TuningTask) -> list[Config]:
+    """Parse the texts of several configurations; raises InputError for one that is not valid."""
+    found = [config([text], task.spec) for text in texts]
+    for one in found:
+        require_valid(task, one)
+    return found
+
+
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add the space, the device and the problem."""
     add_space(parser, optional=optional)
@@ -414,14 +422,13 @@ def add_output(
     parser: argparse.ArgumentParser,
     what: str,
     *,
-    kind: Callable[[str], Any] = Path,
     metavar: str = "FILE",
     default: Path | None = None,
 ) -> None:
     """Add the file or folder to write, which must be named without a default; `what` is its help text."""
     required = default is None
     parser.add_argument(
-        "-o", "--output", metavar=metavar, type=kind, default=default, required=required, help=what
+        "-o", "--output", metavar=metavar, type=Path, default=default, required=required, help=what
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +138,7 @@ def run_json(
             "shared_bytes": trial.shared_bytes,
             "occupancy": None if held is None else held.share,
             "occupancy_limit": None if held is None else held.limit,
-            **({"counters": asdict(counted)} if counted else {}),
+            **({"counters": dict(counted)} if counted else {}),
         }
         for trial in trials
     ]

@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
@@ -29,6 +30,7 @@ from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANT
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cluster.connection import Cluster
     from autotune.tuning.observer import Observer
+    from autotune.tuning.plan import PlanResult
     from autotune.tuning.result import SearchResult
     from autotune.tuning.task import TuningTask
 
@@ -161,12 +163,12 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Run the search that the options name, and print the results."""
     _require_consistent(parsed)
-    with _recorded(parsed.timeline):
+    with _timeline(parsed.timeline):
         _run(parsed, _options(parsed))
 
 
 @contextmanager
-def _recorded(path: Path | None) -> Iterator[None]:
+def _timeline(path: Path | None) -> Iterator[None]:
     """Write the timeline of what happens meanwhile, and since this process began; None writes none."""
     if path is None:
         yield
@@ -182,10 +184,8 @@ def _recorded(path: Path | None) -> Iterator[None]:
 
 
 def _run(parsed: argparse.Namespace, options: Options) -> None:
-    if parsed.wanted:
-        _search_wanted(parsed, options)
-    elif parsed.recorded:
-        _search_recorded(parsed, options)
+    if parsed.wanted or parsed.recorded:
+        _search_requests(parsed, options)
     elif parsed.more_spaces:
         _search_spaces(parsed, options)
     elif _is_sweep(parsed):
@@ -290,20 +290,16 @@ def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractC
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     """Search for every model of a cluster, and compare them; raises SetupError at the end if some failed."""
     from autotune.cli.compare import print_comparison
-    from autotune.cli.search_summary import result_json, result_text
     from autotune.cluster.connection import open_each_model, warn_of_open_scheduler
     from autotune.tuning.each_model import search_each_model
 
-    def show(result: SearchResult) -> None:
-        if not parsed.json:
-            emit(result_text(result) + "\n")
-
+    show = partial(_show, parsed)
     with opt.progress(parsed) as progress:
         warn_of_open_scheduler(parsed.cluster, progress.warn)
         with open_each_model(parsed.cluster, parsed.device, progress.stage) as clusters:
             found = search_each_model(opt.target(parsed), options, progress, clusters, show)
     if parsed.json:
-        emit([result_json(result) for result in found.results])
+        emit(_results_json(found))
     elif found.results:
         from autotune.analysis.compare import compare, select
         from autotune.serving.device_records import device_records
@@ -317,7 +313,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
 
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     """Search several spaces in turns; raises SetupError at the end if some of them failed."""
-    from autotune.cli.search_summary import result_json, result_line
+    from autotune.cli.search_summary import result_line
     from autotune.tuning.plan import carry_out
     from autotune.tuning.several_spaces import plan_of_spaces
 
@@ -334,7 +330,7 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
         plan = plan_of_spaces(targets, options, progress.stage, cluster)
         found = carry_out(plan, progress, show)
     if parsed.json:
-        emit([result_json(result) for result in found.results])
+        emit(_results_json(found))
     found.require_all(f"of {len(targets)} spaces failed")
 
 
@@ -378,39 +374,41 @@ def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observ
     return done
 
 
-def _search_wanted(parsed: argparse.Namespace, options: Options) -> None:
-    """Search all requests for this device; raises SetupError at the end if some of them failed."""
-    from autotune.cli.search_summary import result_json, result_text
-    from autotune.tuning.plan import carry_out
-    from autotune.tuning.tune_misses import missed_targets, plan_of_misses
-
-    with opt.progress(parsed) as progress:
-        progress.stage(Stage("finding devices"))
-        targets = missed_targets(parsed.cache, parsed.device, parsed.space)
-        found = carry_out(plan_of_misses(targets, options, progress.stage), progress)
-    if parsed.json:
-        emit([result_json(result) for result in found.results])
-    else:
-        emit("\n\n".join(map(result_text, found.results)) or "no request for this device was tuned")
-    found.require_all(f"of {len(targets)} requests failed and stay")
-
-
-def _search_recorded(parsed: argparse.Namespace, options: Options) -> None:
-    """Search what a program was recorded to tune; raises SetupError at the end if some of it failed."""
-    from autotune.cli.search_summary import result_json, result_line
+def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
+    """Search what programs asked for; raises SetupError at the end if some of it failed."""
     from autotune.recording.tunings import read_recorded
     from autotune.tuning.plan import carry_out
-    from autotune.tuning.tune_recorded import plan_of_recorded, recorded_targets
+    from autotune.tuning.requests import missed, plan_of_requests, recorded
 
-    tunings = read_recorded(parsed.recorded)
-    spaces = [parsed.space, *parsed.more_spaces] if parsed.space else []
     with opt.progress(parsed) as progress:
-        targets, failures = recorded_targets(tunings, spaces, parsed.device)
-        plan = plan_of_recorded(targets, failures, options, progress.stage)
-        found = carry_out(plan, progress, lambda one: None if parsed.json else emit(result_line(one)))
+        if parsed.wanted:
+            progress.stage(Stage("finding devices"))
+            requests = missed(parsed.cache, parsed.device, parsed.space)
+        else:
+            spaces = [parsed.space, *parsed.more_spaces] if parsed.space else []
+            requests = recorded(read_recorded(parsed.recorded), spaces, parsed.device)
+        plan = plan_of_requests(requests, options, progress.stage)
+        found = carry_out(plan, progress, partial(_show, parsed))
     if parsed.json:
-        emit([result_json(result) for result in found.results])
-    found.require_all("of the recorded kernels and problems failed")
+        emit(_results_json(found))
+    elif not found.results:
+        emit("no request for this device was tuned")
+    stay = " and stay" if parsed.wanted else ""
+    found.require_all(f"of {requests.total} requests failed{stay}")
+
+
+def _show(parsed: argparse.Namespace, result: SearchResult) -> None:
+    """Print one of several results, unless all are printed as JSON in the end."""
+    from autotune.cli.search_summary import result_text
+
+    if not parsed.json:
+        emit(result_text(result) + "\n")
+
+
+def _results_json(found: PlanResult) -> list[dict[str, Any]]:
+    from autotune.cli.search_summary import result_json
+
+    return [result_json(result) for result in found.results]
 
 
 def _options(parsed: argparse.Namespace) -> Options:

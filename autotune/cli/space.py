@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.cli import options as opt
-from autotune.cli.feasible import add_compile, compile_space
+from autotune.cli.cross_compile import add_compile, compile_space
 from autotune.cli.output import emit
 from autotune.cli.tables import cell, table
 from autotune.cli.texts import space_problem

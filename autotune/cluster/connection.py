@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from autotune.cluster.local_devices import ALL, local_devices
+from autotune.core.extras import missing_extra
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.devices import BACKENDS, Address, choose
@@ -27,8 +28,8 @@ from autotune.processes.scratch_folder import scratch_folder
 try:
     import dask
     import distributed
-except ImportError:
-    raise MissingExtra("distributed", "cluster") from None
+except ImportError as error:
+    raise missing_extra(error) or error from None
 
 LOOPBACK = "127.0.0.1"
 CONNECT_TIMEOUT_S = 15.0
@@ -281,8 +282,8 @@ def _slurm(text: str, jobs: int, opened: ExitStack) -> Any:
     """A scheduler in this process, with the given number of SLURM jobs as workers."""
     try:
         import dask_jobqueue
-    except ImportError:
-        raise MissingExtra("dask-jobqueue", "cluster") from None
+    except ImportError as error:
+        raise missing_extra(error) or error from None
     try:
         cluster = opened.enter_context(dask_jobqueue.SLURMCluster())
         cluster.scale(jobs=jobs)

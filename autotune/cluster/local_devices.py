@@ -10,9 +10,7 @@ from autotune.errors import InputError
 from autotune.evaluation.instance import environment
 
 ALL = "all"
-STARTUP_S = (
-    5.0  # that several devices cost more than one, until they measure: Dask, its workers, the comparison
-)
+STARTUP_S = 5.0  # that several devices cost more than one, until they measure
 TRIAL_S = 0.05  # of a slow kernel; the shipped ones take 2 to 30 ms on an H200
 
 

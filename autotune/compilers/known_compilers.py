@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, content_key, default_folder
 from autotune.compilers.hidden_reads import HEADER_FOLDERS
+from autotune.core.extras import missing_extra
 from autotune.core.launch_plan import TRITON
 from autotune.core.trials import Binary
-from autotune.errors import MissingExtra
 from autotune.processes.files import user_folder
 from autotune.processes.own_files import read_own, write_own
 
@@ -46,14 +46,14 @@ def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | Nvcc
     if kind == TRITON:
         try:
             from autotune.compilers.triton_compiler import TritonCompiler
-        except ImportError:
-            raise MissingExtra("triton", "triton") from None
+        except ImportError as error:
+            raise missing_extra(error) or error from None
         return TritonCompiler(architecture)
     try:
         from autotune.compilers.nvcc import NvccCompiler
         from autotune.compilers.nvrtc import CudaCompiler
-    except ImportError:
-        raise MissingExtra("cuda.bindings", "cuda") from None
+    except ImportError as error:
+        raise missing_extra(error) or error from None
     return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)
 
 

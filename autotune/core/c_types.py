@@ -67,16 +67,6 @@ SCALARS = {
     "DTYPE": "DTYPE",
 } | {f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
-# Words next to a type that do not change its values, only their place and use.
-QUALIFIERS = frozenset(
-    (
-        *("const", "volatile", "register", "restrict", "__restrict__", "__restrict", "RESTRICT"),
-        *("__global", "global", "GLOBAL", "__constant", "constant", "CONSTANT", "__private", "private"),
-        "__grid_constant__",
-    )
-)
-LOCAL_QUALIFIERS = frozenset(("__local", "local"))  # OpenCL's words for memory of one block
-
 
 Field = tuple[str, str, int]  # name, element type, number of elements; 0 for a field that is no array
 

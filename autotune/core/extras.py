@@ -20,7 +20,7 @@ EXTRAS = {
 }
 
 
-def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
+def missing_extra(error: ImportError) -> MissingExtra | None:
     """The error in one line with what to install; None if no extra brings that module."""
     top = (error.name or "").partition(".")[0]
     extra = next((name for name, modules in EXTRAS.items() if top in modules), None)

@@ -44,6 +44,7 @@ DEVICE_SETTINGS = ("sm_clock_mhz", "power_limit_w")
 Settings = tuple[tuple[str, int], ...]  # settings of a device, by name; 0 leaves one unchanged
 TRITON = "triton"  # the compiler of kernels in Triton
 TRITON_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+TRITON_USUAL = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}  # where a configuration has none
 AMD_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "kpack")  # of Triton, for AMD's GPUs only
 NO_ARRAY = "None"  # an argument of a Triton kernel that is no array in this space
 _TRITON_TYPES = {

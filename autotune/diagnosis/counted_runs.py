@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from autotune.core.stages import Stage
@@ -19,26 +19,18 @@ from autotune.tuning.options import Options
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 
+_IN_A_COPY = (
+    "active threads",  # of the 32 of a warp, mean over instructions
+    "sectors per request",  # of 32 bytes, for each access of a warp to global memory
+    "bank conflicts",  # passes of shared memory over those without any
+)
+_BY_HARDWARE = (  # as `hardware_counters` names them
+    "warps waiting at barriers",  # for each instruction that is issued
+    "issue slots used, %",
+    "achieved occupancy, %",
+)
 
-@dataclass(frozen=True)
-class CountedRun:
-    """Counters of one run; each is None where it could not be counted.
-
-    Attributes:
-        active_threads: Of the 32 of a warp, mean over instructions.
-        sectors_per_request: Of 32 bytes, for each access of a warp to global memory.
-        conflict_degree: Passes of shared memory over those without bank conflicts.
-        barrier_stalls: Warps that wait at a barrier, for each instruction that is issued.
-        issue_percent: Share of the issue slots that are used.
-        occupancy_percent: Warps that were resident, of those that a multiprocessor can hold.
-    """
-
-    active_threads: float | None = None
-    sectors_per_request: float | None = None
-    conflict_degree: float | None = None
-    barrier_stalls: float | None = None
-    issue_percent: float | None = None
-    occupancy_percent: float | None = None
+CountedRun = Mapping[str, float | None]  # None for what could not be counted
 
 
 def counted_runs(
@@ -64,30 +56,29 @@ def counted_runs(
             if trial.measurement is None:
                 continue
             observer.stage(Stage("counting", number, len(trials)))
-            forms, run = OtherForms(context, trial), CountedRun()
+            forms, counted = OtherForms(context, trial), dict[str, float]()
             if "instructions" not in missing:
                 try:
-                    counts = forms.counts()
-                    run = replace(
-                        run,
-                        active_threads=counts.active_lanes,
-                        sectors_per_request=counts.sectors / counts.requests if counts.requests else None,
-                        conflict_degree=counts.conflict_degree if counts.min_shared_passes else None,
-                    )
+                    counted |= _instructions(forms)
                 except (InputError, SetupError, CompileError) as error:
                     observer.warn(f"instructions were not counted{name and f' of {name}'}: {error}")
                     missing |= {"instructions"} if isinstance(error, InputError) else set()
             if "hardware" not in missing:
                 try:
-                    by_name = hardware_counters(task, forms.binary, forms.problem)
-                    run = replace(
-                        run,
-                        barrier_stalls=by_name.get("warps waiting at barriers"),
-                        issue_percent=by_name.get("issue slots used, %"),
-                        occupancy_percent=by_name.get("achieved occupancy, %"),
-                    )
+                    counted = hardware_counters(task, forms.binary, forms.problem) | counted
                 except (InputError, SetupError) as error:
                     observer.warn(why_no_counters(error))
                     missing |= {"hardware"}
-            found[name] = run
+            found[name] = {one: counted.get(one) for one in (*_IN_A_COPY, *_BY_HARDWARE)}
+    return found
+
+
+def _instructions(forms: OtherForms) -> dict[str, float]:
+    """What a run in a copy of the kernel counts; raises as `OtherForms.counts` does."""
+    counts = forms.counts()
+    found = {"active threads": counts.active_lanes}
+    if counts.requests:
+        found["sectors per request"] = counts.sectors / counts.requests
+    if counts.min_shared_passes:
+        found["bank conflicts"] = counts.conflict_degree
     return found

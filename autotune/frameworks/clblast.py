@@ -14,11 +14,11 @@ from autotune.core import json_values as values
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord
 from autotune.core.text import size_text
 from autotune.errors import InputError
-from autotune.frameworks.export import Plan, Written, require_not_installed, write
+from autotune.frameworks.export import Plan, Written, exported_records, require_not_installed, write
 from autotune.hardware.names import traits_of_name
 from autotune.processes.files import read_foreign
 from autotune.serving.cache import Folder
-from autotune.serving.device_records import DeviceRecord, device_records
+from autotune.serving.device_records import DeviceRecord
 
 NAME = "clblast"
 _BESIDE = ".provenance"  # database.py takes every file that ends in .json for results
@@ -65,7 +65,7 @@ _FAMILIES = {  # by kernel
 
 
 def export_clblast(
-    kernel: str, folder: Path, device_name: str | None = None, cache: Folder | None = None
+    kernel: str, folder: Path, device_name: str | None, data: str | None, cache: Folder | None
 ) -> list[Written]:
     """Write a kernel's results into a folder, a file for each device and element type.
 
@@ -73,6 +73,7 @@ def export_clblast(
         kernel: Of the cache.
         folder: Where the files lie.
         device_name: CLBlast's name of the device; None takes that of the results.
+        data: The content of the inputs that was tuned for; None takes the newest result.
         cache: Where results are looked for.
 
     Raises:
@@ -83,10 +84,7 @@ def export_clblast(
         WriteError: A file cannot be written.
     """
     require_not_installed(folder, NAME)
-    records = device_records(kernel, cache)
-    if device_name is not None and len(records) > 1:
-        names = ", ".join(one.device.name for one in records)
-        raise InputError(f"--device-name: there are results of several devices: {names}")
+    records = exported_records(kernel, cache, data, device_name)
     plans = [plan for one in records for plan in _plans(one, folder, device_name)]
     return [write(kernel, plan, keeps_old=False) for plan in plans]
 
@@ -123,7 +121,8 @@ def _label(parameters: Mapping[str, Any]) -> str:
 
 def _entry(record: KernelRecord, family: _Family, entries: Sequence[Entry]) -> Entry:
     """The result that CLBlast is to have: of its tuner's size, or the only one; raises InputError."""
-    found = [one for one in entries if dict(one.sizes) == family.usual] or [*entries]
+    newest = [*{size_text(one.sizes): one for one in entries}.values()]
+    found = [one for one in newest if dict(one.sizes) == family.usual] or newest
     if len(found) > 1:
         sizes = "; ".join(size_text(one.sizes) for one in found)
         raise InputError(

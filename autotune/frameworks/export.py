@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.core import json_values as values
+from autotune.core.frozen import replace
 from autotune.core.records import Config, Entry, KernelRecord
 from autotune.core.text import hint
 from autotune.core.version import __version__
@@ -88,14 +89,40 @@ def export(request: Request, folder: Path | None, cache: Folder | None = None) -
     """
     if folder is not None:
         require_not_installed(folder, request.format.package)
-    root, records = folder or installed_folder(request.format), device_records(request.kernel, cache)
-    if request.device is not None and len(records) > 1:
-        names = ", ".join(one.device.name for one in records)
-        raise InputError(f"--device-name: there are results of several devices: {names}")
+    root = folder or installed_folder(request.format)
+    records = exported_records(request.kernel, cache, request.data, request.device)
     plans = [plan for one in records for plan in _plans(request, one, root)]
-    if not plans:
-        raise InputError(f"{request.kernel}: no result is for --data {request.data}")
     return [write(request.kernel, plan, keeps_old=folder is None) for plan in plans]
+
+
+def exported_records(
+    kernel: str, cache: Folder | None, data: str | None, device_name: str | None = None
+) -> list[DeviceRecord]:
+    """The devices with results, the newest result of each last.
+
+    Args:
+        kernel: Of the cache.
+        cache: Where results are looked for.
+        data: The content of the inputs that was tuned for; None takes any.
+        device_name: A name that files are to give the device, which can be one only.
+
+    Raises:
+        InputError: There is no such result, or a name for several devices.
+        NoConfig: There are no results.
+        CacheError: A file of the cache is damaged.
+    """
+    found = []
+    for one in device_records(kernel, cache):
+        entries = [entry for entry in one.record.entries if data in (None, entry.data)]
+        if entries:
+            entries.sort(key=lambda entry: entry.provenance.tuned_at)
+            found.append(one._replace(record=replace(one.record, entries=tuple(entries))))
+    if not found:
+        raise InputError(f"{kernel}: no result is for --data {data}")
+    if device_name is not None and len(found) > 1:
+        names = ", ".join(one.device.name for one in found)
+        raise InputError(f"--device-name: there are results of several devices: {names}")
+    return found
 
 
 def restore(kernel: str, root: Path) -> list[Path]:
@@ -191,17 +218,15 @@ def _files(request: Request, one: DeviceRecord, root: Path) -> dict[Path, dict[i
     form = request.format
     _check_names(form, one.record)
     found: dict[Path, dict[int, Entry]] = {}
-    for entry in sorted(one.record.entries, key=lambda entry: entry.provenance.tuned_at):
-        if request.data in (None, entry.data):
-            sizes = {name: entry.sizes[name] for name in (*form.sizes, *BLOCKS) if name in entry.sizes}
-            quantization = request.quantization
-            if quantization is None:
-                quantization = quantization_of(sizes)
-            name = form.name_of(sizes, request.device or one.device.name, quantization)
-            if reason := form.unasked(name):
-                raise InputError(f"{name}: {reason}; name another one with --quantization")
-            place = root / form.subfolder.format(version=_version(entry).replace(".", "_"))
-            found.setdefault(place / name, {})[entry.sizes[KEY]] = entry
+    for entry in one.record.entries:
+        sizes = {name: entry.sizes[name] for name in (*form.sizes, *BLOCKS) if name in entry.sizes}
+        asked = request.quantization
+        quantization = quantization_of(sizes) if asked is None else asked
+        name = form.name_of(sizes, request.device or one.device.name, quantization)
+        if reason := form.unasked(name):
+            raise InputError(f"{name}: {reason}; name another one with --quantization")
+        place = root / form.subfolder.format(version=_version(entry).replace(".", "_"))
+        found.setdefault(place / name, {})[entry.sizes[KEY]] = entry
     return found
 
 

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from autotune.core.launch_plan import TRITON_USUAL
 from autotune.core.records import Config, Value
 from autotune.errors import InputError
 from autotune.frameworks.config_file import KEY, Entry, Format, load, quantization_of
@@ -58,8 +59,7 @@ class Incumbents:
         if found is None:
             return None, f"what {self._form.package} takes without a file is not known here"
         where, entry = found
-        usual: Entry = {"num_warps": 4, "num_stages": 3}  # Triton's own
-        values = {name: entry.get(name, usual.get(name)) for name in default}
+        values = {name: entry.get(name, TRITON_USUAL.get(name)) for name in default}
         unknown = [name for name in entry if name not in (*default, *_FORCED)]
         if unknown or None in values.values():
             return None, f"{where}: has other parameters than the space: {', '.join(entry)}"

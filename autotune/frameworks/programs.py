@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotune.core.launch_plan import TRITON_OPTIONS, constant_expressions
+from autotune.core.launch_plan import TRITON_OPTIONS, TRITON_USUAL, constant_expressions
 from autotune.core.records import Config, Entry, Value
 from autotune.errors import AutotuneError, InputError
-from autotune.frameworks.export import Plan, Written, require_not_installed, write
+from autotune.frameworks.export import Plan, Written, exported_records, require_not_installed, write
 from autotune.recording.tunings import Tuning
 from autotune.serving.cache import Folder
-from autotune.serving.device_records import DeviceRecord, device_records
+from autotune.serving.device_records import DeviceRecord
 from autotune.serving.triton_call import launch_of, reader_of
 from autotune.serving.validity import KernelOnDevice
-
-_USUAL = {"num_warps": 4, "num_ctas": 1, "num_stages": 3, "maxnreg": None}  # of `triton.Config`
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def export_program(
     """
     if folder is not None:
         require_not_installed(folder, format_.package)
-    records = device_records(kernel, cache)
+    records = exported_records(kernel, cache, data)
     functions = {step.entry for one in records for step in one.record.launch if step.constants}
     asked = [one for one in tunings if one.function in functions]
     if not asked:
@@ -112,7 +110,7 @@ def export_program(
             one = _device_of(kernel, records, tuning)
             if reason := format_.refused(tuning):
                 raise InputError(reason)
-            answer = _answer(one, tuning, data)
+            answer = _answer(one, tuning)
             found.setdefault(one.device.name, []).append(answer)
         except AutotuneError as error:
             left_out.append(f"{tuning.label}: {error}")
@@ -138,16 +136,13 @@ def _device_of(kernel: str, records: Iterable[DeviceRecord], tuning: Tuning) -> 
     return found[0]
 
 
-def _answer(one: DeviceRecord, tuning: Tuning, data: str | None) -> Answer:
+def _answer(one: DeviceRecord, tuning: Tuning) -> Answer:
     """The result for the call that was recorded; raises InputError."""
     record = one.record
     reader = reader_of(record, tuning.function, tuning.passed)
     sizes, named = reader.problem(tuning.given)
     dtype = named or record.dtypes[0]
-    newest = sorted(record.entries, key=lambda entry: entry.provenance.tuned_at)
-    fitting = [
-        item for item in newest if (item.sizes, item.dtype) == (sizes, dtype) and data in (None, item.data)
-    ]
+    fitting = [item for item in record.entries if (item.sizes, item.dtype) == (sizes, dtype)]
     if not fitting:
         text = ", ".join(f"{name}={value}" for name, value in sizes.items())
         raise InputError(f"no result for {text}, {dtype}: autotune search --recorded FILE")
@@ -181,7 +176,7 @@ def _content(tuning: Tuning, constants: Mapping[str, Value], served: Config) -> 
             raise InputError(
                 f"the program passes {name}={tuning.scalars[name]}, and the result is for {constants[name]}"
             )
-    options = {name: constants.get(name, usual) for name, usual in _USUAL.items()}
+    options = {name: constants.get(name, TRITON_USUAL.get(name)) for name in TRITON_OPTIONS}
     return {
         "kwargs": {name: constants[name] for name in tuning.parameters},
         **options,

@@ -68,7 +68,7 @@ class Baselines:
         run = partial(found["reference"], self._inputs, self._sizes)
         with threadpool_limits(1):
             return (
-                BaselineTime(f"{NUMPY} (reference)", _time_ms(run, lambda: None), _ONE_THREAD, on_host=True),
+                BaselineTime(f"{NUMPY} (reference)", _time_ms(run), _ONE_THREAD, on_host=True),
                 *timed,
             )
 
@@ -76,19 +76,10 @@ class Baselines:
         expected = partial(
             run_reference, self._path, self._inputs, self._problem.definition, self._problem.arrays
         )
-        builds = c_times(
-            self._path,
-            self._problem,
-            self._inputs,
-            self._macros,
-            expected,
-            lambda run: _time_ms(run, lambda: None),
-        )
+        builds = c_times(self._path, self._problem, self._inputs, self._macros, expected, _time_ms)
         for build, found in builds:
-            if isinstance(found, str):
-                yield BaselineTime(build.name, None, found, on_host=True)
-            else:
-                yield BaselineTime(build.name, found, build.detail, on_host=True)
+            time_ms, detail = (None, found) if isinstance(found, str) else (found, build.detail)
+            yield BaselineTime(build.name, time_ms, detail, on_host=True)
 
     def _time(self, name: str, prepare: Callable[..., tuple[Run, Run]]) -> BaselineTime:
         what, on_host = f"{prepare.__name__}(inputs, sizes)", name.startswith(NUMPY)
@@ -107,7 +98,7 @@ def baseline_times(state: Baselines) -> tuple[BaselineTime, ...]:
     return state.times()
 
 
-def _time_ms(run: Run, wait: Run) -> float:
+def _time_ms(run: Run, wait: Run = lambda: None) -> float:
     """The least mean time of a run over several rounds of runs that begin together, after a warm-up."""
     first_ms = elapsed_ms(run, wait)
     if first_ms > _LONG_MS:

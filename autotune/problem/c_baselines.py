@@ -46,10 +46,6 @@ BUILDS = (
 )
 
 
-class _Failed(Exception):
-    """A build that cannot be timed."""
-
-
 def c_times(
     reference: Path,
     problem: ProblemInstance,
@@ -84,7 +80,7 @@ def c_times(
                 for name in outputs.keys() & right.keys():
                     _compare(name, outputs[name], right[name])
                 yield build, time_ms(run)
-            except (_Failed, InputError, OSError, subprocess.TimeoutExpired) as error:
+            except (InputError, OSError, subprocess.TimeoutExpired) as error:
                 yield build, str(error).partition("\n")[0]
 
 
@@ -99,7 +95,7 @@ def _run(
     """A function that runs a build."""
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        raise _Failed("needs gcc or clang")
+        raise InputError("needs gcc or clang")
     library = folder / f"{BUILDS.index(build)}.so"
     defined = [f"-D{name}={value}" for name, value in macros.items()]
     done = subprocess.run(
@@ -109,12 +105,12 @@ def _run(
         timeout=_TIMEOUT_S,
     )
     if done.returncode:
-        raise _Failed(f"{path.name}: {first_error(done.stderr)}")
+        raise InputError(f"{path.name}: {first_error(done.stderr)}")
     name, values = path.stem, {name: str(value) for name, value in macros.items()}
     functions = read_kernel_source(path.read_text(), values, "cuda").functions
     parameters = next((one.parameters for one in functions if one.name == name), None)
     if parameters is None:
-        raise _Failed(f"{path.name}: defines no function {name}")
+        raise InputError(f"{path.name}: defines no function {name}")
     given: list[Any] = []
     for parameter in parameters:
         if parameter.pointers and parameter.name in arrays:
@@ -122,13 +118,13 @@ def _run(
         elif not parameter.pointers and parameter.name in problem.definition.sizes:
             given.append(ctypes.c_long(problem.definition.sizes[parameter.name]))
         else:
-            raise _Failed(f"{path.name}: {parameter.text}: the space has no such array or size")
+            raise InputError(f"{path.name}: {parameter.text}: the space has no such array or size")
     return partial(ctypes.CDLL(str(library))[name], *given)
 
 
 def _compare(name: str, found: NDArray[Any], right: NDArray[Any]) -> None:
-    """Raise _Failed for a result that is not the reference's."""
+    """Raise InputError for a result that is not the reference's."""
     wide = right.reshape(found.shape).astype(np.float64)
     error = np.max(np.abs(found - wide), initial=0.0)
     if not error <= _TOLERANCE * max(1.0, np.max(np.abs(wide), initial=0.0)):
-        raise _Failed(f"{name} is wrong: off by {error:.3g}")
+        raise InputError(f"{name} is wrong: off by {error:.3g}")

@@ -28,7 +28,7 @@ from autotune.runtime.trust import Trust
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.lookup import best_config
-from autotune.serving.query import change_sentence
+from autotune.serving.query import changes
 
 if TYPE_CHECKING:
     from autotune.runtime.background_tuning import BackgroundTuning
@@ -220,10 +220,10 @@ class CallMaker:
         reasons, origin = list(best.stale_reasons), best.provenance
         if origin and origin.source_sha256 != self.source.sha256:
             reasons.insert(0, f"{self.source.path} is not the source that was tuned.")
-        if origin and origin.compiler not in ("", compiler):
+        if origin:
             is_of_driver = compiler == driver_compiler(launcher.device)
             if not (is_of_driver and _is_driver_expected(launcher.device, best, origin)):
-                reasons.append(change_sentence("compiler", origin.compiler, compiler))
+                reasons += changes(origin, {"compiler": compiler})
         if reasons:
             what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
             text = f"{what} is stale: {' '.join(reasons)} Run `autotune search` again."
@@ -242,8 +242,5 @@ def _is_driver_expected(now: DeviceInfo, best: Best, origin: Provenance) -> bool
     """True if the driver with its compiler is another device's, or a reason tells its change."""
     if not best.match.tier.reaches(Tier.NEAREST_SIZE):
         return True
-    reported = {
-        change_sentence("driver", origin.driver, now.driver),
-        change_sentence("runtime", origin.runtime, now.runtime),
-    }
-    return not reported.isdisjoint(best.stale_reasons)
+    reported = changes(origin, {"driver": now.driver, "runtime": now.runtime})
+    return not set(reported).isdisjoint(best.stale_reasons)

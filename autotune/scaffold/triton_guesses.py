@@ -10,12 +10,12 @@ from functools import cached_property
 from math import prod
 
 from autotune.core.expressions import integer, parse, unknown_names
-from autotune.core.launch_plan import RESERVED_NAMES, TRITON_OPTIONS
+from autotune.core.launch_plan import RESERVED_NAMES, TRITON_OPTIONS, TRITON_USUAL
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
 from autotune.sources.triton import Dimension, Tile, TritonKernel, names_in_text
 
-DEFAULTS: Mapping[str, Value] = {"num_warps": 4, "num_stages": 3, "num_ctas": 1, "maxnreg": 255}
+DEFAULTS: Mapping[str, Value] = {**TRITON_USUAL, "maxnreg": 255}
 _OPTION_VALUES: Mapping[str, tuple[Value, ...]] = {
     "num_warps": (1, 2, 4, 8), "num_stages": (1, 2, 3, 4), "num_ctas": (1,), "maxnreg": (255,)
 }  # fmt: skip

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from autotune.core.frozen import dataclass, replace
-from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes, Tier
+from autotune.core.records import DeviceInfo, Entry, KernelRecord, Provenance, Sizes, Tier
 from autotune.core.text import size_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
+
+_FACTS = {"source_sha256": "kernel source", "space_sha256": "space"}  # fields with long hashes
 
 
 @dataclass(frozen=True)
@@ -74,15 +76,18 @@ def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None)
         record: Its record, whose newest result has the present source and space.
         device: The device with its present driver and runtime; None if unknown.
     """
-    origin = entry.provenance
     newest = max((other.provenance for other in record.entries), key=lambda provenance: provenance.tuned_at)
-    now = [("kernel source", origin.source_sha256[:12], newest.source_sha256[:12])]
-    now += [("space", origin.space_sha256[:12], newest.space_sha256[:12])]
+    now = {"source_sha256": newest.source_sha256, "space_sha256": newest.space_sha256}
     if device is not None:
-        now += [("driver", origin.driver, device.driver), ("runtime", origin.runtime, device.runtime)]
-    return tuple(change_sentence(*row) for row in now if row[1] != row[2])
+        now |= {"driver": device.driver, "runtime": device.runtime}
+    return changes(entry.provenance, now)
 
 
-def change_sentence(what: str, before: str, after: str) -> str:
-    """A sentence with a value when a result was found, and the value now."""
-    return f"the {what} was {before[:40]} when this was tuned and is {after[:40]} now."
+def changes(was: Provenance, now: Mapping[str, str]) -> tuple[str, ...]:
+    """The fields of an origin that have other values now, as sentences; `now` has some or all of them."""
+    return tuple(
+        f"the {_FACTS.get(name, name)} was {before[:length]} when this was tuned and is {value[:length]} now."
+        for name, value in now.items()
+        if (before := getattr(was, name)) not in ("", value)  # empty where not recorded
+        for length in (12 if name in _FACTS else 40,)
+    )

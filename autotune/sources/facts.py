@@ -14,6 +14,7 @@ from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, UNREADABL
 _INLINED = 4  # functions, one in another
 _MAX_NODES = 200  # of an expression with the values of its variables
 BARRIERS = ("__syncthreads", "barrier", "work_group_barrier", "BARRIER", "sync_threads")
+WARP_BARRIERS = ("__syncwarp", "sub_group_barrier")
 
 
 @dataclass(frozen=True)

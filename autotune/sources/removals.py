@@ -19,13 +19,12 @@ from tree_sitter import Node
 from autotune.errors import InputError
 from autotune.sources import tree
 from autotune.sources.edits import Edit, edited, instead, is_statement, reached
-from autotune.sources.facts import BARRIERS, names_in
+from autotune.sources.facts import BARRIERS, WARP_BARRIERS, names_in
 from autotune.sources.kernel_source import Function, KernelSource
 from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, Declared, Loop
 
 ATOMICS, BARRIER_CALLS, CHECKS = "atomics", "barriers", "checks of bounds"
 
-_ALL_BARRIERS = (*BARRIERS, "__syncwarp", "sub_group_barrier")
 _ATOMIC = re.compile(r"atomic_?(add|sub|min|max|and|or|xor|exch|xchg|inc|dec)", re.IGNORECASE)
 _STORE = "WITHOUT_ATOMIC"
 # Volatile, so that the compiler keeps each of them.
@@ -75,7 +74,7 @@ def without(kind: str, source: KernelSource, inputs: Mapping[str, Collection[int
 
 def _barriers(source: KernelSource, function: Function) -> Iterator[Edit | None]:
     for node in tree.descendants(function.node):
-        if node.type == "call_expression" and _called(source, node) in _ALL_BARRIERS:
+        if node.type == "call_expression" and _called(source, node) in (*BARRIERS, *WARP_BARRIERS):
             yield instead(source, node, "(void)0") if is_statement(node) else None
 
 

@@ -24,7 +24,7 @@ class Left:
     is_exact: bool
 
 
-def funnel(space: Space, seed: int = 0) -> tuple[Left, ...]:
+def funnel(space: Space) -> tuple[Left, ...]:
     """Count what is left after each constraint; where that takes too long, estimate it from a sample."""
     stages = Rules(space.spec, space.device, space.problem).stages()
     parameters = space.parameters
@@ -34,7 +34,7 @@ def funnel(space: Space, seed: int = 0) -> tuple[Left, ...]:
     ]
     if None not in exact:
         return tuple(Left(count, True) for count in exact)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     columns = [rng.integers(len(parameter.values), size=_SAMPLE) for parameter in parameters]
     rows: Rows = np.stack(columns, axis=1).astype(space.rows.dtype)
     total = math.prod(len(parameter.values) for parameter in parameters)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from tree_sitter import Node
 
 from autotune.sources.edits import Edit, instead, is_statement, reached, span, words
+from autotune.sources.facts import BARRIERS, WARP_BARRIERS
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.tree import descendants, field
 from autotune.strength.mistakes import (
@@ -30,10 +31,7 @@ from autotune.strength.mistakes import (
     other_value,
 )
 
-_BARRIERS = (
-    *("BARRIER", "barrier", "work_group_barrier", "mem_fence", "sub_group_barrier"),
-    *("__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block"),
-)
+_BARRIERS = (*BARRIERS, *WARP_BARRIERS, "mem_fence", "__threadfence", "__threadfence_block")
 _LOOPS = ("for_statement", "while_statement")
 _INTEGERS = {
     **dict.fromkeys(("int", "long", "long long", "ptrdiff_t"), "short"),

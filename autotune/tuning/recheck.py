@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
-from autotune.core.checks import Checks, reasons, together
-from autotune.core.records import NOISY, Config, Entry, KernelRecord, Provenance
+from autotune.core.checks import reasons, together
+from autotune.core.records import NOISY, Config, Entry, KernelRecord
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.core.version import __version__
 from autotune.evaluation.identity import workload_sha256
@@ -28,7 +28,7 @@ from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 
 MAX_RUNNERS_UP = 3
-CHANGE = 0.02  # relative difference of two times below which they count as the same
+_CHANGE = 0.02  # relative difference of two times below which they count as the same
 
 
 class CheckState(Enum):
@@ -144,7 +144,7 @@ def _compared(
         return CheckedEntry(entry, state, str(failure), None, fresh)
     now = decision.measurements[context.maker.make(entry.config).key]
     fastest = decision.measurements[decision.stored[0].key]
-    noise = max(CHANGE, entry.noise or 0.0, fastest.noise or 0.0)
+    noise = max(_CHANGE, entry.noise or 0.0, fastest.noise or 0.0)
     ratio = now.median_ms / entry.time_ms
     overlaps = now.interval_ms[0] <= entry.interval_ms[1] and entry.interval_ms[0] <= now.interval_ms[1]
     change = f"{ratio:.3g} times as long as stored"
@@ -178,22 +178,13 @@ def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
         registers=winner.registers,
         noise=final.noise,
         measured=tuple(row for row in entry.measured if row[0] != winner.config),
-        provenance=provenance_now(task, entry, together(decision.checks)),
-    )
-
-
-def provenance_now(task: TuningTask, entry: Entry, checks: Checks) -> Provenance:
-    """The origin of a result that was measured again; the facts of its search stay."""
-    return replace(
-        entry.provenance,
-        tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        autotune=__version__,
-        driver=task.device.driver,
-        runtime=task.device.runtime,
-        compiler=task.compiler,
-        source_sha256=task.source.sha256,
-        space_sha256=task.spec.sha256,
-        workload_sha256=workload_sha256(task.spec),
-        checks="",
-        checked=reasons(checks),
+        provenance=replace(
+            entry.provenance,
+            tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            autotune=__version__,
+            **task.facts,
+            workload_sha256=workload_sha256(task.spec),
+            checks="",
+            checked=reasons(together(decision.checks)),
+        ),
     )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.json_values import is_name
@@ -76,11 +77,27 @@ class TuningTask:
         """All that a time depends on except for the kernel: device, driver, runtime, compiler, conditions."""
         return environment(self.device, self.compiler, self.spec.measure)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a result depends on besides its problem, as fields of its provenance."""
+        return facts(self.device, self.compiler, self.source, self.spec)
+
     def cached_entry(self, root: str | Path) -> Entry | None:
         """The result in a cache folder for the task's device and problem, or None."""
         problem = self.space.problem
         of_problem = (problem.sizes, problem.dtype, problem.data)
         return read_entry(str(root), self.device.slug, self.spec.kernel, *of_problem)
+
+
+def facts(device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec) -> dict[str, Any]:
+    """What a result depends on besides its problem, as fields of its provenance."""
+    return {
+        "driver": device.driver,
+        "runtime": device.runtime,
+        "compiler": compiler,
+        "source_sha256": source.sha256,
+        "space_sha256": spec.sha256,
+    }
 
 
 def resolve(target: Target) -> Target:

@@ -35,7 +35,9 @@ BEST, DEFAULT = Config({"VW": 8, "WGS": 256, "WPT": 1}), Config({"VW": 1, "WGS":
 NAME = "clblast_xaxpy_32_cpu-epyc.json"
 
 
-def cached(folder, *sizes, device=CPU, entry="XaxpyFastest", config=BEST, default=DEFAULT, alpha="2"):
+def cached(
+    folder, *sizes, device=CPU, entry="XaxpyFastest", config=BEST, default=DEFAULT, alpha="2", data=("",)
+):
     """A cache with results of CLBlast's sum of vectors."""
     entries = [
         Entry(
@@ -48,8 +50,10 @@ def cached(folder, *sizes, device=CPU, entry="XaxpyFastest", config=BEST, defaul
             (),
             PROVENANCE,
             ((config, 0.09), (default, 0.2)),
+            data=name,
         )
         for n in sizes
+        for name in data
     ]
     record = KernelRecord(
         kernel="clblast_xaxpy",
@@ -79,6 +83,15 @@ def export(tmp_path, capsys):
         return code, out + err
 
     return run
+
+
+def test_a_result_is_chosen_by_the_content_of_its_inputs(tmp_path, export):
+    cached(tmp_path, 262144, data=("ones", "drawn"))
+    assert export("--data", "ones")[0] == 0
+    origin = json.loads((tmp_path / "out" / NAME.replace(".json", ".provenance")).read_text())
+    assert [one["data"] for one in origin["entries"].values()] == ["ones"]
+    code, said = export("--data", "sorted")
+    assert code == 2 and "clblast_xaxpy: no result is for --data sorted" in said
 
 
 def test_a_file_says_what_was_tuned_on_what_and_the_best_comes_first(tmp_path, export):

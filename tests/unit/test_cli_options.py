@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.cli import devices, main, options, search
+from autotune.cli import devices, main, options, record, search
 from autotune.cli.parsing import parse, parser, present_words
 from autotune.core.trials import Budget, Objective
 from autotune.searchers import engine_names
@@ -138,6 +138,15 @@ def test_an_interrupted_search_says_which_command_resumes(monkeypatch, capsys, m
     monkeypatch.setattr(search, "run", interrupted)
     assert main(["search", "reduce", *more]) == 130
     assert capsys.readouterr().err == f"autotune: interrupted; the same command{resumes} resumes\n"
+
+
+def test_the_options_of_a_recorded_program_are_its_own(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(record, "run", interrupted)
+    assert main(["record", "--", "python", "net.py", "--compile"]) == 130
+    assert capsys.readouterr().err == "autotune: interrupted\n"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,126 @@
+"""Tunes what programs asked for: problems that the cache did not have, and kernels recorded as they tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from autotune.compilers.kernel_source import packaged
+from autotune.core.stages import OnStage
+from autotune.core.text import problem_text
+from autotune.devices.listing import find_device
+from autotune.errors import AutotuneError, InputError
+from autotune.recording.tunings import Tuning
+from autotune.serving.cache import writable_root
+from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
+from autotune.serving.triton_call import CallReader, launch_of
+from autotune.space import SpaceSpec, load_space
+from autotune.tuning.options import Options
+from autotune.tuning.plan import Plan, planned_search
+from autotune.tuning.result import SearchResult
+from autotune.tuning.task import Target, bind_target, locate
+
+
+class Requests(NamedTuple):
+    """What programs asked for.
+
+    Attributes:
+        targets: The problems to tune, each with the cache miss that it answers, if it is of one.
+        failures: The reasons why others cannot be tuned.
+    """
+
+    targets: list[tuple[Target, CacheMiss | None]]
+    failures: list[str]
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return len(self.targets) + len(self.failures)
+
+
+def missed(cache: Path | None, device: str | None, space: Path | None) -> Requests:
+    """The cache misses recorded for a device of this machine.
+
+    Args:
+        cache: The cache folder, as `--cache`.
+        device: The device; None means the default device of a search.
+        space: Only misses of this space's kernel. None takes all, with the space `spaces/KERNEL.yaml` of the
+            current folder or of the package.
+    """
+    address, info = find_device(device)
+    own = locate(space) if space else None
+    kernel = load_space(own).kernel if own else None
+    found = Requests([], [])
+    for miss in read_misses(writable_root(cache)):
+        if not miss.is_for(info) or kernel not in (None, miss.kernel):
+            continue
+        place = own or _space_file(miss)
+        if place.is_file():
+            target = Target(place, str(address), miss.sizes, miss.dtype, miss.data or None)
+            found.targets.append((target, miss))
+        else:
+            found.failures.append(
+                f"{miss.kernel}: spaces/{miss.kernel}.yaml: no such file; name its space, wherever it is: "
+                f"autotune search {miss.kernel}.yaml --wanted"
+            )
+    return found
+
+
+def _space_file(miss: CacheMiss) -> Path:
+    """The space file of a miss; only these two places, because the list of misses is not trusted."""
+    own = Path("spaces", f"{miss.kernel}.yaml")
+    return own if own.is_file() else packaged("spaces") / own.name
+
+
+def recorded(tunings: Iterable[Tuning], spaces: Sequence[Path], device: str | None) -> Requests:
+    """The problems of recorded kernels, the longest to tune first.
+
+    Args:
+        tunings: What was recorded.
+        spaces: The spaces of the kernels.
+        device: The device to tune on; None means the default device of a search.
+
+    Raises:
+        InputError: A space is wrong.
+    """
+    specs = [load_space(locate(space)) for space in spaces]
+    targets: list[Target] = []
+    failures: dict[str, None] = {}
+    for tuning in sorted(tunings, key=lambda one: -one.seconds):
+        own = [spec for spec in specs if tuning.function in {step.entry for step in spec.launch}]
+        if not own:
+            made = f"autotune new {tuning.file} --entry {tuning.function}"
+            failures[f"{tuning.function}: name its space; to write one: {made}"] = None
+        for spec in own:
+            try:
+                target = _target(tuning, spec, device)
+            except InputError as error:
+                failures[str(error)] = None
+            else:
+                if target not in targets:
+                    targets.append(target)
+    return Requests([(target, None) for target in targets], [*failures])
+
+
+def _target(tuning: Tuning, spec: SpaceSpec, device: str | None) -> Target:
+    """The problem of the recorded call; raises InputError."""
+    step = launch_of(spec.kernel, spec.launch, tuning.function)
+    reader = CallReader(spec.kernel, step, spec.arguments, spec.sizes["default"], tuning.passed)
+    sizes, dtype = reader.problem(tuning.given)
+    return Target(spec.path, device, sizes, dtype)
+
+
+def plan_of_requests(requests: Requests, options: Options, on_stage: OnStage) -> Plan:
+    """A plan that searches each target, and deletes its miss once the result is stored."""
+    failures = [*requests.failures]
+    for number, (target, miss) in enumerate(requests.targets):
+        name = f"{target.space.stem}: {problem_text(target.sizes, target.dtype)}"
+        found = yield planned_search(number, name, partial(bind_target, target, on_stage), options)
+        if miss is not None and isinstance(found, SearchResult):
+            try:
+                forget_miss(writable_root(options.cache), miss)
+            except AutotuneError as error:
+                failures.append(f"{name}: {error}")
+    return failures
