@@ -29,10 +29,9 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
         "--budget",
         metavar="N|all",
         type=_budget,
-        default=_BUDGET,
-        help="configurations to compile: the default and a random sample, or all (default %(default)s)",
+        help=f"configurations to compile: the default and a random sample, or all (default {_BUDGET})",
     )
-    group.add_argument("--seed", type=opt.seed, default=0, help="seed of the sample (default %(default)s)")
+    group.add_argument("--seed", type=opt.seed, help="seed of the sample (default 0)")
     opt.add_compiling(parser)
 
 
@@ -51,8 +50,8 @@ def compile_space(parsed: argparse.Namespace) -> None:
     if parsed.config is not None:
         chosen = opt.config(parsed.config, load_space(target.space))
     settings = Settings(
-        count=parsed.budget,
-        seed=parsed.seed,
+        count=_BUDGET if parsed.budget is None else parsed.budget or None,
+        seed=parsed.seed or 0,
         timeout_s=parsed.compile_timeout,
         workers=parsed.workers,
         binaries=default_folder() if parsed.binary_cache else None,
@@ -71,9 +70,10 @@ def compile_space(parsed: argparse.Namespace) -> None:
             raise SetupError(f"{what} cannot run on {item.architecture.name}: {item.failure}")
 
 
-def _budget(text: str) -> int | None:
+def _budget(text: str) -> int:
+    """Parse a number of configurations; 0 stands for all."""
     try:
-        return None if text == "all" else opt.at_least(1)(text)
+        return 0 if text == "all" else opt.at_least(1)(text)
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"{error}, or all") from None
 

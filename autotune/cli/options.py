@@ -201,6 +201,16 @@ def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
     return Config(values)
 
 
+def require_unset(parsed: argparse.Namespace, why: str, *names: str) -> None:
+    """Raise InputError for options that have no meaning among the others."""
+
+    def is_set(value: object) -> bool:
+        return value is not None and value is not False and value != []
+
+    if given := [f"--{name}" for name in names if is_set(getattr(parsed, name))]:
+        raise InputError(f"{why}: leave out {', '.join(given)}")
+
+
 def require_valid(task: TuningTask, config: Config) -> None:
     """Raise InputError for a configuration that is not valid."""
     if reasons := task.space.why_invalid(config):

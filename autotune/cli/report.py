@@ -50,8 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Write the page or the figure, or serve the folder."""
     if parsed.live:
+        opt.require_unset(parsed, "--live serves pages", "output", "space", "cache", "figure")
         show_live(parsed)
         return
+    if not parsed.figure:
+        opt.require_unset(parsed, "a page shows all", "title", "device", "size", "x", "y")
     if not parsed.names:
         raise InputError(f"name a journal or a kernel; for example: {EXAMPLE}")
     if parsed.figure:

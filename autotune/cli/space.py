@@ -38,16 +38,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_config(parser, "say whether a configuration is valid; with --compile, compile only this one")
     add_compile(parser)
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
-    where = "where --report writes the page (default %(default)s)"
-    opt.add_output(parser, where, default=Path("space.html"))
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="where --report writes the page (default: space.html)",
+    )
     opt.add_json(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
     """Describe the space, say whether one configuration is valid, or compile for GPUs that are not here."""
     if parsed.compile:
+        opt.require_unset(parsed, "--compile prints a table", "report", "output", "data")
         compile_space(parsed)
     else:
+        opt.require_unset(parsed, "without --compile nothing is sampled", "budget", "seed")
         _describe(parsed)
 
 
@@ -67,7 +74,7 @@ def _describe(parsed: argparse.Namespace) -> None:
         from autotune.report.space_page import space_html
 
         html = space_html(space, constraints, findings)
-        emit(f"{write_page(parsed.output, html)}: {len(space):,} valid configurations")
+        emit(f"{write_page(parsed.output or Path('space.html'), html)}: {len(space):,} valid configurations")
         return
     if parsed.json:
         emit(space_json(space, constraints, findings))

@@ -71,6 +71,10 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
             "'sweep'); did you mean heat-map? (see ",
         ),
         (["export", "a.jsonl", "--format", "T44", "-o", "a.json"], "'clblast'); did you mean t4? (see "),
+        (["report", "a", "--x", "A", "--size", "n=5"], "a page shows all: leave out --size, --x\n"),
+        (["report", ".", "--live", "-o", "a.html"], "--live serves pages: leave out --output\n"),
+        (["space", "double", "--seed", "0"], "without --compile nothing is sampled: leave out --seed\n"),
+        (["space", "double", "--compile", "--report"], "--compile prints a table: leave out --report\n"),
         (["best", "reduce", "--size", "rows=1k"], "such as --size rows=1000000\n"),
         (["best", "reduce", "--size", "1_000"], "such as --size n=1000000\n"),
         (
