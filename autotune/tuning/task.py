@@ -132,8 +132,7 @@ def locate(space: Path) -> Path:
 def _require_no_other(space: Path) -> None:
     """Raise InputError for a folder, and for files that are no spaces by their suffix."""
     is_folder = space.is_dir()
-    what = "a folder" if is_folder else _OTHER_FILES.get(space.suffix)
-    if what:
+    if what := "a folder" if is_folder else _OTHER_FILES.get(space.suffix):
         listed = sorted((space if is_folder else space.parent).glob("*.yaml"))
         such = [one for one in listed if one.stem == space.stem] or listed
         mend = f"did you mean {such[0]}?" if such else "write one with: autotune new KERNEL.cu"
