@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from autotune.core.runs_folder import RUNS
@@ -14,7 +15,8 @@ _NOT_OF_A_SEARCH = tuple(f".{name}.jsonl" for name in ("check", "diagnose", "lad
 def find_journal(name: str, runs: Path = RUNS) -> Path:
     """The journal that a name means: a file, or for a kernel the journal of its latest search in `runs`.
 
-    A journal of another command, such as `autotune check`, is taken only where no search has left one.
+    A journal of another command, such as `autotune check`, is taken only where no search has left one; one
+    without a trial, as an interrupted search leaves it, only where there is no other.
     Raises InputError where there is none.
     """
     path = Path(name)
@@ -23,8 +25,17 @@ def find_journal(name: str, runs: Path = RUNS) -> Path:
     journals = list(runs.glob("*.jsonl"))
     own = [file for file in journals if file.name.partition(".")[0] == name]
     if own:
-        return max(own, key=lambda file: (not file.name.endswith(_NOT_OF_A_SEARCH), file.stat().st_mtime))
+        own.sort(
+            key=lambda file: (not file.name.endswith(_NOT_OF_A_SEARCH), file.stat().st_mtime), reverse=True
+        )
+        return next(filter(_has_trials, own), own[0])
     kernels = {file.name.partition(".")[0] for file in journals}
     if not kernels:
         raise InputError(f"{name}: no such file, and no journals in {runs}/; run autotune search")
     raise InputError(f"{name}: no such file, and no journal of that kernel in {runs}/{hint(name, kernels)}")
+
+
+def _has_trials(file: Path) -> bool:
+    with suppress(OSError), file.open("rb") as lines:
+        return any(line.startswith(b'{"trial":') for line in lines)
+    return False

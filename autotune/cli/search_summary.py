@@ -300,8 +300,24 @@ def _failures(result: SearchResult) -> list[str]:
     for status, count in result.counts.most_common():
         if status is not Status.OK:
             command = f"autotune show {result.journal} --status {status.value}"
-            lines.append(f"failed  {count} {status.value}: {command}")
+            lines.append(f"failed  {count} {status.value}{_shared(result, status)}: {command}")
     return lines
+
+
+def _shared(result: SearchResult, status: Status) -> str:
+    """The values that all trials of a status have, and none that has a time: a value may be to blame."""
+    failed = [trial.config for trial in result.trials if trial.status is status]
+    timed = [trial.config for trial in result.trials if trial.status is Status.OK]
+    shared = [
+        f"{name}={value}"
+        for name, value in failed[0].items()
+        if all(one[name] == value for one in failed) and not any(one[name] == value for one in timed)
+    ]
+    return (
+        f", all with {', '.join(shared)}, which no trial with a time has"
+        if shared and len(failed) > 1
+        else ""
+    )
 
 
 def _learnt(result: SearchResult) -> list[str]:

@@ -196,7 +196,7 @@ def _select(rows: Sequence[TrialRow], parsed: argparse.Namespace) -> list[TrialR
     names = {name for row in rows for name in row.trial.config}
     if parsed.where is not None:
         condition = _condition(parsed.where)
-        if unknown := condition.names - names:
+        if rows and (unknown := condition.names - names):
             raise InputError(f"--where: unknown name {min(unknown)!r}{hint(min(unknown), names)}")
         chosen = [row for row in chosen if condition.names <= set(row.trial.config)]
         chosen = [row for row in chosen if condition(row.trial.config)]

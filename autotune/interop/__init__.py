@@ -54,5 +54,5 @@ def _errors_in(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: {error}") from None
     except values.NoJson as error:
         raise InputError(
-            f"{path}: not JSON: {error}; expected recorded results, such as a journal in runs/"
+            f"{path}: not recorded results, such as a journal in runs/ of a search (not JSON: {error})"
         ) from None

@@ -37,7 +37,7 @@ def read(text: str, path: Path) -> Recording:
     """Read the trials of a journal; raises InputError if there are none, or if their parameters differ."""
     header, trials, *_ = parse_journal(text, path)
     if not trials:
-        raise InputError(f"{path}: holds no trial")
+        raise InputError(f"{path}: holds no trial; name another journal, or search first")
     names = list(trials[0].config)
     for trial in trials:
         if set(trial.config) != set(names):

@@ -229,7 +229,7 @@ def _returning(function: Callable[..., Any]) -> str:
     found = [node.lineno - 1 for node in _returns(defined)]
     if code is None or len(found) != 1:
         return place(function)
-    return f"{code.co_filename}:{first + found[0]}: `{lines[found[0]].strip()}`"
+    return f"{_file(code)}:{first + found[0]}: `{lines[found[0]].strip()}`"
 
 
 def _returns(node: ast.AST) -> Iterator[ast.Return]:
@@ -242,7 +242,13 @@ def _returns(node: ast.AST) -> Iterator[ast.Return]:
 
 
 def _line(code: Any) -> str:
-    return f"{code.co_filename}:{code.co_firstlineno}"
+    return f"{_file(code)}:{code.co_firstlineno}"
+
+
+def _file(code: Any) -> Path:
+    """The file of a function, as short as a user would name it: relative in the current folder."""
+    path = Path(code.co_filename)
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def expected_results(

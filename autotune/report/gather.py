@@ -151,7 +151,7 @@ class _Reader:
             return self._completed(_of_recording(read_recording(path), path))
         header, trials, last_round, stages, doubts = self.parse(text, path)
         if not trials:
-            raise InputError(f"{path}: holds no trial")
+            raise InputError(f"{path}: holds no trial; name another journal, or search first")
         dtype = header.get("dtype")
         return self._completed(
             Search(

@@ -29,6 +29,10 @@ _UNWRITTEN = re.compile(r"\b(\w+)(?:\[[\d, ]+\])? was never written")
 _SIDES = re.compile(
     r"(\w+\[[\d, ]+\]) is (.+?), expected (.+?)(?:, [\d,]+ of (?:a sample of )?[\d,]+ |; | \(at |$)"
 )
+_NOT_FINITE = (
+    "nan and inf come from memory that is read before it is written, a division by 0 or an overflow: "
+    "look at barriers and first values"
+)
 _LOOP = re.compile(r"\bwhile\b.*|\bfor\s*\(.*")  # Python's `for` loops end
 _ENDLESS = (  # nothing changes between iterations, or nothing is tested
     re.compile(r"^for\s*\([^;]*;[^;]*;(?!.*(?:=|\+\+|--))"),
@@ -120,11 +124,12 @@ def _wrong_result(
         helps.append(f"if it is rounding, write {rounding[1]} ({where})")
     elif sides := _SIDES.search(trial.detail):
         where, found, expected = sides.groups()
+        is_lost = found.lstrip("-") in ("nan", "inf") and expected != found
         helps = [
             f"for {where}, {kernel} gave {found} and {_expecting(task)} {expected}: "
             "correct the one that is wrong",
             *helps,
-            *filter(None, (_beyond(trial, findings), _suspect(task, others))),
+            *filter(None, (_beyond(trial, findings), _NOT_FINITE if is_lost else _suspect(task, others))),
         ]
     if not is_dumped and task.spec.path.is_file():  # of the command line
         helps.append("--dump-wrong DIR writes both arrays")

@@ -33,6 +33,7 @@ from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
 _ARCHITECTURE = "sm_90"  # a machine without a GPU counts spaces for NVIDIA GPUs with this one's limits
 _KERNEL_SUFFIXES = (".cu", ".cuh", ".cl")
+_OTHER_FILES = {".py": "a file in Python", ".json": "a file of results", ".html": "a page"}
 
 
 @dataclass(frozen=True)
@@ -146,12 +147,11 @@ def locate(space: Path) -> Path:
 
 
 def _require_no_other(space: Path) -> None:
-    """Raise InputError for a folder or a Python file, which are no spaces."""
+    """Raise InputError for a folder, and for files that are no spaces by their suffix."""
     is_folder = space.is_dir()
-    if is_folder or space.suffix == ".py":
+    if what := "a folder" if is_folder else _OTHER_FILES.get(space.suffix):
         listed = sorted((space if is_folder else space.parent).glob("*.yaml"))
         such = [one for one in listed if one.stem == space.stem] or listed
-        what = "a folder" if is_folder else "a file in Python"
         mend = f"did you mean {such[0]}?" if such else "write one with: autotune new KERNEL.cu"
         raise InputError(f"{space}: this is {what}, not a space; {mend}")
 

@@ -85,6 +85,8 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
             ["search", "fast.cu"],
             "fast.cu: this is a kernel, not a space; write one with: autotune new fast.cu",
         ),
+        (["space", "cache/double.json"], "this is a file of results, not a space; "),
+        (["search", "report.html"], "report.html: this is a page, not a space; did you mean double.yaml?"),
     ],
 )
 def test_a_slip_in_a_command_line_is_named_with_its_mend(folder, words, message):

@@ -70,6 +70,14 @@ def test_a_wrong_result_names_both_sides_and_the_one_that_other_configurations_s
     assert dump == "--dump-wrong DIR writes both arrays"
 
 
+@pytest.mark.parametrize(("found", "expected", "is_told"), [("nan", "2.0", True), ("inf", "inf", False)])
+def test_a_result_that_is_no_number_speaks_for_memory_that_was_not_written(task, found, expected, is_told):
+    detail = f"result[3] is {found}, expected {expected}, 1 of 9 elements differ"
+    wrong = Trial(task.spec.default, "", Status.WRONG_RESULT, detail)
+    *_, told, _ = failed_default(task, wrong, [wrong]).helps
+    assert told.startswith("nan and inf come from") == is_told and ("is wrong too" in told) != is_told
+
+
 @pytest.mark.parametrize("value", ["ceil_div(n, BLOCK_SIZE)", "BLOCKS"])
 def test_a_number_that_depends_on_the_configuration_is_none_of_the_references(task, value):
     *others, factor, length = task.spec.arguments

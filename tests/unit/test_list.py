@@ -63,6 +63,18 @@ def test_the_journal_of_a_kernel_is_that_of_its_latest_search(tmp_path):
     assert find_journal(str(checked), tmp_path) == checked
 
 
+def test_a_search_that_ended_before_its_first_trial_hides_no_earlier_one(folder):
+    folder.search("--budget", "2")
+    full, empty = folder.path / "runs/double.fake-gpu.n1000.int32.jsonl", folder.path / "runs/double.x.jsonl"
+    empty.write_text(full.read_text().splitlines(keepends=True)[0])
+    os.utime(full, (1e9, 1e9))
+    assert find_journal("double", folder.path / "runs") == full
+    full.unlink()
+    assert find_journal("double", folder.path / "runs") == empty
+    done = folder.run("show", "double", "--where", "A == 1")
+    assert done.returncode == 2 and "holds no trial; name another journal" in done.stderr
+
+
 def test_the_best_time_of_a_journal_is_that_of_its_last_round(folder):
     best = folder.search("--budget", "4")
     journal = Path(folder.path / best["journal"])

@@ -138,6 +138,21 @@ LINES = [
             "failed": "3 crashed: autotune show runs/j.jsonl --status crashed",
         },
     ),
+    # a value to blame is named where all that failed have it, and none that has a time does
+    (
+        {
+            "trials": (
+                trial(DEFAULT, 3.0),
+                trial(BEST, 1.0),
+                *(trial(Config({"A": a, "B": 1}), None) for a in (1, 4)),
+            )
+        },
+        {"failed": "2 crashed, all with B=1, which no trial with a time has: autotune show runs/j.jsonl"},
+    ),
+    (
+        {"trials": (trial(DEFAULT, 3.0), trial(BEST, 1.0), trial(Config({"A": 1, "B": 1}), None))},
+        {"failed": "1 crashed: autotune show runs/j.jsonl"},
+    ),
     # failures are not beaten
     (
         {"default": measured(1.5), "trials": (trial(DEFAULT, 1.5), trial(BEST, 1.0), *FAILED[1:])},
