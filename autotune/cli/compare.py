@@ -239,8 +239,8 @@ def _matrix(comparison: KernelComparison) -> _Section:
     notes = []
     if comparison.missing:
         notes = [
-            f"{comparison.missing} cells are not measured ({UNKNOWN}): `autotune search` and `autotune "
-            "adopt` try the best configurations of other devices and fill them."
+            f"{comparison.missing} cells are not measured ({UNKNOWN}): `autotune search`, also "
+            "with --engine adopt, tries the best configurations of other devices and fills them."
         ]
     columns = ("tuned on, run on:", *comparison.matrix)
     return _Section("Share of the best speed", columns, rows, notes)

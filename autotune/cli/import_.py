@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # it loads numpy
 
 EXAMPLE = "autotune import A100_T4.json.gz --kernel convolution --device A100"
 NEXT_STEPS = (
-    "Imported results are not verified, so `autotune best` ignores them. `autotune search` and `autotune "
-    "adopt` start from them and store what they verify; `autotune compare KERNEL --imported FILE` shows them "
-    "next to the cache."
+    "Imported results are not verified, so `autotune best` ignores them. `autotune search` "
+    "starts from them and stores what it verifies, with --engine adopt in ten runs; `autotune compare KERNEL "
+    "--imported FILE` shows them next to the cache."
 )
 
 

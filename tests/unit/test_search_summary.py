@@ -325,7 +325,7 @@ def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(pla
 
 def test_ties_that_were_not_checked_are_named(plain):
     text = result_text(told(plain, ties=(DEFAULT,), unchecked_ties=(OTHER,)))
-    assert "; 1 more were not checked, and are not kept:\n        A=4; the rest as in the best\n" in text
+    assert "; not checked, so not kept, 1 more:\n        A=4; the rest as in the best\n" in text
 
 
 def test_the_best_is_told_by_what_sets_it_apart_from_the_default(plain):
