@@ -197,6 +197,10 @@ LINES = [
         {"final": measured(1.0, noise=1.01), "lacked_time": True},
         {"warning": f"{UNSTEADY}run the search again with a longer --time"},
     ),
+    (
+        {"cores_of_others": 1e3, "lacked_time": True},
+        {"warning": "cores during the search; run the search again on a quiet machine\n"},
+    ),
     ({"time_was_over": True}, {"tried": "4 ok; the time was over\n"}),
     # what is there from before
     ({"resumed": 3}, {"tried": "3 ok, 1 crashed; 3 of them were known"}),
