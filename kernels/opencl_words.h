@@ -5,6 +5,7 @@
 #ifndef AUTOTUNE_OPENCL_WORDS_H
 #define AUTOTUNE_OPENCL_WORDS_H
 
+#define PORTABLE_HALF_H /* g++ has no half: it refuses a kernel that uses it */
 #include <float.h>
 #include <limits.h>
 

@@ -239,7 +239,7 @@ def _ties(result: SearchResult) -> list[str]:
     differ = "it differs" if count == 1 else "they differ"
     line = f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"
     if left := len(result.unchecked_ties):
-        line += f"; {left} more were not checked, and are not kept:"
+        line += f"; not checked, so not kept, {left} more:"
     return [line, *(f"        {_difference(one, winner, 'best')}" for one in result.unchecked_ties)]
 
 

@@ -68,7 +68,7 @@ _SETTINGS = {
     "ASAN_OPTIONS": f"exitcode={_FOUND}:detect_leaks=0:detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": f"exitcode={_FOUND}",
 }
-_OPENCL, _PORTABLE = re.compile(r"\b__kernel\b|\bget_\w+_id\b"), "#define PORTABLE_H"
+_OPENCL, _PORTABLE = re.compile(r"\b__kernel\b|\bget_\w+_id\b"), "#define PORTABLE_H\n"  # not PORTABLE_HALF_H
 _DYNAMIC = re.compile(
     r"extern\s+(?:__align__\s*\([^)]*\)\s*)?__shared__\s+(?:__align__\s*\([^)]*\)\s*|alignas\s*\([^)]*\)\s*)?"
     r"([\w:][\w:\s]*?)\s*(\w+)\s*\[\s*\]\s*;"
@@ -220,7 +220,7 @@ def _with_own_words(source: str, dynamic_bytes: int) -> str:
         for word, own in _OWN_WORDS.items():
             source = source.replace(word, own)
     elif _OPENCL.search(source):
-        words.append("opencl_words.h")
+        headers, words = [], [*words, "opencl_words.h"]  # any header is for CUDA
         for pattern, own in _OPENCL_WORDS:
             source = pattern.sub(own, source)
     else:

@@ -17,6 +17,7 @@ from kernel_tuner import util
 from autotune.api.progress import CallbackProgress, NotebookProgress, is_notebook
 from autotune.api.space import with_default
 from autotune.cli.output import emit
+from autotune.core.json_values import is_name
 from autotune.core.records import Config
 from autotune.core.runs_folder import RUNS
 from autotune.core.stages import Stage
@@ -26,6 +27,7 @@ from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.journal import Journal
 from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.goal import Goal, read_goal
+from autotune.kernel_tuner.parameters import RESULT_NAMES
 from autotune.kernel_tuner.request import Request, read_request
 from autotune.kernel_tuner.strategy import TIMEOUT_S, search_options
 from autotune.tuning.context import open_context
@@ -158,7 +160,7 @@ def run_kernel(
 ) -> list[Any]:
     """Run one configuration once, in a process of its own, and return the arguments as it leaves them.
 
-    Arguments are as Kernel Tuner 1.5 documents them.
+    Arguments are as Kernel Tuner 1.5 documents them. `params` may be a row of results, without its times.
 
     Raises:
         InputError: Something is wrong or not supported; nothing has been run.
@@ -166,7 +168,8 @@ def run_kernel(
     """
     given = locals()
     _refuse(given)
-    tune_params = {name: [value] for name, value in (params or {"kernel_tuner_run": 1}).items()}
+    chosen = {name: value for name, value in params.items() if name not in RESULT_NAMES and is_name(name)}
+    tune_params = {name: [value] for name, value in (chosen or {"kernel_tuner_run": 1}).items()}
     request = read_request(KernelCall.of(given | {"tune_params": tune_params}))
     request.space.spec = replace(request.space.spec, device={})  # nothing is timed
     task = request.space.bind(request.device)

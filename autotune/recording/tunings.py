@@ -98,6 +98,8 @@ class Tuning:
 
 def read_recorded(path: Path) -> tuple[Tuning, ...]:
     """Read a recorded file; raises InputError if it cannot be read or is damaged."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file; `autotune record -- PROGRAM` writes recorded.json")
     return read_foreign(path, _MAX_BYTES, _read, "is no file of `autotune record`")
 
 

@@ -93,7 +93,7 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
     """The message for a kernel without results, with the kernels that have some."""
     from pathlib import Path  # only for messages
 
-    places = [Path(root).absolute() for root in roots]
+    places = list(dict.fromkeys(Path(root).absolute() for root in roots))
     if not any(place.is_dir() for place in places):
         given = "$AUTOTUNE_CACHE names" if roots == read_roots() else "--cache (cache= in Python) names"
         near = nearest(places[0].name, (one.name for one in places[0].parent.glob("*/")))

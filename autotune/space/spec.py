@@ -264,6 +264,12 @@ def _file(element: Element, dialect: str = PYTHON) -> Path:
             raise element.error(f"expected a file {language}, found {path}; write the name of one{such}")
         if path.is_dir():
             raise element.error(f"a folder, not a file: {path}; write the name of a file{such}")
+        package, _, inside_package = element.text().partition("/")
+        if in_python and inside_package and not path.parent.is_dir() and package.isidentifier():
+            raise element.error(
+                f"no such file: {element.text()}, neither next to the space file nor in a package "
+                f"{package} of this Python; install it, or add the folder that has {package}/ to $PYTHONPATH"
+            )
         likely = (*suffixes, path.suffix)
         beside = [one.name for one in element.path.parent.glob("*") if one.suffix in likely]
         near = nearest(path.name, beside)

@@ -22,13 +22,13 @@ def doubts(result: SearchResult) -> list[str]:
     unsteady = f"the machine was unsteady: {noise:.0%} noise between two timings of the same binary"
     reasons = [
         *([unsteady] if noise > NOISY else []),
-        *_others(result),
+        *(others := _others(result)),
         *_governors(result),
         *_conditions(result.final.conditions),
         *(shifted([(searched_ms.get(config), final) for config, final in finals]) or _unrepeated(result)),
     ]
-    if noise > NOISY or (result.lacked_time and reasons):
-        how = "with a longer --time" if result.lacked_time else "on a quiet machine"
+    if noise > NOISY or others or (result.lacked_time and reasons):
+        how = "with a longer --time" if result.lacked_time and not others else "on a quiet machine"
         reasons.append(f"run the search again {how}")
     return reasons
 

@@ -285,6 +285,12 @@ def test_run_kernel_returns_the_arguments_as_the_kernel_leaves_them():
     assert not given[0].any()
 
 
+def test_run_kernel_takes_a_row_of_results():
+    _, env = tuned(metrics={"GFLOP/s": lambda row: SIZE / row["time"] / 1e6})
+    c, a, b, _ = run_kernel("vector_add", ADD, SIZE, arguments(), env["best_config"])
+    assert np.array_equal(c, a + b)
+
+
 def test_run_kernel_says_why_a_kernel_does_not_run():
     with pytest.raises(SetupError, match="vector_add: compile_error"):
         run_kernel("vector_add", "#error no\n" + ADD, SIZE, arguments(), {"block_size_x": 64})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.errors import InputError
 from autotune.recording.tunings import read_recorded
 from autotune.serving.miss_log import CacheMiss, read_misses
 
@@ -76,3 +77,8 @@ autotuned_program.main()
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True, stdout=subprocess.DEVNULL
     )
     assert {one.scalars["n"] for one in read_recorded(tmp_path / "own.json")} == {1000}
+
+
+def test_a_missing_file_names_the_command_that_writes_it(tmp_path):
+    with pytest.raises(InputError, match=r"no such file; `autotune record -- PROGRAM` writes"):
+        read_recorded(tmp_path / "recorded.json")

@@ -212,6 +212,10 @@ LINES = [
         {"final": measured(1.0, noise=1.01), "lacked_time": True},
         {"warning": f"{UNSTEADY}run the search again with a longer --time"},
     ),
+    (
+        {"cores_of_others": 1e3, "lacked_time": True},
+        {"warning": "cores during the search; run the search again on a quiet machine\n"},
+    ),
     ({"time_was_over": True}, {"tried": "4 ok; the time was over\n"}),
     # what is there from before
     ({"resumed": 3}, {"tried": "3 ok, 1 crashed; 3 of them were known"}),
@@ -340,7 +344,7 @@ def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(pla
 
 def test_ties_that_were_not_checked_are_named(plain):
     text = result_text(told(plain, ties=(DEFAULT,), unchecked_ties=(OTHER,)))
-    assert "; 1 more were not checked, and are not kept:\n        A=4; the rest as in the best\n" in text
+    assert "; not checked, so not kept, 1 more:\n        A=4; the rest as in the best\n" in text
 
 
 def test_the_best_is_told_by_what_sets_it_apart_from_the_default(plain):

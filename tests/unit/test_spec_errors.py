@@ -388,3 +388,12 @@ def test_a_long_expression_with_an_unknown_function_is_a_mistake_like_any_other(
     )
     with pytest.raises(SpaceError):
         load_space(path)
+
+
+def test_a_source_of_a_package_that_is_not_installed_says_so(tmp_path):
+    triton = YAML.replace("kernel: reduce\n", "kernel: reduce\ndialect: triton\n")
+    path = write_space(tmp_path, triton.replace("source: reduce.cu", "source: nosuchpackage/ops/reduce.py"))
+    with pytest.raises(
+        InputError, match=r"a package nosuchpackage of this Python; install it, or add the folder"
+    ):
+        load_space(path)
