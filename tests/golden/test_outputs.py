@@ -61,6 +61,7 @@ OF_MACHINE = {"doctor", "devices"}  # these say nothing that is the same on anot
 MASKS = {  # what this machine decides, with the text in its place
     r"^.*, \d+:\d\d\b.*\n": "",  # progress, where something takes long
     r"^warning:? other programs .*\n(?:  .*\n)*": "",
+    r"^missing +machine code was not read: .*\n(?:  .*\n)*": "",  # by the tools of a CUDA toolkit
     r"\bin \d+ s\b": "in N s",
     r"\b\d+ (min|d)\b": r"N \1",
     r"\d+\.\d MB": "N MB",
