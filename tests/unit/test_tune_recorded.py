@@ -12,7 +12,7 @@ OPTIONS = ("--device", "fake", "--engine", "random", "--budget", "3")
 ROWS = Array("bfloat16", (64, 1000))
 CALL = Tuning(
     function="softmax",
-    file="/work/net.py",
+    file="/models/net.py",
     triton="3.9.0",
     target="cuda:90",
     key=(1000, "torch.bfloat16", "torch.bfloat16"),
@@ -46,7 +46,7 @@ def test_a_kernel_without_a_space_and_a_call_of_another_kernel_are_named():
     assert targets == []
     assert failures == [
         "triton_softmax: the call's arguments are not those of the space",
-        "norm: name its space; to write one: autotune new /work/net.py --entry norm",
+        "norm: name its space; to write one: autotune new /models/net.py --entry norm",
     ]
 
 
@@ -54,7 +54,7 @@ def test_the_command_says_how_to_begin(folder):
     file = folder.path / "recorded.json"
     add_tunings(file, [CALL])
     done = folder.run("search", "--recorded", str(file), *OPTIONS)
-    assert done.returncode == 1 and "autotune new /work/net.py --entry softmax" in done.stderr
+    assert done.returncode == 1 and "autotune new /models/net.py --entry softmax" in done.stderr
     done = folder.run("search", "--recorded", str(file), "--wanted", *OPTIONS)
     assert done.returncode == 2 and "--recorded tunes on one device, without --wanted" in done.stderr
     done = folder.run("search", "double.yaml", "--recorded", str(file), "--size", "n=3", *OPTIONS)
