@@ -154,7 +154,7 @@ class Journal:
         """Write that a device has failed and is left out; raises WriteError when that fails."""
         self._write({"lost": {device: shortened(reason)}})
 
-    def append_stages(self, seconds: Mapping[str, float], doubts: Sequence[str] = ()) -> None:
+    def append_stages(self, seconds: Mapping[str, float], doubts: Sequence[str]) -> None:
         """Write each stage's seconds, and doubts about the times; raises WriteError when that fails."""
         stages = {name: round(time_s, 3) for name, time_s in seconds.items()}
         self._write({_STAGES: stages, _DOUBTS: [*doubts]})

@@ -1,14 +1,8 @@
 """Sizes that no memory holds: how a kernel counts there is read by running it on indices alone."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from autotune.compilers.kernel_source import read_source
-from autotune.evaluation.instance import InstanceMaker
-from autotune.space import bind, load_space, problem_of
-from autotune.tuning.further_sizes import FurtherSizes
-from tests.space_example import GPU
+from tests.further_sizes_example import sizes_and_instance
 
 SPACE = """\
 schema: 1
@@ -45,14 +39,8 @@ CHECKED = "not checked beyond 16,777,216 elements"
 
 
 def reason(folder, source=SOURCE, space=SPACE):
-    (folder / "doubled.cu").write_text(source)
-    (folder / "doubled.py").write_text("def reference(inputs, sizes):\n    return {}\n")
-    (folder / "doubled.yaml").write_text(space)
-    spec = load_space(folder / "doubled.yaml")
-    bound = bind(spec, GPU, problem_of(spec, GPU))
-    task = SimpleNamespace(space=bound, source=read_source(spec.source), dialect="cuda", spec=spec)
-    maker = InstanceMaker(bound, task.source, "cuda", {})
-    return FurtherSizes(task, maker).unknown_beyond(maker.make(spec.default))
+    sizes, instance = sizes_and_instance(folder, "doubled", source, space)
+    return sizes.unknown_beyond(instance)
 
 
 @pytest.mark.parametrize(

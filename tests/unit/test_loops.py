@@ -1,18 +1,12 @@
 """Sizes at which loops turn again: a mistake between two turns shows there, and at no smaller size."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from autotune.compilers.kernel_source import read_source
 from autotune.core.checks import PASSED
 from autotune.core.trials import Failure
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import affordable, find_host_sanitizer
-from autotune.evaluation.instance import InstanceMaker
-from autotune.space import bind, load_space, problem_of
-from autotune.tuning.further_sizes import FurtherSizes
-from tests.space_example import GPU
+from tests.further_sizes_example import sizes_and_instance
 
 SPACE = """\
 schema: 1
@@ -69,19 +63,12 @@ __global__ void running(int *parts, int count)
 """
 
 
-def sizes_and_instance(folder, source=SOURCE, space=SPACE):
-    (folder / "totals.cu").write_text(source)
-    (folder / "totals.py").write_text("def reference(inputs, sizes):\n    return {}\n")
-    (folder / "totals.yaml").write_text(space)
-    spec = load_space(folder / "totals.yaml")
-    bound = bind(spec, GPU, problem_of(spec, GPU))
-    task = SimpleNamespace(space=bound, source=read_source(spec.source), dialect="cuda", spec=spec)
-    maker = InstanceMaker(bound, task.source, "cuda", {})
-    return FurtherSizes(task, maker), maker.make(spec.default)
+def totals(folder, source=SOURCE, space=SPACE):
+    return sizes_and_instance(folder, "totals", source, space)
 
 
 def test_a_loop_that_only_turns_again_at_the_full_size_gets_a_small_size_of_its_own(tmp_path):
-    sizes, instance = sizes_and_instance(tmp_path)
+    sizes, instance = totals(tmp_path)
     small = sizes.small(instance)
     found = [one.definition.sizes for one in small.further]
     assert small.is_whole and len(found) == 2
@@ -91,13 +78,13 @@ def test_a_loop_that_only_turns_again_at_the_full_size_gets_a_small_size_of_its_
 
 def test_loops_that_turn_again_at_sizes_to_verify_need_no_further_ones(tmp_path):
     space = SPACE.replace("{n: 4096, m: 8}", "{n: 4097, m: 17}")
-    sizes, instance = sizes_and_instance(tmp_path, space=space)
+    sizes, instance = totals(tmp_path, space=space)
     assert sizes.small(instance).further == [] and sizes.small(instance).is_whole
 
 
 def test_a_loop_whose_turns_depend_on_data_gets_no_size(tmp_path):
     source = SOURCE.replace("base < count;", "base < parts[0];").replace("k < m;", "k < x[0];")
-    sizes, instance = sizes_and_instance(tmp_path, source)
+    sizes, instance = totals(tmp_path, source)
     assert sizes.small(instance).further == []
 
 
@@ -106,7 +93,7 @@ def test_a_race_between_two_turns_is_found_though_all_verified_sizes_have_one(tm
     host = find_host_sanitizer()
     if host is None:
         pytest.skip("needs g++")
-    sizes, instance = sizes_and_instance(tmp_path, SOURCE.replace(dropped, "    }\n}") if dropped else SOURCE)
+    sizes, instance = totals(tmp_path, SOURCE.replace(dropped, "    }\n}") if dropped else SOURCE)
     small = sizes.small(instance)
     assert host.check(instance.source, affordable(small.verified), Deadline()) is PASSED
     found = host.check(instance.source, small.verified, Deadline(), small.further)
