@@ -31,7 +31,9 @@ def run_ladder(parsed: argparse.Namespace) -> None:
     from autotune.tuning.single_runs import ladder
 
     if parsed.repeat > 1 or parsed.profile or parsed.config or parsed.landmark or parsed.default:
-        raise InputError("--landmarks is alone: the other options choose one configuration, or are for one")
+        raise InputError(
+            "--landmarks runs all of them: leave out --config, --landmark, --default, --repeat and --profile"
+        )
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
         best = tuned_best(task, parsed.cache)  # first: a damaged cache should cost no time
