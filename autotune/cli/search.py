@@ -289,7 +289,7 @@ def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractC
 
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     """Search for every model of a cluster, and compare them; raises SetupError at the end if some failed."""
-    from autotune.cli.compare import print_comparison
+    from autotune.cli.compare import comparison_text
     from autotune.cluster.connection import open_each_model, warn_of_open_scheduler
     from autotune.tuning.each_model import search_each_model
 
@@ -307,7 +307,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
         task = found.results[0].task
         records = device_records(task.spec.kernel, found.results[0].cache_root)
         selected = select(records, task.space.problem.sizes, task.space.problem.dtype)
-        print_comparison(compare(task.spec.kernel, selected))
+        emit(*comparison_text(compare(task.spec.kernel, selected)))
     found.require_all(f"of {len(clusters)} models failed")
 
 
