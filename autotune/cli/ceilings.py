@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from autotune.cli import options as opt
 from autotune.cli.latency_lesson import lesson
 from autotune.cli.output import emit
 from autotune.cli.tables import Table, table
 from autotune.core.records import Config
 from autotune.core.text import per_second
-from autotune.errors import InputError
 from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling, known_ceilings
 
 
@@ -41,8 +41,7 @@ def teach(parsed: argparse.Namespace) -> None:
     """Print a page of Little's law and occupancy for a device, from the figures that are kept."""
     from autotune.devices.listing import find_device
 
-    if parsed.json or parsed.only:
-        raise InputError("--lesson is a page of all figures: leave out --json and --only")
+    opt.require_unset(parsed, "--lesson is a page of all figures", "json", "only")
     _, device = find_device(parsed.device)
     emit(*lesson(device, known_ceilings(device.slug, parsed.cache)))
 

@@ -16,7 +16,6 @@ from autotune.cli.ceilings import measure, teach
 from autotune.cli.output import emit
 from autotune.cli.tables import Table, table
 from autotune.core.records import DeviceInfo
-from autotune.errors import InputError
 
 EXAMPLE = "autotune devices"
 
@@ -37,9 +36,9 @@ def run(parsed: argparse.Namespace) -> None:
         measure(parsed)
     elif parsed.lesson:
         teach(parsed)
-    elif parsed.device or parsed.only or parsed.cache:
-        raise InputError("--device, --only and --cache belong to --measure and --lesson")
     else:
+        why = "without --measure and --lesson, all devices are listed"
+        opt.require_unset(parsed, why, "device", "only", "cache")
         _list(parsed)
 
 

@@ -32,6 +32,8 @@ def draw_figure(parsed: argparse.Namespace) -> None:
     from autotune.report.figures import save
     from autotune.report.plots import Plot, draw
 
+    if parsed.figure != "heat-map":
+        opt.require_unset(parsed, "--x and --y belong to heat-map", "x", "y")
     plot = Plot(
         sources=parsed.names,
         cache=parsed.cache,

@@ -202,13 +202,10 @@ def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
 
 
 def require_unset(parsed: argparse.Namespace, why: str, *names: str) -> None:
-    """Raise InputError for options that have no meaning among the others."""
-
-    def is_set(value: object) -> bool:
-        return value is not None and value is not False and value != []
-
-    if given := [f"--{name}" for name in names if is_set(getattr(parsed, name))]:
-        raise InputError(f"{why}: leave out {', '.join(given)}")
+    """Raise InputError for options, named as their attributes, that have no meaning among the others."""
+    given = [name for name in names if getattr(parsed, name) != parsed.parser.get_default(name)]
+    if given:
+        raise InputError(f"{why}: leave out {', '.join('--' + name.replace('_', '-') for name in given)}")
 
 
 def require_valid(task: TuningTask, config: Config) -> None:

@@ -208,26 +208,22 @@ def _has_cluster(parsed: argparse.Namespace) -> bool:
 
 def _require_consistent(parsed: argparse.Namespace) -> None:
     """Raise InputError for options that exclude each other."""
-    if _has_cluster(parsed) and (parsed.wanted or _is_sweep(parsed)):
-        raise InputError("--devices and --cluster are for one problem of each space")
-    if parsed.more_spaces and (parsed.sweep or parsed.format or parsed.wanted):
-        raise InputError("--sweep, --format and --wanted are for one space")
+    if parsed.recorded:
+        opt.require_unset(parsed, "--recorded tunes what a program asked for", "wanted")
+    if parsed.wanted or parsed.recorded:
+        own = ("size", "dtype", "sweep", "format", "journal")
+        opt.require_unset(parsed, "requests name their sizes and types", *own)
+    elif parsed.space is None:
+        raise InputError(f"name a space, or give --wanted; for example: {EXAMPLE}")
+    if parsed.wanted or parsed.recorded or _is_sweep(parsed):
+        why = "a sweep, --wanted and --recorded tune on one device"
+        opt.require_unset(parsed, why, "devices", "cluster")
+    if parsed.more_spaces:
+        opt.require_unset(parsed, "of several spaces, each has one problem", "sweep", "format", "wanted")
     if parsed.each_model and (not parsed.cluster or parsed.journal or parsed.more_spaces):
         raise InputError("--each-model needs --cluster and one space, and no --journal")
-    if parsed.recorded and (parsed.wanted or _has_cluster(parsed)):
-        raise InputError("--recorded tunes on one device, without --wanted")
-    requests = "--wanted" if parsed.wanted else "--recorded"
-    if (parsed.wanted or parsed.recorded) and (
-        parsed.journal or parsed.size or parsed.dtype or parsed.sweep or parsed.format
-    ):
-        raise InputError(
-            f"autotune search {requests}: requests name their sizes and types; "
-            "leave out --size, --dtype, --sweep, --format and --journal"
-        )
-    if parsed.space is None and not (parsed.wanted or parsed.recorded):
-        raise InputError(f"name a space, or give --wanted; for example: {EXAMPLE}")
-    if parsed.variants and (parsed.format or not _is_sweep(parsed)):
-        raise InputError("--variants belongs to --sweep, without --format")
+    if parsed.format or not _is_sweep(parsed):
+        opt.require_unset(parsed, "only a sweep without --format chooses variants", "variants")
 
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:

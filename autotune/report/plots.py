@@ -55,8 +55,6 @@ class Plot:
 
 def draw(kind: str, plot: Plot) -> Figure:
     """Draw a plot of one of `KINDS`; raises InputError if the sources do not have what it shows."""
-    if kind != "heat-map" and (plot.x or plot.y):
-        raise InputError("--x and --y belong to heat-map")
     return KINDS[kind](plot)
 
 

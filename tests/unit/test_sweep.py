@@ -242,7 +242,7 @@ def test_another_range_is_refused(text, reason):
             "surrogate has no strategies",
         ),
         (("--sweep", "n=1:4:x2", "--engine", "random", "--stop-when-unlikely"), "cannot tell when to stop"),
-        (("--variants", "3"), "--variants belongs to --sweep"),
+        (("--variants", "3"), "only a sweep without --format chooses variants: leave out --variants"),
         (("--sweep", "m=1:4:x2"), "m"),
         (("--sweep", "n=1:4:x2", "--size", "n=8"), "--size names n, too; leave one of them out"),
     ],
