@@ -17,8 +17,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "kernels", metavar="KERNEL", nargs="+", type=opt.kernel, help="name of a kernel in the cache"
     )
     folder = "folder to write: load_kernel(..., cache=DIR) then needs the GPU's driver only"
-    opt.add_output(parser, folder, metavar="DIR")
-    opt.add_architectures(parser, "", "those of the GPUs with results")
+    opt.add_output(parser, folder, metavar="DIR", required=True)
+    parser.add_argument(
+        "-d",
+        "--device",
+        "--architectures",
+        metavar="A,B",
+        dest="architectures",
+        default="",
+        help="NVIDIA GPUs or architectures, separated by commas (default: those of the GPUs with results)",
+    )
     parser.add_argument(
         "--source", metavar="FILE", type=Path, help="source of the only kernel (default: as for load_kernel)"
     )

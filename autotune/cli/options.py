@@ -239,19 +239,6 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_architectures(parser: argparse.ArgumentParser, default: str, said: str) -> None:
-    """Add GPUs that may be absent; `said` describes the default in the help text."""
-    parser.add_argument(
-        "-d",
-        "--device",
-        "--architectures",
-        metavar="A,B",
-        dest="architectures",
-        default=default,
-        help=f"NVIDIA GPUs or architectures, separated by commas (default: {said})",
-    )
-
-
 def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add the space file."""
     parser.add_argument(
@@ -425,18 +412,9 @@ def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--plot", metavar="FILE", type=figure_file, help=f"{what}: .svg, .png or .pdf")
 
 
-def add_output(
-    parser: argparse.ArgumentParser,
-    what: str,
-    *,
-    metavar: str = "FILE",
-    default: Path | None = None,
-) -> None:
-    """Add the file or folder to write, which must be named without a default; `what` is its help text."""
-    required = default is None
-    parser.add_argument(
-        "-o", "--output", metavar=metavar, type=Path, default=default, required=required, help=what
-    )
+def add_output(parser: argparse.ArgumentParser, what: str, **settings: Any) -> None:
+    """Add the file to write; `what` is its help text."""
+    parser.add_argument("-o", "--output", type=Path, help=what, **{"metavar": "FILE", **settings})
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

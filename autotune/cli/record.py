@@ -26,14 +26,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "command", nargs="+", metavar="PROGRAM", help="the program with its arguments, after --"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        default=Path(DEFAULT),
-        help="where to note; what the file has is kept (default %(default)s)",
-    )
+    where = "where to note; what the file has is kept (default %(default)s)"
+    opt.add_output(parser, where, default=Path(DEFAULT))
     opt.add_json(parser)
 
 

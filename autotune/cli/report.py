@@ -31,13 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="files with recorded results, such as a journal, or kernels: their newest journal in runs/ "
         "and their results in the cache; several are compared",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="where to write it (default: report.html; for a figure, its kind and .svg)",
-    )
+    opt.add_output(parser, "where to write it (default: report.html; for a figure, its kind and .svg)")
     parser.add_argument(
         "--space",
         metavar="FILE",

@@ -38,13 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_config(parser, "say whether a configuration is valid; with --compile, compile only this one")
     add_compile(parser)
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="where --report writes the page (default: space.html)",
-    )
+    opt.add_output(parser, "where --report writes the page (default: space.html)")
     opt.add_json(parser)
 
 
