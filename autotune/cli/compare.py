@@ -17,6 +17,7 @@ from autotune.analysis.compare import (
 )
 from autotune.cli import options as opt
 from autotune.cli.output import emit, say
+from autotune.cli.sizes import parse_sizes
 from autotune.cli.tables import UNKNOWN, Table, cell, ratio_cell, table
 from autotune.core.records import Config
 from autotune.core.text import per_second, problem_text, table_sizes
@@ -60,7 +61,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.report.plots import matrix_figure
     from autotune.serving.device_records import device_records
 
-    sizes = opt.sizes(parsed)
+    sizes = parse_sizes(parsed.size)
     try:
         found = device_records(parsed.kernel, parsed.cache)
     except NoConfig:

@@ -12,6 +12,7 @@ from typing import Any
 from autotune.analysis.compile_survey import Checked, Survey
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.cli.sizes import parse_sizes
 from autotune.cli.tables import Table, table
 from autotune.core.text import first_error
 from autotune.core.trials import Status
@@ -44,7 +45,7 @@ def compile_space(parsed: argparse.Namespace) -> None:
     from autotune.space import load_space
     from autotune.tuning.task import Target, resolve
 
-    target = resolve(Target(parsed.space, None, opt.sizes(parsed), parsed.dtype))
+    target = resolve(Target(parsed.space, None, parse_sizes(parsed.size), parsed.dtype))
     architectures = gpu_architectures(parsed.device or _ARCHITECTURES)
     chosen = None
     if parsed.config is not None:

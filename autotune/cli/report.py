@@ -14,6 +14,7 @@ from pathlib import Path
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.cli.sizes import parse_sizes
 from autotune.core.text import count_text
 from autotune.errors import InputError
 
@@ -123,7 +124,7 @@ def _draw_figure(parsed: argparse.Namespace) -> None:
         x=parsed.x,
         y=parsed.y,
         device=parsed.device,
-        sizes=opt.sizes(parsed),
+        sizes=parse_sizes(parsed.size),
     )
     path = opt.figure_file(str(parsed.output or f"{parsed.figure}.svg"))
     save(draw(parsed.figure, plot), path)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.cli.sizes import parse_sizes, parse_sweep
 from autotune.core import timeline
 from autotune.core.records import ADOPTION
 from autotune.core.stages import Stage
@@ -335,8 +336,8 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.cli.sweep_summary import sweep_json, sweep_text
     from autotune.tuning.sweep import KeyedTable, bind_sweep, sweep
 
-    fixed, form = opt.sizes(parsed), FORMATS.get(parsed.format)
-    points = opt.swept(parsed.sweep, fixed)
+    fixed, form = parse_sizes(parsed.size), FORMATS.get(parsed.format)
+    points = parse_sweep(parsed.sweep, fixed)
     if form is not None and KEY not in (fixed | points[0]):
         points = [{**sizes, KEY: tokens} for sizes in points for tokens in TOKENS]
     dtypes = list(dict.fromkeys(filter(None, map(str.strip, (parsed.dtype or "").split(",")))))
