@@ -8,6 +8,7 @@ from pathlib import Path
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.text import count_text
+from autotune.errors import InputError
 
 EXAMPLE = "autotune build reduce matmul --output tuned --architectures sm_80,sm_90"
 
@@ -42,7 +43,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Build every kernel and print how many binaries each architecture has."""
-    from autotune.errors import InputError
     from autotune.hardware.names import gpu_architectures
     from autotune.runtime.build import build
     from autotune.runtime.loaded_kernel import find_source

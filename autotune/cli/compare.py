@@ -14,6 +14,12 @@ from autotune.analysis.compare import (
     KernelComparison,
     Portable,
     against_cpus,
+    compare,
+    left_out,
+    problem_of,
+    require_one_kernel,
+    results_of,
+    select,
 )
 from autotune.cli import options as opt
 from autotune.cli.output import emit, say
@@ -21,6 +27,9 @@ from autotune.cli.sizes import parse_sizes
 from autotune.cli.tables import UNKNOWN, Table, cell, ratio_cell, table
 from autotune.core.records import Config
 from autotune.core.text import per_second, problem_text, table_sizes
+from autotune.errors import NoConfig
+from autotune.report.figures import save
+from autotune.serving.device_records import device_records
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"
 _ALONE = "Nothing to compare with: tune on another device, or merge caches with `autotune merge`."
@@ -47,19 +56,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Compare cached and imported results, and print tables."""
-    from autotune.analysis.compare import (
-        compare,
-        left_out,
-        problem_of,
-        require_one_kernel,
-        results_of,
-        select,
-    )
     from autotune.analysis.external_results import as_records, of_same_kernel, read_external
-    from autotune.errors import NoConfig
-    from autotune.report.figures import save
     from autotune.report.plots import matrix_figure
-    from autotune.serving.device_records import device_records
 
     sizes = parse_sizes(parsed.size)
     try:

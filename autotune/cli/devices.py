@@ -18,6 +18,7 @@ from autotune.cli.output import emit
 from autotune.cli.tables import Table, table
 from autotune.core.records import Config, DeviceInfo
 from autotune.core.text import per_second
+from autotune.serving.cache import writable_root
 from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling, known_ceilings
 
 EXAMPLE = "autotune devices"
@@ -76,7 +77,6 @@ def _measure(parsed: argparse.Namespace) -> None:
     from autotune.cli.progress import SearchProgress
     from autotune.devices.listing import find_device
     from autotune.diagnosis.ceilings import keep_ceilings, measure_ceilings
-    from autotune.serving.cache import writable_root
 
     address, device = find_device(parsed.device)
     root = Path(writable_root(parsed.cache))

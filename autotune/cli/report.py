@@ -17,6 +17,7 @@ from autotune.cli.output import emit
 from autotune.cli.sizes import parse_sizes
 from autotune.core.text import count_text
 from autotune.errors import InputError
+from autotune.report.figures import save
 
 EXAMPLE = "autotune report runs/FILE.jsonl -o report.html"
 FIGURES = ("progress", "ladder", "roofline", "heat-map", "importance", "sweep")
@@ -111,7 +112,6 @@ def _write_page(parsed: argparse.Namespace) -> None:
 
 def _draw_figure(parsed: argparse.Namespace) -> None:
     """Draw the figure and write it."""
-    from autotune.report.figures import save
     from autotune.report.plots import Plot, draw
 
     if parsed.figure != "heat-map":

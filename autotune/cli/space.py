@@ -20,7 +20,8 @@ from autotune.cli.tables import cell, table
 from autotune.cli.texts import space_problem
 from autotune.core.records import Config, Parameter
 from autotune.hardware.architectures import NOT_HERE
-from autotune.space import ConstraintReport, Finding, Space, SpaceSpec
+from autotune.space import ConstraintReport, Finding, Space, SpaceSpec, constraint_report, lint
+from autotune.tuning.task import count_space
 
 EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 
@@ -54,8 +55,6 @@ def run(parsed: argparse.Namespace) -> None:
 
 def _describe(parsed: argparse.Namespace) -> None:
     from autotune.evaluation.reference_check import check_reference
-    from autotune.space import constraint_report, lint
-    from autotune.tuning.task import count_space
 
     space, source = count_space(opt.target(parsed))
     if parsed.config is not None:
