@@ -100,7 +100,7 @@ class BudgetSpent(Exception):
 
 
 class Blame(Enum):
-    """What may have caused a failure besides the configuration."""
+    """A possible cause of a failure besides the configuration."""
 
     NOTHING = "nothing"
     PROCESS = "process"  # an earlier run in the same process: repeat it in a fresh one

@@ -165,7 +165,7 @@ def _restore(kernel: str, root: Path) -> None:
 
 
 def _written_text(written: Written, key: str = "") -> str:
-    """What was written to a file; `key` is the name of what its keys are values of."""
+    """What was written to a file, as text; `key` names the quantity that its keys are values of."""
     parts = [f"tuned {key}{_listed(written.tuned)}"]
     if written.known:
         parts.append(f"{key}{_listed(written.known)} keep what was served before, which is not slower")

@@ -29,7 +29,7 @@ _FERMI = replace(
 
 @dataclass(frozen=True)
 class Pace:
-    """What Little's law reads of a device; None for what is not known.
+    """The figures of a device in Little's law; None for those that are not known.
 
     Attributes:
         name: The device.

@@ -70,7 +70,7 @@ def recorded_text(tunings: Sequence[Tuning], path: Path) -> str:
 
 
 def _requests() -> set[str]:
-    """What programs did not find in the cache, as lines."""
+    """The requests that programs did not find in the cache, as lines."""
     return {miss.line for miss in read_misses(writable_root(None))}
 
 

@@ -226,7 +226,7 @@ class _Reader:
         )
 
     def _strength(self, found: Search) -> Strength | None:
-        """What is known of planted mistakes, from the folder of the journal."""
+        """The planted mistakes, as the folder of the journal records them."""
         folder = found.journal.parent if found.journal is not None else self.runs
         if folder is None or not is_name(found.kernel):
             return None

@@ -25,7 +25,7 @@ def headline(search: Search) -> list[dict[str, str]]:
 
 
 def provenance(search: Search) -> Iterator[tuple[str, str]]:
-    """What there is to say of date, program, search and software, each with its name."""
+    """Date, program, search and software, as far as they are known, each with its name."""
     entry = search.entry.provenance if search.entry else None
     if entry is not None:
         yield "tuned", entry.tuned_at

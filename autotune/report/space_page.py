@@ -83,7 +83,7 @@ def _sample_json(space: Space, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _ties(space: Space, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """For every two parameters how far the valid values of one depend on those of the other.
+    """How far the valid values of one parameter depend on another's, for every two.
 
     This is their mutual information over all valid configurations, as a share of the smaller entropy: 0 if
     they are independent, 1 if one decides the other.

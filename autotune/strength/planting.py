@@ -14,7 +14,7 @@ from autotune.strength.mistakes import Mistake, merged
 from autotune.strength.triton_mistakes import mistakes_in_triton
 from autotune.tuning.task import TuningTask
 
-_CANDIDATES = 12  # configurations that are read beside the default and the landmarks
+_CANDIDATES = 12  # configurations that are read besides the default and the landmarks
 _CHOSEN = 4
 
 
