@@ -17,7 +17,6 @@ from autotune.core import launch_plan as plan
 from autotune.core.checks import Checks
 from autotune.core.expressions import Expression, names_behind, number, parse
 from autotune.core.records import (
-    Config,
     DeviceInfo,
     Entry,
     KernelRecord,
@@ -221,21 +220,17 @@ class Search:
         place = ARCHITECTURES.get(self.device.architecture) if self.device else None
         if space is None or place is None or not any(trial.registers for trial in self.trials):
             return [None] * len(self.trials)
-        main = self._by_used_names(
-            (
-                text
-                for step in space.launch
-                for text in (*step.grid, *step.block, step.shared_bytes, step.when)
-            ),
-            lambda values: _main_launch(space.launch, values),
-        )
+        texts = [
+            text for step in space.launch for text in (*step.grid, *step.block, step.shared_bytes, step.when)
+        ]
+        launches = self._evaluated(texts, lambda values: _main_launch(space.launch, values))
         found: list[Occupancy | None] = []
-        for trial in self.trials:
-            launch = main(trial.config) if trial.registers is not None else None
-            shared_bytes = (trial.shared_bytes or 0) + (launch[1] if launch else 0)
+        for trial, launch in zip(self.trials, launches, strict=True):
+            threads, dynamic_bytes = launch or (0, 0)
+            shared_bytes = (trial.shared_bytes or 0) + dynamic_bytes
             found.append(
-                occupancy(place, launch[0], trial.registers, shared_bytes)
-                if launch and trial.registers is not None and launch[0] <= place.device.max_threads_per_block
+                occupancy(place, threads, trial.registers, shared_bytes)
+                if trial.registers is not None and 0 < threads <= place.device.max_threads_per_block
                 else None
             )
         return found
@@ -247,34 +242,24 @@ class Search:
             entry = self.entry
             amounts = {"bytes": entry and entry.work_bytes, "flops": entry and entry.work_flops}
             return {name: [amount] * len(self.trials) for name, amount in amounts.items() if amount}
-        found: dict[str, list[float | None]] = {}
-        for name, text in self.spec.work.items():
-            amount = self._by_used_names([text], partial(_amount, parse(text)))
-            found[name] = [amount(trial.config) for trial in self.trials]
-        return found
+        return {
+            name: self._evaluated([text], partial(_amount, parse(text)))
+            for name, text in self.spec.work.items()
+        }
 
-    def _by_used_names(
-        self, texts: Iterable[str], evaluate: Callable[[Mapping[str, Any]], Any]
-    ) -> Callable[[Config], Any]:
-        """A function of a configuration that is worked out once for all that agree in the names it reads."""
+    def _evaluated(self, texts: Iterable[str], evaluate: Callable[[Mapping[str, Any]], Any]) -> list[Any]:
+        """The value of some expressions for each trial; None where they have none."""
         derived = self.space.derived if self.space else {}
         used = names_behind((name for text in texts for name in parse(text).names), derived)
-        names = [parameter.name for parameter in self.parameters if parameter.name in used]
         needed = {name: text for name, text in derived.items() if name in used}
-        answers: dict[tuple[Value | None, ...], Any] = {}
-
-        def answer(config: Config) -> Any:
-            key = tuple(config.get(name) for name in names)
-            if key not in answers:
-                try:
-                    answers[key] = evaluate(
-                        plan.known_values(self.device, self.sizes, self.dtype or "", config, needed)
-                    )
-                except ExpressionError:  # of a space that has changed since, or of an unknown device
-                    answers[key] = None
-            return answers[key]
-
-        return answer
+        found = []
+        for trial in self.trials:
+            try:
+                values = plan.known_values(self.device, self.sizes, self.dtype or "", trial.config, needed)
+                found.append(evaluate(values))
+            except ExpressionError:  # of a space that has changed since, or of an unknown device
+                found.append(None)
+        return found
 
     @cached_property
     def ceilings(self) -> tuple[PeakRate, ...]:
