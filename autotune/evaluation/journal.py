@@ -46,7 +46,8 @@ VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _MAX_KNOWN = 16  # journals that a reader remembers
 _FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: scales of devices, and which device failed
-_STAGES, _DOUBTS = "stages", "doubts"  # the row with the times of a search's stages, and doubts about times
+# the row that ends a search: seconds of its stages, doubts about its times, the tried share of the space
+_STAGES, _DOUBTS, _EXPLORED = "stages", "doubts", "explored"
 
 
 class LastRound(NamedTuple):
@@ -154,10 +155,13 @@ class Journal:
         """Write that a device has failed and is left out; raises WriteError when that fails."""
         self._write({"lost": {device: shortened(reason)}})
 
-    def append_stages(self, seconds: Mapping[str, float], doubts: Sequence[str]) -> None:
-        """Write each stage's seconds, and doubts about the times; raises WriteError when that fails."""
+    def append_stages(self, seconds: Mapping[str, float], doubts: Sequence[str], explored: str) -> None:
+        """Write each stage's seconds, and in words doubts about the times and what was explored.
+
+        Raises WriteError when that fails.
+        """
         stages = {name: round(time_s, 3) for name, time_s in seconds.items()}
-        self._write({_STAGES: stages, _DOUBTS: [*doubts]})
+        self._write({_STAGES: stages, _DOUBTS: [*doubts], _EXPLORED: explored})
 
     def close(self) -> None:
         """Sync and close the file, and release its lock; raises WriteError when a sync failed."""
@@ -287,13 +291,18 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 class JournalContent(NamedTuple):
-    """A journal: its first line, trials, the latest last round, and of its search the stages and doubts."""
+    """A journal: its first line, trials, the latest last round, and what its latest search said at its end.
+
+    `is_concluded` is as a `Journal` has it.
+    """
 
     header: dict[str, Any]
     trials: list[Trial]
     last_round: LastRound
     stages: dict[str, float]
     doubts: tuple[str, ...]
+    explored: str
+    is_concluded: bool
 
 
 ParseJournal = Callable[[str, Path], JournalContent]
@@ -335,7 +344,15 @@ class JournalReader:
             if len(self._known) > _MAX_KNOWN:
                 del self._known[next(iter(self._known))]
             trials = list(rows.trials.values())
-            return JournalContent(rows.header, trials, rows.last_round, rows.stages, rows.doubts)
+            return JournalContent(
+                rows.header,
+                trials,
+                rows.last_round,
+                rows.stages,
+                rows.doubts,
+                rows.explored,
+                rows.is_concluded,
+            )
 
 
 def journal_text(path: Path) -> str:
@@ -363,6 +380,7 @@ class _Rows:
         self.is_concluded = False
         self.stages: dict[str, float] = {}  # of the latest search
         self.doubts: tuple[str, ...] = ()  # about its times
+        self.explored = ""
         self._count = 0
 
     @property
@@ -404,6 +422,7 @@ class _Rows:
             elif _STAGES in row:
                 self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
                 self.doubts = tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS))
+                self.explored = values.text(row.get(_EXPLORED, ""), _EXPLORED)
             elif not row.keys() & _FOR_PEOPLE:
                 self._add_finals(row)
         except ValueError as error:

@@ -63,6 +63,7 @@ class Search:
         entry: Of the same device, problem and source.
         stages: The seconds of the latest search's stages.
         doubts: Those of the latest search about its times.
+        explored: In words, the share of the space that the latest search tried, and its estimate of the rest.
         runtime: Driver, runtime and compiler.
         measured: What `autotune devices --measure` measured.
         cpu: The fastest result of a CPU for the problem.
@@ -86,6 +87,7 @@ class Search:
     entry: Entry | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
     doubts: Sequence[str] = ()
+    explored: str = ""
     runtime: Mapping[str, str] = field(default_factory=dict)
     measured: Mapping[str, Ceiling] = field(default_factory=dict)
     cpu: DeviceResult | None = None

@@ -31,6 +31,7 @@ from autotune.tuning.context import (
     open_context,
 )
 from autotune.tuning.doubts import doubts
+from autotune.tuning.explored import explored
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.fresh_inputs import begin_references
 from autotune.tuning.last_round import Searched
@@ -110,7 +111,7 @@ def search(
             result = conclude_twice(context, context.fleet, searched)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
-            context.journal.append_stages(times.seconds, doubts(result))
+            context.journal.append_stages(times.seconds, doubts(result), explored(result))
         return result
 
 
