@@ -208,7 +208,7 @@ class SearchProgress(StageProgress, Observer):
             self._forecast.tried(trial.cost_s, time.monotonic())
         if self._total is not None:  # the cached configuration is evaluated in addition
             self._total = max(self._total, self._done)
-        self._trials = f"{self._done} of {self._total or '?'} trials"
+        self._trials = f"{self._done}{f' of {self._total}' if self._total else ''} trials"
         if trial.status is not Status.OK:
             self._failures[trial.status.value] += 1
         elif trial.time_ms is not None and (self._best_ms is None or trial.time_ms < self._best_ms):

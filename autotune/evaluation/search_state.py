@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from autotune.core.text import shortened
-from autotune.processes.files import replacement
+from autotune.processes.files import open_to_append
 
 TOLD_EACH_S = 1.0
 _FRESH_S = 3.0  # a younger file is of a search that runs
@@ -17,8 +17,9 @@ _MOST_BYTES = 1_000
 
 def tell_state(journal: Path, place: str, left: str) -> None:
     """Tell how far a search has come, and the time left; a folder that cannot be written hears nothing."""
-    with suppress(OSError):
-        replacement(_file(journal), f"{place}\n{left}", is_synced=False).close()
+    with suppress(OSError), open_to_append(_file(journal)) as file:
+        file.truncate(0)  # who reads now hears only that the search runs
+        file.write(f"{place}\n{left}".encode())
 
 
 def end_state(journal: Path) -> None:

@@ -46,11 +46,8 @@ def replace_file(path: Path, content: str | bytes) -> None:
     replacement(path, content).close()
 
 
-def replacement(path: Path, content: str | bytes, *, is_synced: bool = True) -> FileIO:
-    """Replace a file as `replace_file` does; return the new one, which is locked and open to append to.
-
-    One that need not outlive the machine's failure is not synced, which may take long.
-    """
+def replacement(path: Path, content: str | bytes) -> FileIO:
+    """Replace a file as `replace_file` does; return the new one, which is locked and open to append to."""
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     file = open_to_append(temporary, os.O_EXCL)
@@ -59,15 +56,12 @@ def replacement(path: Path, content: str | bytes, *, is_synced: bool = True) -> 
         view = memoryview(data)
         while view:
             view = view[file.write(view) :]
-        if is_synced:
-            os.fsync(file.fileno())
+        os.fsync(file.fileno())
         temporary.replace(path)
     except OSError:
         file.close()
         temporary.unlink(missing_ok=True)
         raise
-    if not is_synced:
-        return file
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

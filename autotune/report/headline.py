@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from autotune.core.checks import OTHER_SIZES, is_compared, reasons, unchecked_text
@@ -31,26 +32,37 @@ def headline(search: Search) -> list[dict[str, str]]:
 
 def trust(search: Search) -> tuple[str, list[str]]:
     """The answer to how far a result can be trusted, and what it rests on or what is against it."""
-    best = search.best_trial
-    if best is None:
+    if search.best is None:
         return "There is no result", ["Every trial failed."]
-    verified, against = _verified(search), list(search.doubts)
-    if verified["value"] != "yes":
-        against.insert(0, f"verified: {verified['value']}, {verified['note']}")
-    if not search.is_settled:
-        against.append(
-            "there was no last round, and of many that are timed once, a lucky one looks the fastest"
-        )
-    elif not search.doubts and (search.noise or 0.0) > NOISY:
-        against.append(f"the machine was unsteady: {search.noise:.0%} noise")
+    verified = _verified(search)
+    if not search.is_settled and not search.is_imported:
+        missing = "the last round, which times the fastest again in turns and checks them further"
+        return "This is not a final result", [
+            f"Each trial was compared with the reference and timed once. What is missing is {missing}."
+        ]
+    against = [] if verified["value"] == "yes" else [f"verified: {verified['value']}, {verified['note']}"]
+    against += _unsteady(search)
     if against:
-        return "Trust this result with care", [cut(text, MAX_DETAIL) for text in against]
+        return "Trust this result with care", [
+            cut(text[:1].upper() + text[1:], MAX_DETAIL) for text in against
+        ]
     basis = ["Its output was compared with the reference, and passed every check."]
     if search.is_cached:
         return "This result can be trusted", basis
     noise = "" if search.noise is None else f" Timings of the same binary differ by {search.noise:.2%}."
     ran = f"{count_text(len(search.finals), 'finalist')} ran in turns in the last round."
     return "This result can be trusted", [*basis, f"Its time is steady: {ran}{noise}"]
+
+
+def _unsteady(search: Search) -> list[str]:
+    """The reasons to doubt the best time; the search has said them itself, or an older one only its noise."""
+    (low, high), time_ms = search.interval_ms or (0.0, 0.0), search.best_ms or math.inf
+    found = list(search.doubts)
+    if not found and (search.noise or 0.0) > NOISY:
+        found.append(f"the machine was unsteady: {search.noise:.0%} noise")
+    if high - low > NOISY * time_ms:
+        found.insert(0, f"its time is not certain: {low:.4g} to {high:.4g} ms")
+    return found
 
 
 def provenance(search: Search) -> Iterator[tuple[str, str]]:
@@ -115,7 +127,8 @@ def _speedups(search: Search) -> Iterable[dict[str, str]]:
     if default_ms and place is not None and place == search.best:
         yield _item("Over the default", "none", "the default is the best of those tried")
     elif default_ms:
-        note = f"default: {default_ms:.4g} ms"
+        ends = search.intervals_ms[place] if place is not None else None
+        note = f"default: {default_ms:.4g} ms" + (f" ({ends[0]:.4g} to {ends[1]:.4g})" if ends else "")
         if search.space and search.space.default in search.ties:
             note += "; the two cannot be told apart"
         yield _item("Over the default", ratio_text(default_ms / time_ms), note)

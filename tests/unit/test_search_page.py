@@ -365,6 +365,7 @@ def test_the_command_runs_a_configuration_of_the_journal(tmp_path, no_cache, fol
     assert done.returncode == 0, done.stderr
     (packaged_one, *_) = report_json(gather(["transpose"], ROOT / "cache"))["searches"]
     assert packaged_one["runCommand"].startswith("autotune run transpose --size ")
+    assert packaged_one["diagnoseCommand"].startswith("autotune diagnose transpose --size ")
 
 
 @pytest.mark.parametrize(
@@ -488,7 +489,7 @@ def test_the_head_says_where_times_come_from_and_what_makes_them_doubtful(tmp_pa
     assert origin["search"] == "surrogate, seed 7, 5 trials" and origin["by"].startswith("autotune ")
     assert origin["driver"] and origin["tuned"].startswith("20")
     verdict, reasons = search["trust"]
-    assert verdict == "Trust this result with care" and reasons[-2:] == ["it was hot", HOSTILE]
+    assert verdict == "Trust this result with care" and reasons[-2:] == ["It was hot", HOSTILE]
 
 
 def test_a_journal_alone_says_what_its_header_has(tmp_path, no_cache):
@@ -501,33 +502,28 @@ CHECKED = {"output out": PASSED, OTHER_SIZES: PASSED}
 
 
 @pytest.mark.parametrize(
-    ("noise", "checks", "finalists", "verdict", "reason"),
+    ("noise", "high_ms", "checks", "finalists", "verdict", "reason"),
     [
-        (
-            0.001,
-            CHECKED,
-            2,
-            "This result can be trusted",
-            "2 finalists ran in turns",
-        ),
-        (0.2, CHECKED, 2, "Trust this result with care", "the machine was unsteady: 20% noise"),
-        (0.001, {}, 2, "Trust this result with care", "verified: in part"),
-        (0.001, CHECKED, 0, "Trust this result with care", "there was no last round"),
+        (0.001, 1.02, CHECKED, 2, "This result can be trusted", "2 finalists ran in turns"),
+        (0.2, 1.02, CHECKED, 2, "Trust this result with care", "The machine was unsteady: 20% noise"),
+        (0.001, 2.0, CHECKED, 2, "Trust this result with care", "Its time is not certain: 1 to 2 ms"),
+        (0.001, 1.02, {}, 2, "Trust this result with care", "Verified: in part"),
+        (0.001, 1.02, CHECKED, 0, "This is not a final result", "missing is the last round"),
     ],
 )
 def test_the_head_says_how_far_the_result_can_be_trusted(
-    tmp_path, no_cache, noise, checks, finalists, verdict, reason
+    tmp_path, no_cache, noise, high_ms, checks, finalists, verdict, reason
 ):
     trials = [trial(1, time_ms=1.0), trial(2, time_ms=2.0)]
-    samples = Measurement((1.0, 1.01, 1.02) * 4, Rule.FINALS, noise=noise)
+    samples = Measurement((1.0, 1.01, high_ms) * 4, Rule.FINALS, noise=noise)
     finals = {one.key: samples for one in trials[:finalists]}
-    path = journal(tmp_path / "a.jsonl", trials)
+    path = Path(journal(tmp_path / "a.jsonl", trials))
     if finals:
-        with Path(path).open("a") as file:
-            row = {key: encode_measurement(one) for key, one in finals.items()}
-            said = {key: encode_checks(checks) for key in finals}
+        row = {key: encode_measurement(one) for key, one in finals.items()}
+        said = {key: encode_checks(checks) for key in finals}
+        with path.open("a") as file:
             file.write(json.dumps({"finals": row, "checks": said}) + "\n")
-    (search,) = report_json(gather([path]))["searches"]
+    (search,) = report_json(gather([str(path)]))["searches"]
     assert search["trust"][0] == verdict and any(reason in one for one in search["trust"][1])
 
 
