@@ -38,11 +38,10 @@ def search_state(journal: Path, *, is_concluded: bool) -> str:
     place, left, age_s = _told(journal)
     if age_s < _FRESH_S or _is_held(journal):
         return ", ".join(filter(None, ("Running" if not place else f"Running: {place}", left)))
+    again = "Run the search again: it goes on from here"
     if place:
-        return f"Its process has died: {place}. Run the search again: it goes on from here"
-    return (
-        "Done" if is_concluded else "Ended before its last round. Run the search again: it goes on from here"
-    )
+        return f"Its process has died: {place}. {again}"
+    return "Done" if is_concluded else f"Ended before its last round. {again}"
 
 
 def _file(journal: Path) -> Path:
