@@ -107,7 +107,7 @@ function drawIntervals(context, colours, px, sy) {
 function markBest(context, colours, box, x, y) {
   const said = `best${hasLastRound() ? ", last round" : ""}: ${timeText(view.best)}`;
   const width = context.measureText(said).width;
-  const left = x + 12 + width > box.right ? x - 12 - width : x + 12;
+  const left = Math.max(box.left, x + 12 + width > box.right ? x - 12 - width : x + 12);
   context.fillStyle = colours.card;
   context.globalAlpha = 0.85;
   context.fillRect(left - 3, y - 22, width + 6, 14);
