@@ -37,9 +37,7 @@ def trust(search: Search) -> tuple[str, list[str]]:
     verified = _verified(search)
     if not search.is_settled and not search.is_imported:
         missing = "the last round, which times the fastest again in turns and checks them further"
-        return "This is not a final result", [
-            f"Each trial was compared with the reference and timed once. What is missing is {missing}."
-        ]
+        return "This is not a final result", [f"Each trial was timed once. What is missing is {missing}."]
     against = [] if verified["value"] == "yes" else [f"verified: {verified['value']}, {verified['note']}"]
     against += _unsteady(search)
     if against:
