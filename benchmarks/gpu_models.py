@@ -1,7 +1,7 @@
 """Tune every shipped GPU space on this GPU, and measure what another model's results are worth here.
 
-    python benchmarks/gpu_models.py tune FOLDER [--minutes 9] [--seconds 120] [SPACE ...]
-    python benchmarks/gpu_models.py transfer FOLDER OTHER [--minutes 9] [SPACE ...]
+    python benchmarks/gpu_models.py tune FOLDER [SPACE ...] [--minutes 9] [--seconds 120]
+    python benchmarks/gpu_models.py transfer FOLDER OTHER [SPACE ...] [--minutes 9]
 
 `tune` searches each space and element type at its default sizes, and stores results in FOLDER/cache and
 journals in FOLDER/runs. It begins no search that may last longer than `--minutes` and says what is left; the
