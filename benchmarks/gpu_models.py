@@ -5,7 +5,7 @@
 
 `tune` searches each space and element type at its default sizes, and stores results in FOLDER/cache and
 journals in FOLDER/runs. It begins no search that may last longer than `--minutes` and says what is left; the
-same command goes on there. After the last call, `autotune merge FOLDER/cache cache` adds the results to those
+same command goes on there. After the last call, `autotune merge FOLDER/cache --into cache` adds the results to those
 of the repository.
 
 `transfer` needs a finished `tune` of this GPU in FOLDER, and a cache with the other model's results in OTHER.
