@@ -278,10 +278,10 @@ def _at_sizes_of_tiles(
             continue
         if not context.further.is_declared(one.instance, problem):
             own = context.further.of(default.instance.config, problem) if default else None
-            judged = context.verify(default.binary, own) if default and own else False
-            if isinstance(judged, Failure):
+            if default is None or own is None:
+                continue
+            if isinstance(judged := context.verify(default.binary, own), Failure):
                 doubts.append(judged)
-            if judged is False or isinstance(judged, Failure):
                 continue
         return replace(found, detail=f"at sizes of its tiles: {found.detail}"), doubts
     return PASSED, doubts
