@@ -92,9 +92,7 @@ def as_records(external: Iterable[External], sizes: Sizes, dtype: str | None) ->
 def _device_record(recording: Recording, sizes: Sizes, dtype: str) -> DeviceRecord:
     best = recording.best
     assert best is not None and best.time_ms is not None
-    times = tuple(
-        (result.config, result.time_ms) for result in recording.results if result.time_ms is not None
-    )
+    times = tuple((trial.config, trial.time_ms) for trial in recording.trials if trial.time_ms is not None)
     entry = Entry(
         sizes=dict(sizes if recording.sizes is None else recording.sizes),
         dtype=dtype,
@@ -134,7 +132,7 @@ def _provenance(recording: Recording) -> Provenance:
         space_sha256="",
         engine=_ORIGIN,
         seed=0,
-        trials=len(recording.results),
-        valid_configurations=len(recording.results),
+        trials=len(recording.trials),
+        valid_configurations=len(recording.trials),
         protocol="",
     )

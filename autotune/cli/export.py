@@ -118,10 +118,10 @@ def run(parsed: argparse.Namespace) -> None:
     recording = read_recording(source)
     if parsed.format == STUDY:
         name = optuna_study.export(recording, parsed.output)
-        emit(f"{count_text(len(recording.results), 'trial')} in the study {name!r} of {parsed.output}")
+        emit(f"{count_text(len(recording.trials), 'trial')} in the study {name!r} of {parsed.output}")
     else:
         write_text(Path(parsed.output), WRITERS[parsed.format](recording))
-        emit(f"wrote {parsed.output}: {count_text(len(recording.results), 'result')}")
+        emit(f"wrote {parsed.output}: {count_text(len(recording.trials), 'result')}")
 
 
 def _export_to_folder(parsed: argparse.Namespace) -> None:

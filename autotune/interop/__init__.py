@@ -11,9 +11,9 @@ from autotune.errors import InputError
 from autotune.interop import journals, t4
 from autotune.interop import kernel_tuner as kernel_tuner_cache
 from autotune.interop.files import read_text
-from autotune.interop.recording import Costs, RecordedResult, Recording
+from autotune.interop.recording import Recording, imported_trial
 
-__all__ = ["WRITERS", "Costs", "RecordedResult", "Recording", "read_recording"]
+__all__ = ["WRITERS", "Recording", "imported_trial", "read_recording"]
 
 WRITERS: Mapping[str, Callable[[Recording], str]] = {  # by the names of `autotune export --format`
     t4.NAME: t4.write,

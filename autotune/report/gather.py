@@ -31,7 +31,6 @@ from autotune.hardware.names import slug
 from autotune.interop import Recording, read_recording
 from autotune.interop.files import read_text
 from autotune.interop.journals import is_journal
-from autotune.interop.recording import trial_of
 from autotune.serving.cache import read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.ceilings import Ceiling, known_ceilings
@@ -303,7 +302,7 @@ def _of_recording(recording: Recording, path: Path) -> Search:
         dtype=recording.dtype,
         data="",
         source=str(path),
-        trials=tuple(trial_of(one, Rule.IMPORTED) for one in recording.results),
+        trials=recording.trials,
         finals={},
         is_imported=True,
     )
