@@ -19,11 +19,11 @@ from autotune.errors import SetupError
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.arguments import read_arguments
 from autotune.kernel_tuner.call import KernelCall
+from autotune.kernel_tuner.goal import search_options
 from autotune.kernel_tuner.launch import LaunchRule
 from autotune.kernel_tuner.parameters import RESULT_NAMES, read_parameters
 from autotune.kernel_tuner.request import read_request
 from autotune.kernel_tuner.restrictions import read_restriction
-from autotune.kernel_tuner.strategy import search_options
 from autotune.problem import stored_inputs
 from autotune.serving.device_records import newest_record
 
