@@ -20,6 +20,7 @@ from autotune.analysis.compile_survey import Checked, Settings, survey
 from autotune.cli.output import emit
 from autotune.cli.tables import table
 from autotune.core.records import Config
+from autotune.core.stages import Stage
 from autotune.core.text import first_error
 from autotune.errors import SpaceError
 from autotune.hardware.architectures import ARCHITECTURES, Architecture
@@ -61,15 +62,10 @@ class Result:
         return KNOWN.get((self.space, self.architecture)) or first_error(self.checked.failure.detail)
 
 
-class _Counter:
-    """Says on stderr how far it is."""
-
-    def started(self, architecture: Architecture, total: int) -> None:
-        """Name the architecture."""
-        print(f"  {architecture.name}: {total}", file=sys.stderr, flush=True)
-
-    def checked(self, result: Checked) -> None:
-        """Nothing is said of one configuration."""
+def _say(stage: Stage) -> None:
+    """Name an architecture on stderr before its first configuration."""
+    if not stage.done:
+        print(f"  {stage}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -114,10 +110,10 @@ def compiled(
     spec = load_space(path)
     named = {spec.default: "default"} | {one.config: one.name for one in spec.landmarks}
     asked = replace(settings, configs=tuple(named))
-    plain = survey(Target(path), architectures, asked, _Counter())
+    plain = survey(Target(path), architectures, asked, _say)
     again = plain
     if option:
-        again = survey(Target(path), architectures, replace(asked, options=(option,)), _Counter())
+        again = survey(Target(path), architectures, replace(asked, options=(option,)), _say)
     for found, other in zip(plain, again, strict=True):
         invalid = _invalid(spec, found.architecture, asked.configs)
         checked = {item.config: item for item in found.checked}

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import Protocol
 
 from autotune.compilers.cubins import Cubins
 from autotune.compilers.kernel_source import SourceText, read_source, render
@@ -21,6 +20,7 @@ from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
 from autotune.compilers.resource_usage import Resources
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Launch
+from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
 from autotune.devices import BACKENDS, cold_environment
 from autotune.errors import ExpressionError, InputError, LaunchError, SpaceError
@@ -78,20 +78,16 @@ class Settings:
     options: tuple[str, ...] = ()  # of the compiler, after the space's
 
 
-class SurveyObserver(Protocol):
-    """Receives the events of a survey."""
-
-    def started(self, architecture: Architecture, total: int) -> None:
-        """Before the first configuration of an architecture."""
-
-    def checked(self, result: Checked) -> None:
-        """After each configuration."""
-
-
 def survey(
-    target: Target, architectures: list[Architecture], settings: Settings, observer: SurveyObserver
+    target: Target, architectures: list[Architecture], settings: Settings, on_stage: OnStage = unobserved
 ) -> list[Survey]:
     """Check a space on each architecture; `target.device` is not used.
+
+    Args:
+        target: The space and the problem.
+        architectures: At least one.
+        settings: What to check.
+        on_stage: Is called before the first configuration of an architecture, and after each.
 
     Raises:
         InputError: The space is wrong, not written for CUDA, or for AMD's GPUs not in Triton.
@@ -121,11 +117,12 @@ def survey(
             continue
         require_seen(space, source.text)
         configs = _chosen(space, settings)
-        observer.started(architecture, len(configs))
+        stage = Stage(f"compiling for {architecture.name}", total=len(configs))
+        on_stage(stage)
         checked = []
         for result in _compiled(configs, space, source, architecture, settings):
-            observer.checked(result)
             checked.append(result)
+            on_stage(replace(stage, done=len(checked)))
         found.append(
             Survey(architecture, len(space), tuple(checked), failure=_failure(space, checked, settings))
         )

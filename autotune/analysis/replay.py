@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.records import Config
-from autotune.core.trials import Rule, Status, Trial
+from autotune.core.trials import Status, Trial
 from autotune.errors import BudgetSpent, InputError
 from autotune.hardware.names import slug, traits_of_name
 from autotune.interop import Recording, read_recording
-from autotune.interop.recording import domains, trial_of
+from autotune.interop.recording import domains
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.space import Space
 from autotune.space.recorded import recorded_space, unknown_device
@@ -65,18 +65,18 @@ def load(path: Path) -> Recorded:
 
 
 def prepare(recording: Recording) -> Recorded:
-    """Make a space and trials of a recording; the later result of a configuration counts."""
-    results = {result.config: result for result in recording.results}
-    parameters = domains([parameter.name for parameter in recording.parameters], results)
+    """Make a space and trials of a recording; the later trial of a configuration counts."""
+    trials = {trial.config: trial for trial in recording.trials}
+    parameters = domains([parameter.name for parameter in recording.parameters], trials)
     device = unknown_device(recording.device, slug(recording.device))
-    space = recorded_space(recording.kernel, device, parameters, list(results), recording.sizes)
-    ordered = [results[config] for config in space]
+    space = recorded_space(recording.kernel, device, parameters, list(trials), recording.sizes)
+    ordered = [trials[config] for config in space]
     return Recorded(
         recording=recording,
         space=space,
-        trials=tuple(trial_of(result, Rule.RECORDED) for result in ordered),
-        times_ms=np.array([result.time_ms for result in ordered], np.float64),
-        costs_s=np.array([result.cost_s for result in ordered]),
+        trials=tuple(ordered),
+        times_ms=np.array([trial.time_ms for trial in ordered], np.float64),
+        costs_s=np.array([trial.cost_s for trial in ordered]),
     )
 
 

@@ -38,7 +38,7 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
 def compile_space(parsed: argparse.Namespace) -> None:
     """Compile and print a table; raises SetupError if the default, or the requested one, cannot run."""
     from autotune.analysis.compile_survey import Settings, survey
-    from autotune.cli.progress import SurveyProgress
+    from autotune.cli.progress import StageProgress
     from autotune.compilers.binary_cache import default_folder
     from autotune.hardware.names import gpu_architectures
     from autotune.space import load_space
@@ -57,8 +57,8 @@ def compile_space(parsed: argparse.Namespace) -> None:
         binaries=default_folder() if parsed.binary_cache else None,
         configs=() if chosen is None else (chosen,),
     )
-    with SurveyProgress() as progress:
-        surveys = survey(target, architectures, settings, progress)
+    with StageProgress() as progress:
+        surveys = survey(target, architectures, settings, progress.stage)
     if parsed.json:
         emit([survey_json(item) for item in surveys])
     else:

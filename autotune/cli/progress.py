@@ -25,9 +25,7 @@ from autotune.core.trials import Status, Trial
 from autotune.tuning.observer import Observer
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
-    from autotune.analysis.compile_survey import Checked
     from autotune.evaluation.journal import Journal
-    from autotune.hardware.architectures import Architecture
     from autotune.tuning.task import TuningTask
 
 _LINE_INTERVAL_S = 10.0  # without a terminal: between lines
@@ -254,28 +252,6 @@ class SearchProgress(_Progress, Observer):
     def _notes(self) -> list[str]:
         best = [] if self._best_ms is None else [f"best {self._best_ms:.4g} ms"]
         return best + [f"{count} {kind}" for kind, count in self._failures.most_common()]
-
-
-class SurveyProgress(_Progress):
-    """Observer of a survey: shows done and total, rate and time left for each architecture."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._failed = 0
-
-    def started(self, architecture: Architecture, total: int) -> None:
-        """Count the configurations of an architecture."""
-        self.stage(Stage(f"compiling for {architecture.name}"))
-        self._failed = 0
-        self._count(total)
-
-    def checked(self, result: Checked) -> None:
-        """Count one configuration."""
-        self._done += 1
-        self._failed += result.failure is not None
-
-    def _notes(self) -> list[str]:
-        return [f"{self._rate:.1f}/s", f"{self._failed} not feasible"] if self._done else []
 
 
 def _clock(seconds: float) -> str:

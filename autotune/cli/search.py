@@ -301,12 +301,12 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     if parsed.json:
         emit(_results_json(found))
     elif found.results:
-        from autotune.analysis.compare import compare, select
+        from autotune.analysis.compare import compare, results_of, select
         from autotune.serving.device_records import device_records
 
         task = found.results[0].task
-        records = device_records(task.spec.kernel, found.results[0].cache_root)
-        selected = select(records, task.space.problem.sizes, task.space.problem.dtype)
+        known = results_of(device_records(task.spec.kernel, found.results[0].cache_root))
+        selected = select(known, task.space.problem.sizes, task.space.problem.dtype)
         print_comparison(compare(task.spec.kernel, selected))
     found.require_all(f"of {len(clusters)} models failed")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotune.analysis.compile_survey import Checked, Settings, survey
+from autotune.analysis.compile_survey import Settings, survey
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.text import first_error
 from autotune.core.trials import Budget
 from autotune.errors import InputError
-from autotune.hardware.architectures import Architecture, architecture
+from autotune.hardware.architectures import architecture
 from autotune.new.space_draft import ARCHITECTURE, Note
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import require_seen
@@ -45,7 +45,7 @@ def run_default(space: Path) -> list[Note]:
 def compile_default(space: Path) -> list[Note]:
     """Compile the default of a space for an architecture of NVIDIA."""
     settings = Settings(count=1, workers=1, binaries=default_folder())
-    (found,) = survey(Target(space), [architecture(ARCHITECTURE)], settings, _Unwatched())
+    (found,) = survey(Target(space), [architecture(ARCHITECTURE)], settings)
     if why := found.failure or found.note:
         return [Note(False, f"not compiled: {_in_a_line(why)}")]
     return [Note(True, f"the default compiles for {ARCHITECTURE}")]
@@ -66,13 +66,3 @@ class _Warnings(Observer):
     def warn(self, text: str) -> None:
         """Keep it."""
         self.texts.append(text)
-
-
-class _Unwatched:
-    """An observer of a survey that ignores all events."""
-
-    def started(self, architecture: Architecture, total: int) -> None:
-        """Ignore it."""
-
-    def checked(self, result: Checked) -> None:
-        """Ignore it."""

@@ -13,9 +13,10 @@ from autotune.analysis.compare import (
     compare,
     left_out,
     require_one_kernel,
+    results_of,
     select,
 )
-from autotune.analysis.external_results import as_records, of_same_kernel, read_external
+from autotune.analysis.external_results import as_results, of_same_kernel, read_external
 from autotune.analysis.find_journal import find_journal
 from autotune.compilers.kernel_source import packaged
 from autotune.core.checks import Checks
@@ -31,7 +32,6 @@ from autotune.hardware.names import slug
 from autotune.interop import Recording, read_recording
 from autotune.interop.files import read_text
 from autotune.interop.journals import is_journal
-from autotune.interop.recording import trial_of
 from autotune.serving.cache import read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.ceilings import Ceiling, known_ceilings
@@ -303,7 +303,7 @@ def _of_recording(recording: Recording, path: Path) -> Search:
         dtype=recording.dtype,
         data="",
         source=str(path),
-        trials=tuple(trial_of(one, Rule.IMPORTED) for one in recording.results),
+        trials=recording.trials,
         finals={},
         is_imported=True,
     )
@@ -345,8 +345,9 @@ def _comparison(
         shown = {search.device_name for search in searches}
         known = device_records(kernel, cache) if with_cache else []
         external = read_external(kernel, files)
-        found, _ = of_same_kernel((one for one in known if one.device.name in shown), external)
-        found += as_records(external, {}, None)
+        cached = results_of(one for one in known if one.device.name in shown)
+        found, _ = of_same_kernel(cached, external)
+        found += as_results(external, {}, None)
         require_one_kernel(found)
         selected = select(found, {}, None)
         missing = ", ".join(left_out(found, selected))

@@ -24,6 +24,7 @@ from autotune.sources.branches import Branches, read_branches
 from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
+from autotune.space.configurations import PARTS, TROUBLES
 from autotune.space.dry_runs import run_mistakes
 from autotune.space.misspelt import declared_in, misspelt_names
 from autotune.space.parameters import unlisted_value
@@ -31,7 +32,6 @@ from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches, own_name, space_macros
 from autotune.space.space import Space
 from autotune.space.spec import SpaceSpec
-from autotune.space.troubles import DIAGNOSIS_MACROS
 from autotune.space.yaml_document import located
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
@@ -324,7 +324,7 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
         for parameter in space.parameters
     }
     branches = Branches() if is_python else read_branches(source)
-    defined = {*DTYPE_MACROS, *DIAGNOSIS_MACROS, *branches.defined}
+    defined = {*DTYPE_MACROS, *PARTS, *TROUBLES, *branches.defined}
     defined.update(constants, *constants.values())
     used = {*_WORD.findall(code)}
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)

@@ -50,17 +50,6 @@ launch:
 """
 
 
-class Seen:
-    def __init__(self):
-        self.totals, self.results = {}, []
-
-    def started(self, architecture, total):
-        self.totals[architecture.name] = total
-
-    def checked(self, result):
-        self.results.append(result)
-
-
 @pytest.fixture
 def space(tmp_path):
     (tmp_path / "scale.cu").write_text(KERNEL)
@@ -71,9 +60,9 @@ def space(tmp_path):
 
 
 def look(space, *names, **settings):
-    seen = Seen()
-    found = survey(Target(space), [architecture(name) for name in names], Settings(**settings), seen)
-    return found, seen
+    seen = []
+    found = survey(Target(space), [architecture(name) for name in names], Settings(**settings), seen.append)
+    return found, [str(stage) for stage in seen]
 
 
 def outcome(found, **config):
@@ -86,7 +75,11 @@ def test_every_configuration_is_judged_by_the_limits_of_each_architecture(space,
     (turing, hopper), seen = look(space, "sm_75", "sm_90", workers=2, binaries=tmp_path / "kept")
     # no block has 2048 threads; a T4 has 40 units, and with them no 8 KiB; nor does it have 200 KiB a block
     assert (turing.valid, hopper.valid) == (9, 18)
-    assert seen.totals == {"sm_75": 9, "sm_90": 18} and len(seen.results) == 27
+    assert seen == [
+        f"compiling for {name} {n} of {of}"
+        for name, of in (("sm_75", 9), ("sm_90", 18))
+        for n in range(of + 1)
+    ]
     good = outcome(hopper)
     assert good.failure is None and good.registers >= 8 and good.shared_bytes == 65_536
     assert (good.spill_bytes, good.local_bytes) == (0, 0)

@@ -70,14 +70,6 @@ def test_what_is_no_name_of_a_kernel(text):
     assert not is_entry(text)
 
 
-class Observer:
-    def started(self, architecture, total):
-        pass
-
-    def checked(self, result):
-        pass
-
-
 def spec_of(folder, text=SPACE):
     (folder / "spmv.cu").write_text(SOURCE)
     (folder / "spmv.py").write_text("def reference(inputs, sizes):\n    return {}\n")
@@ -88,7 +80,7 @@ def spec_of(folder, text=SPACE):
 def test_a_template_compiles_for_every_value_of_its_parameters(tmp_path):
     pytest.importorskip("cuda.bindings.nvrtc")
     path = spec_of(tmp_path).path
-    (found,) = survey(Target(path), [architecture("sm_90")], Settings(workers=1), Observer())
+    (found,) = survey(Target(path), [architecture("sm_90")], Settings(workers=1))
     assert [str(item.failure) for item in found.checked if item.failure] == []
     assert len(found.checked) == 8 and all(item.registers for item in found.checked)
 

@@ -4,7 +4,7 @@ import re
 from types import SimpleNamespace
 
 from autotune.cli.forecast import Forecast
-from autotune.cli.progress import SearchProgress, SurveyProgress, Verbosity
+from autotune.cli.progress import SearchProgress, StageProgress, Verbosity
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Measurement, Rule, Status, Trial
@@ -103,7 +103,9 @@ def test_warnings_are_said_to_the_quiet_too(capsys):
     assert capsys.readouterr().err == 3 * "warning: unsteady\n"
 
 
-def test_a_survey_is_shown_before_its_first_configuration():
-    progress = SurveyProgress()
-    progress.stage(Stage("compiling for sm_90"))
-    assert progress._renderable().plain == "compiling for sm_90, 0:00"
+def test_a_stage_is_shown_with_what_is_done_of_it():
+    progress = StageProgress()
+    progress.stage(Stage("compiling for sm_90", total=12))
+    assert progress._renderable().plain == 13 * " " + "compiling for sm_90 0 of 12, 0:00"
+    progress.stage(Stage("compiling for sm_90", done=6, total=12))
+    assert progress._renderable().plain.endswith("compiling for sm_90 6 of 12, 0:00, 0:00 left")

@@ -16,7 +16,8 @@ from autotune.core.trials import Trial, problem_distance
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.fitting import Hyperparameters
 from autotune.searchers.surrogate.history import History
-from autotune.space import Space, launch_extents
+from autotune.searchers.surrogate.launch_extents import launch_extents
+from autotune.space import Space
 
 MAX_LAUNCHES = 7  # more are alike
 OCTAVES = 20.0  # doublings of a size, or of the number of blocks, that count as much as a parameter's range
