@@ -11,9 +11,10 @@ from pathlib import Path
 from autotune.compilers.base import undefined_names
 from autotune.compilers.kernel_source import source_text
 from autotune.errors import InputError, WriteError
-from autotune.new.compiled_draft import Draft, compiled_scaffold
+from autotune.new.compiled_draft import compiled_scaffold
 from autotune.new.missing_definitions import defining_files
 from autotune.new.space_draft import KernelFile
+from autotune.scaffold import Scaffold
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import definitions
 from autotune.sources.branches import wanted_by
@@ -24,7 +25,7 @@ _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
 _CONVERSION = re.compile(r"CONVERT_(\w+)")
 
 
-def with_front(kernel: KernelFile, drafted: Draft, front: Path) -> tuple[KernelFile, Draft] | None:
+def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelFile, Scaffold] | None:
     """Draft a space for a file `front` that has definitions and includes a source; None without any.
 
     Each word that the source leaves to its host is defined by a file next to it, or by how it is used.
@@ -34,20 +35,20 @@ def with_front(kernel: KernelFile, drafted: Draft, front: Path) -> tuple[KernelF
     refused: set[str] = set()
     best = None
     for _ in range(_ROUNDS):
-        fresh = dict(_definitions(kernel.path, drafted, found.keys(), refused))
+        fresh = dict(_definitions(kernel.path, made, found.keys(), refused))
         if not fresh:
             break
         found |= fresh
         own = replace(kernel, path=front, front=_text(kernel.path, found))
         _write(front, own.front)
         try:
-            drafted = compiled_scaffold(own)
+            made = compiled_scaffold(own)
         except InputError:  # of a neighbour that cannot be included
             refused |= {*fresh.values()}
             found = {word: line for word, line in found.items() if word not in fresh}
             continue
-        best = own, drafted
-        if not drafted.complaint:
+        best = own, made
+        if not made.complaint:
             break
     if best is not None:
         _write(front, best[0].front)
@@ -73,13 +74,13 @@ def _text(source: Path, found: dict[str, str]) -> str:
 
 
 def _definitions(
-    source: Path, drafted: Draft, known: Container[str], refused: Container[str]
+    source: Path, made: Scaffold, known: Container[str], refused: Container[str]
 ) -> Iterator[tuple[str, str]]:
     """The words that nothing defines, each with a line that may define it and is not `refused`."""
-    types = KnownTypes.of(drafted.made.source.read)
+    types = KnownTypes.of(made.source.read)
     unknown = [word for word in types.unknown if types.members(word)]
-    called = _calls(drafted)
-    missing = dict.fromkeys((*unknown, *undefined_names(drafted.complaint)))
+    called = _calls(made)
+    missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue
@@ -87,7 +88,7 @@ def _definitions(
         if word in unknown:
             lines.append(_structure(word, types.members(word)))
         else:
-            lines += _conversion(word, called[word], drafted)
+            lines += _conversion(word, called[word], made)
         if line := next((one for one in lines if one not in refused), ""):
             yield word, line
 
@@ -122,17 +123,17 @@ def _structure(name: str, members: dict[str, int]) -> str:
     return f"typedef struct {{ {fields} }} {name};"
 
 
-def _calls(drafted: Draft) -> dict[str, int]:
+def _calls(made: Scaffold) -> dict[str, int]:
     """The functions that the source calls, each with the number of its arguments."""
-    functions = (one for one in drafted.made.source.read.functions if not one.is_of_host)
+    functions = (one for one in made.source.read.functions if not one.is_of_host)
     parts = (part for one in functions for part in one.parts if isinstance(part, ast.Call))
     return {part.func.id: len(part.args) for part in parts if isinstance(part.func, ast.Name)}
 
 
-def _conversion(word: str, arguments: int, drafted: Draft) -> list[str]:
+def _conversion(word: str, arguments: int, made: Scaffold) -> list[str]:
     """A macro for a conversion that is called as OpenCL's own, in capitals; none for another word."""
     named = _CONVERSION.fullmatch(word)
-    if named is None or arguments != 1 or drafted.made.source.dialect != "opencl":
+    if named is None or arguments != 1 or made.source.dialect != "opencl":
         return []
-    kind = drafted.made.kernel.types.get(named[1], named[1].lower())
+    kind = made.kernel.types.get(named[1], named[1].lower())
     return [f"#define {word}(value) convert_{kind}(value)"]

@@ -104,7 +104,7 @@ def test_a_template_that_no_floating_point_type_fits_gets_whole_numbers_where_th
     pytest.importorskip("cuda.bindings.nvrtc")
     (tmp_path / "mask.cu").write_text(f"template <class T> __global__ void mask(T *y) {{ {body} }}")
     draft = compiled_scaffold(KernelFile(tmp_path / "mask.cu", "mask", "mask.py"))
-    assert draft.made.kernel.entry == entry
+    assert draft.kernel.entry == entry
     assert complaint in draft.complaint and bool(draft.complaint) is bool(complaint)
 
 
@@ -307,9 +307,9 @@ def test_types_and_macros_are_also_read_from_the_headers_of_a_source(tmp_path):
         '#include "own.h"\n__kernel void fill(__global Vec3 *y) { y[get_global_id(0)].x = EDGE * ROWS; }\n'
     )
     draft = compiled_scaffold(KernelFile(tmp_path / "fill.cl", "fill", "fill.py"))
-    assert (draft.made.kernel.name, draft.complaint) == ("fill", "")
-    assert draft.made.kernel.arguments[0].width == 3
-    assert {item.name for item in draft.made.guess.launch.parameters} == {"ROWS", "BLOCK_SIZE"}
+    assert (draft.kernel.name, draft.complaint) == ("fill", "")
+    assert draft.kernel.arguments[0].width == 3
+    assert {item.name for item in draft.guess.launch.parameters} == {"ROWS", "BLOCK_SIZE"}
 
 
 APPLY = """
@@ -414,7 +414,7 @@ def test_pairs_of_halves_need_the_header_of_the_toolkit_whatever_the_source_incl
     body = "y[threadIdx.x] = __hadd2(y[threadIdx.x], y[threadIdx.x]);"
     (tmp_path / "twice.cu").write_text(f"__global__ void twice(half2 *y) {{ {body} }}")
     draft = compiled_scaffold(KernelFile(tmp_path / "twice.cu", "twice", "twice.py"))
-    assert (draft.complaint, draft.made.kernel.types) == ("", {})
+    assert (draft.complaint, draft.kernel.types) == ("", {})
 
 
 @pytest.mark.parametrize(
