@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Container, Iterator, Set
 from dataclasses import replace
@@ -79,7 +78,8 @@ def _definitions(
     """The words that nothing defines, each with a line that may define it and is not `refused`."""
     types = KnownTypes.of(made.source.read)
     unknown = [word for word in types.unknown if types.members(word)]
-    called = _calls(made)
+    functions = (one for one in made.source.read.functions if not one.is_of_host)
+    called = {name: count for one in functions for name, count in one.called.items()}
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
     for word in missing:
         if word in known or not (word in called or word in unknown):
@@ -121,13 +121,6 @@ def _include(word: str, missing: Set[str], source: Path) -> list[str]:
 def _structure(name: str, members: dict[str, int]) -> str:
     fields = " ".join(f"int {one}[{extent}];" if extent else f"int {one};" for one, extent in members.items())
     return f"typedef struct {{ {fields} }} {name};"
-
-
-def _calls(made: Scaffold) -> dict[str, int]:
-    """The functions that the source calls, each with the number of its arguments."""
-    functions = (one for one in made.source.read.functions if not one.is_of_host)
-    parts = (part for one in functions for part in one.parts if isinstance(part, ast.Call))
-    return {part.func.id: len(part.args) for part in parts if isinstance(part.func, ast.Name)}
 
 
 def _conversion(word: str, arguments: int, made: Scaffold) -> list[str]:

@@ -25,7 +25,7 @@ from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
 from autotune.space.dry_runs import run_mistakes
-from autotune.space.misspelt import declared_in, misspelt_names
+from autotune.space.misspelt import misspelt_names
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches, own_name, space_macros
@@ -366,7 +366,7 @@ def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[st
         place = source_place(space, source, name)
         yield Finding("unknown_name", name, f"nothing declares it; did you mean {meant}?", place)
     for function in (one for one in read.functions if not one.is_of_host):
-        for name in sorted(macros.intersection(declared_in(function))):
+        for name in sorted(macros.intersection(function.declared)):
             detail = (
                 f"the space defines a macro of this name, which replaces this variable of {function.name}; "
                 "remove the variable, or give it another name"
