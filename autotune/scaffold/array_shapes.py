@@ -18,7 +18,6 @@ from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role
 from autotune.scaffold.tiles import bounded_shape, bounds_of
 from autotune.sources.facts import Facts, names_in
-from autotune.sources.whole_numbers import number_of
 
 _DEPTH = 8  # of variables in the index, one in another
 _NEIGHBOURS = "reads neighbours: this shape if a guard keeps them inside"
@@ -52,21 +51,24 @@ def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> Gue
     layouts, indices = _layouts(array, facts, sizes), [use.index for use in facts.of(array)]
     if len(layouts) == 1:
         return GuessedShape(layouts[0], "shape guessed from its index")
-    is_histogram = _is_scattered(array, facts)
-    bound = _bins(array, facts, launch.source.read.constants, launch.names) if is_histogram else ""
-    bound = bound or bounded_shape(indices, facts, sizes)
-    bound = bound or _vectors_of(array, facts, sizes)
+    bound = bounded_shape(indices, facts, sizes) or _vectors_of(array, facts, sizes)
     if not bound:
         reached, is_complete = bounds.of_array(array)
         words = {word for index in indices for word in names_in(index)}
         is_compared = not bounds_of(words, facts).isdisjoint(sizes)
         is_size = is_complete and len(reached) == 1 and reached[0] in sizes
-        bound = reached[0] if is_size and not is_compared and not is_histogram else ""
-    extents = (bound,) if bound else _elements(launch, is_one_layout=not layouts)
-    if not bound and not layouts and not indices:
+        bound = reached[0] if is_size and not is_compared else ""
+    if bound:
+        return GuessedShape((bound,), "shape guessed")
+    extents = _elements(launch, is_one_layout=not layouts)
+    if not layouts and not indices:
         return GuessedShape(extents, "no index was found: how many elements?", is_indexed=False)
-    is_open = is_histogram and not bound
+    is_open = any(_reads_memory(facts.written_out(index)) for index in indices)
     return GuessedShape(extents, "shape guessed: how many elements?" if is_open else "shape guessed")
+
+
+def _reads_memory(index: ast.expr) -> bool:
+    return any(isinstance(part, ast.Subscript) for part in ast.walk(index))
 
 
 def _elements(launch: GuessedLaunch, *, is_one_layout: bool) -> tuple[str, ...]:
@@ -155,6 +157,8 @@ def _covering_shape(
     """The guessed shape if it has room for every index whose bound is known, else one that has."""
     needed, is_complete = bounds.of_array(array)
     larger = _not_covered(needed, _product(guessed), samples)
+    if is_complete and all(one.isdigit() and one != "1" for one in needed):
+        larger = larger or needed
     if not larger:
         is_guarded = is_read and bounds.reads_neighbours(array)
         return guessed._replace(question=_NEIGHBOURS) if is_guarded else guessed
@@ -223,43 +227,6 @@ def _vectors_of(array: str, facts: Facts, sizes: Sequence[str]) -> str:
         found |= bounds or {""}
     is_vector = bool(uses) and all(use.vector for use in uses) and array not in facts.escaped
     return found.pop() if is_vector and len(found) == 1 and found <= {*sizes} else ""
-
-
-def _bins(array: str, facts: Facts, constants: Mapping[str, ast.expr], known: Collection[str]) -> str:
-    """How many elements atomics of data's choosing update: a bound that the source names, else empty.
-
-    Args:
-        array: The name of the array.
-        facts: What the kernel does.
-        constants: What the source's constants stand for.
-        known: Names that a shape may read.
-    """
-    for index in (use.index for use in facts.of(array)):
-        bounds = [one.right for one in facts.compared if ast.unparse(one.left) == ast.unparse(index)]
-        match facts.written_out(index):
-            case ast.BinOp(op=ast.Mod(), right=right):
-                bounds.insert(0, right)
-        for bound in bounds:
-            if isinstance(bound, ast.Name) and bound.id in known:
-                return bound.id
-            if number := number_of(bound, constants):
-                return str(number)
-    return ""
-
-
-def _is_scattered(array: str, facts: Facts) -> bool:
-    """True if atomics alone update an array, at an index that is not the thread's."""
-    uses = facts.of(array)
-    if not uses or not all(use.atomic for use in uses):
-        return False
-    return any(
-        not any(isinstance(part, ast.Attribute) for part in ast.walk(whole))
-        or any(isinstance(part, ast.Subscript) for part in ast.walk(whole))
-        or (isinstance(use.index, ast.Name) and bool(bounds_of([use.index.id], facts)))
-        for use in uses
-        for whole in [facts.written_out(use.index)]
-        if not isinstance(use.index, ast.Constant)
-    )
 
 
 def steers(array: str, facts: Facts) -> bool:
