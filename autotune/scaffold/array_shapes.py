@@ -16,7 +16,7 @@ from autotune.scaffold.index_bounds import IndexBounds, LaunchShape, expression_
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role
-from autotune.scaffold.tiles import bounded_shape, bounds_of
+from autotune.scaffold.tiles import bounds_of
 from autotune.sources.facts import Facts, names_in
 
 _DEPTH = 8  # of variables in the index, one in another
@@ -51,24 +51,16 @@ def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> Gue
     layouts, indices = _layouts(array, facts, sizes), [use.index for use in facts.of(array)]
     if len(layouts) == 1:
         return GuessedShape(layouts[0], "shape guessed from its index")
-    bound = bounded_shape(indices, facts, sizes) or _vectors_of(array, facts, sizes)
-    if not bound:
-        reached, is_complete = bounds.of_array(array)
-        words = {word for index in indices for word in names_in(index)}
-        is_compared = not bounds_of(words, facts).isdisjoint(sizes)
-        is_size = is_complete and len(reached) == 1 and reached[0] in sizes
-        bound = reached[0] if is_size and not is_compared else ""
+    reached, is_complete = bounds.of_array(array)
+    is_size = is_complete and len(reached) == 1 and reached[0] in sizes
+    bound = reached[0] if is_size else _vectors_of(array, facts, sizes)
     if bound:
         return GuessedShape((bound,), "shape guessed")
     extents = _elements(launch, is_one_layout=not layouts)
     if not layouts and not indices:
         return GuessedShape(extents, "no index was found: how many elements?", is_indexed=False)
-    is_open = any(_reads_memory(facts.written_out(index)) for index in indices)
+    is_open = any(facts.read_by(facts.written_out(index))[1] for index in indices)
     return GuessedShape(extents, "shape guessed: how many elements?" if is_open else "shape guessed")
-
-
-def _reads_memory(index: ast.expr) -> bool:
-    return any(isinstance(part, ast.Subscript) for part in ast.walk(index))
 
 
 def _elements(launch: GuessedLaunch, *, is_one_layout: bool) -> tuple[str, ...]:
@@ -171,6 +163,8 @@ def _product(shape: GuessedShape) -> str:
 
 
 def _largest(extents: Sequence[str]) -> str:
+    if all(one.isdigit() for one in extents):
+        return str(max(map(int, extents)))
     return extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
 
 

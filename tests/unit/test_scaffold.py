@@ -251,7 +251,7 @@ def test_the_grid_follows_from_what_a_block_covers(body, arguments, grid):
     ("body", "shape"),
     [
         ("if (row < m) p[row] = 1;", "m"),
-        ("for (int c = lane; c < n; c += 32) s += p[c + v];", "n"),
+        ("for (int c = lane; c < n; c += 32) s += p[c];", "n"),
         ("if (row < m && c < n) p[row + c] = 1;", "m, n"),
         ("if (row < m) p[2 * row] = 1;", "m, n"),
     ],
