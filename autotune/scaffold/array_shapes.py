@@ -17,7 +17,7 @@ from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role
 from autotune.scaffold.tiles import bounds_of
-from autotune.sources.facts import Facts, names_in
+from autotune.sources.facts import Facts
 
 _DEPTH = 8  # of variables in the index, one in another
 _NEIGHBOURS = "reads neighbours: this shape if a guard keeps them inside"
@@ -53,9 +53,8 @@ def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> Gue
         return GuessedShape(layouts[0], "shape guessed from its index")
     reached, is_complete = bounds.of_array(array)
     is_size = is_complete and len(reached) == 1 and reached[0] in sizes
-    bound = reached[0] if is_size else _vectors_of(array, facts, sizes)
-    if bound:
-        return GuessedShape((bound,), "shape guessed")
+    if is_size:
+        return GuessedShape((reached[0],), "shape guessed")
     extents = _elements(launch, is_one_layout=not layouts)
     if not layouts and not indices:
         return GuessedShape(extents, "no index was found: how many elements?", is_indexed=False)
@@ -200,27 +199,6 @@ def _layouts(array: str, facts: Facts, sizes: Sequence[str]) -> list[tuple[str, 
     """The extents that indices such as `(z * ny + y) * nx + x` show, slowest first, for each layout."""
     shown = (_extents(use.index, facts, sizes) for use in facts.of(array))
     return list(dict.fromkeys(shape for shape in shown if shape))
-
-
-def _vectors_of(array: str, facts: Facts, sizes: Sequence[str]) -> str:
-    """The size whose elements are all that a kernel reads of an array as vectors; empty if there is none.
-
-    The array is cast, `v = reinterpret_cast<const float4 *>(x)`, and each `v[i]` has `i < n / 4`.
-    """
-    uses = facts.of(array)
-    found: set[str] = set()
-    for use in uses:
-        bounds = {
-            one.right.left.id
-            for one in facts.compared
-            if names_in(one.left) & names_in(use.index)
-            and isinstance(one.right, ast.BinOp)
-            and isinstance(one.right.op, ast.Div)
-            and isinstance(one.right.left, ast.Name)
-        }
-        found |= bounds or {""}
-    is_vector = bool(uses) and all(use.vector for use in uses) and array not in facts.escaped
-    return found.pop() if is_vector and len(found) == 1 and found <= {*sizes} else ""
 
 
 def steers(array: str, facts: Facts) -> bool:
