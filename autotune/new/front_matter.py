@@ -1,4 +1,4 @@
-"""Write what a host program puts in front of a source: its use and its neighbours tell what that may be."""
+"""Write what a host program puts in front of a source: its neighbours tell what that may be."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CONVERSION = re.compile(r"CONVERT_(\w+)")
 def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelFile, Scaffold] | None:
     """Draft a space for a file `front` that has definitions and includes a source; None without any.
 
-    Each word that the source leaves to its host is defined by a file next to it, or by how it is used.
+    Each word that the source leaves to its host is what a file next to it says.
     Raises WriteError if the file cannot be written.
     """
     found: dict[str, str] = {}
@@ -76,8 +76,7 @@ def _definitions(
     source: Path, made: Scaffold, known: Container[str], refused: Container[str]
 ) -> Iterator[tuple[str, str]]:
     """The words that nothing defines, each with a line that may define it and is not `refused`."""
-    types = KnownTypes.of(made.source.read)
-    unknown = [word for word in types.unknown if types.members(word)]
+    unknown = KnownTypes.of(made.source.read).unknown_structures
     functions = (one for one in made.source.read.functions if not one.is_of_host)
     called = {name: count for one in functions for name, count in one.called.items()}
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
@@ -85,9 +84,7 @@ def _definitions(
         if word in known or not (word in called or word in unknown):
             continue
         lines = _include(word, missing.keys(), source)
-        if word in unknown:
-            lines.append(_structure(word, types.members(word)))
-        else:
+        if word in called:
             lines += _conversion(word, called[word], made)
         if line := next((one for one in lines if one not in refused), ""):
             yield word, line
@@ -116,11 +113,6 @@ def _include(word: str, missing: Set[str], source: Path) -> list[str]:
     ((file, inner),) = chosen
     asked = (f"#define {name} {value}".rstrip() for name, value in wanted_by(inner).items())
     return ["\n".join((*asked, f'#include "{file.relative_to(source.parent).as_posix()}"'))]
-
-
-def _structure(name: str, members: dict[str, int]) -> str:
-    fields = " ".join(f"int {one}[{extent}];" if extent else f"int {one};" for one, extent in members.items())
-    return f"typedef struct {{ {fields} }} {name};"
 
 
 def _conversion(word: str, arguments: int, made: Scaffold) -> list[str]:
