@@ -9,7 +9,8 @@ from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.compilers.kernel_source import source_text
-from autotune.errors import InputError, WriteError
+from autotune.errors import InputError
+from autotune.interop.files import write_text
 from autotune.new.compiled_draft import compiled_scaffold
 from autotune.new.missing_definitions import defining_files
 from autotune.new.space_draft import KernelFile
@@ -39,7 +40,7 @@ def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelF
             break
         found |= fresh
         own = replace(kernel, path=front, front=_text(kernel.path, found))
-        _write(front, own.front)
+        write_text(front, own.front)
         try:
             made = compiled_scaffold(own)
         except InputError:  # of a neighbour that cannot be included
@@ -50,15 +51,8 @@ def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelF
         if not made.complaint:
             break
     if best is not None:
-        _write(front, best[0].front)
+        write_text(front, best[0].front)
     return best
-
-
-def _write(front: Path, text: str) -> None:
-    try:
-        front.write_text(text)
-    except OSError as error:
-        raise WriteError(f"{front}: cannot be written: {error.strerror}") from None
 
 
 def _text(source: Path, found: dict[str, str]) -> str:
