@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -25,7 +24,7 @@ from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
 from autotune.space.dry_runs import run_mistakes
-from autotune.space.misspelt import misspelt_names
+from autotune.space.misspelt import is_slip, misspelt_names
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches, own_name, space_macros
@@ -36,8 +35,6 @@ from autotune.space.yaml_document import located
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
-_SIMILAR = 0.8  # of a word to the macro that may be meant: one letter of five, two of ten
-_SHORTEST = 4  # letters of such a word
 _LINE = re.compile(r'[ \t]*#[ \t]*line[ \t]+(\d+)[ \t]+"(.*)"')
 _THREAD_INDEX = {"portable": "THREAD_INDEX({0})", "cuda": "threadIdx.{0}", "opencl": "get_local_id({1})"}
 # Findings whose consequences a run would show as mistakes of their own.
@@ -330,7 +327,7 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)
     named = {word for word in used if prefixes and word.startswith(prefixes)}
     free = set() if read is None else {*read.unknown, *(branches.constants - read.code.used)}
-    misspelt = {word for word in (*free, *branches.tested) if _resembles(word, defined)}
+    misspelt = {word for word in (*free, *branches.tested) if any(is_slip(word, one) for one in defined)}
     valued = {word for word, test in branches.tested.items() if test == "if"}
     named &= used if read is None else {*free, *branches.tested}
     unknown = [
@@ -347,14 +344,6 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
             f"{space.spec.path.name}, or write `#define {word} 1` in the source"
         )
         yield Finding("unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word))
-
-
-def _resembles(word: str, known: Collection[str]) -> bool:
-    """True if a word is probably a misspelt one of those that are known."""
-    if len(word) < _SHORTEST:
-        return False
-    is_swapped = any(sorted(word) == sorted(one) for one in known)
-    return is_swapped or bool(difflib.get_close_matches(word, known, 1, _SIMILAR))
 
 
 def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[str]) -> Iterator[Finding]:

@@ -44,6 +44,8 @@ def is_slip(word: str, meant: str) -> bool:
     if begin is None:  # a letter at the end
         return (word + meant)[-1].isalpha() and len(word) != len(meant)
     rest, other = word[begin:], meant[begin:]
-    is_letter = rest[0].isalpha() and other[0].isalpha()  # x1 is no misspelt x2
+    if rest == other[1:] or rest[1:] == other:
+        return (other if rest == other[1:] else rest)[0].isalpha()
     swapped = rest[1::-1] + rest[2:] == other
-    return is_letter and (swapped or rest[1:] == other[1:] or rest[1:] == other or rest == other[1:])
+    is_letter = rest[0].isalpha() and other[0].isalpha()  # x1 is no misspelt x2
+    return is_letter and (swapped or rest[1:] == other[1:])
