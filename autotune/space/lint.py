@@ -259,12 +259,10 @@ def unseen_parameters(space: Space, source: str) -> Iterator[Finding]:
     """
     if space.spec.source.suffix == ".py" or space.spec.functions.source is not None:
         return  # the latter has the values of each configuration in it
-    lines = list(placed_lines(space.spec.source, source))
     several = {parameter.name: len(parameter.values) > 1 for parameter in space.parameters}
-    for name, why in unseen_macros(source, several.keys()).items():
+    for name, (why, at) in unseen_macros(source, several.keys()).items():
+        place = _place_of(space, source, at)
         if why is Unseen.REDEFINED:
-            definition = re.compile(rf"[ \t]*#[ \t]*(?:define|undef)[ \t]+{name}\b")
-            place = next(place for place, line in lines if definition.match(line))
             is_own = place.startswith(f"{space.spec.source}:")
             mend = (
                 f"put it between `#ifndef {name}` and `#endif`, or remove it"
@@ -274,8 +272,6 @@ def unseen_parameters(space: Space, source: str) -> Iterator[Finding]:
             detail = f"this `#define` replaces the values of the parameter; {mend}"
             yield Finding("redefined_parameter", name, detail, place)
         elif several[name]:
-            test = re.compile(rf"[ \t]*#[ \t]*(?:el)?if.*\b{name}\b")
-            place = next(place for place, line in lines if test.match(line))
             detail = (
                 "each value of the parameter defines this macro, so that all of them compile to the same; "
                 f"write `#if {name}`, or remove it from `parameters`"
@@ -395,6 +391,12 @@ def placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
             yield f"{own if file == own.name else file}:{line}", bare
 
 
+def _place_of(space: Space, source: str, at: int) -> str:
+    """The line of a letter of a source, as `FILE:LINE`."""
+    before = sum(not _LINE.match(line) for line in source[:at].split("\n")[:-1])
+    return [place for place, _ in placed_lines(space.spec.source, source)][before]
+
+
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
     for number, report in enumerate(constraints):
         if report.never_removes and not _removes_at_checks(space, number):
@@ -481,13 +483,9 @@ def _flat_blocks(space: Space, found: Facts) -> Iterator[Finding]:
 
 def _dry_runs(space: Space, source: str, read: KernelSource) -> Iterator[Finding]:
     """Mistakes that show when a few configurations run on indices alone."""
-    lines = [place for place, _ in placed_lines(space.spec.source, source)]
     for one in run_mistakes(space, read):
-        if one.place is None:
-            place = located(space.spec.path, one.subject)
-        else:
-            before = source[: one.place].split("\n")[:-1]
-            place = lines[sum(not _LINE.match(line) for line in before)]
+        is_of_space = one.place is None
+        place = located(space.spec.path, one.subject) if is_of_space else _place_of(space, source, one.place)
         yield Finding(one.kind, one.subject, one.detail, place)
 
 
