@@ -151,6 +151,12 @@ class _Frame:
     ended: Bools = field(default_factory=lambda: NO)  # or the loop
 
 
+def blocks_of(axes: Sequence[Sequence[int]]) -> Ints:
+    """Blocks with all indices of each axis: those along x, y and z in three rows."""
+    z, y, x = np.meshgrid(axes[2], axes[1], axes[0], indexing="ij")
+    return np.stack([x.ravel(), y.ravel(), z.ravel()]).astype(np.int64)
+
+
 class DryRun:
     """Runs blocks of one launch.
 

@@ -21,7 +21,7 @@ from autotune.core.expressions import names_behind, parse
 from autotune.core.frozen import replace
 from autotune.core.records import Argument, Config, Launch, Sizes
 from autotune.errors import AutotuneError
-from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSteps, Pointer, Steps
+from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSteps, Pointer, Steps, blocks_of
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Bools, Ints
@@ -300,7 +300,7 @@ class _Plan:
         kept = self._memories
         self._memories = {one.name: _memory(one) for one in self._arguments.values() if one.name in kept}
         further = replace(launch, grid=(grid[0], grid[1], grid[2]))
-        run, is_run = self._launched(further, _blocks(axes), steps)
+        run, is_run = self._launched(further, blocks_of(axes), steps)
         found, self._memories = self._memories, kept
         if not is_run or not run.is_whole:
             return {}
@@ -360,10 +360,4 @@ def _has_all(launch: Launch) -> bool:
 def _some_blocks(launch: Launch) -> Ints:
     """All blocks of a launch, or those at its corners."""
     has_all = _has_all(launch)
-    return _blocks([range(one) if has_all else sorted({0, one - 1}) for one in launch.grid])
-
-
-def _blocks(axes: Sequence[Sequence[int]]) -> Ints:
-    """Blocks with all indices of each axis: those along x, y and z in three rows."""
-    z, y, x = np.meshgrid(axes[2], axes[1], axes[0], indexing="ij")
-    return np.stack([x.ravel(), y.ravel(), z.ravel()]).astype(np.int64)
+    return blocks_of([range(one) if has_all else sorted({0, one - 1}) for one in launch.grid])
