@@ -484,8 +484,8 @@ def _flat_blocks(space: Space, found: Facts) -> Iterator[Finding]:
 def _dry_runs(space: Space, source: str, read: KernelSource) -> Iterator[Finding]:
     """Mistakes that show when a few configurations run on indices alone."""
     for one in run_mistakes(space, read):
-        is_of_space = one.place is None
-        place = located(space.spec.path, one.subject) if is_of_space else _place_of(space, source, one.place)
+        at, own = one.place, space.spec.path
+        place = located(own, one.subject) if at is None else _place_of(space, source, at)
         yield Finding(one.kind, one.subject, one.detail, place)
 
 

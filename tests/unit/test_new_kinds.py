@@ -19,37 +19,6 @@ def chosen(text, **options):
     return {item.name: (item.default, item.values) for item in made(text, **options).guess.launch.parameters}
 
 
-def test_defaults_that_one_macro_switches_off_are_parameters():
-    found = chosen(
-        """
-        #ifndef kernel_tuner
-          #define block_size_x 16
-          #define order 3
-          #define grid_width 4096
-        #endif
-        #define twice (2 * order)
-        __global__ void fill(float *y) { y[blockIdx.x * block_size_x + threadIdx.x] = twice * grid_width; }
-        """
-    )
-    assert found == {
-        "kernel_tuner": (True, (True,)),  # defined, so that the values of the others hold
-        "block_size_x": (16, (16, 32, 64, 128, 256, 512, 1024)),
-        "order": (3, (1, 3, 6)),
-        "grid_width": (4096, (4096,)),  # a size of the problem
-    }
-
-
-def test_the_guard_of_a_header_is_no_switch():
-    text = """
-        #ifndef FILL_H
-        #define FILL_H
-        #define ORDER 3
-        #endif
-        __global__ void fill(float *y) { y[threadIdx.x] = ORDER; }
-        """
-    assert set(chosen(text)) == {"BLOCK_SIZE"}
-
-
 KERNEL = "__global__ void fill(float *y) { y[threadIdx.x] = 1; }"
 
 
