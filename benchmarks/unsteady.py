@@ -33,11 +33,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
-from autotune.core.trials import Budget
+from autotune.core.trials import Budget, Failure, Measurement
 from autotune.devices.fake import FakeCompiler, FakeDevice
 from autotune.evaluation import device_process, measure
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.work_item import Outcome, WorkItem
+from autotune.evaluation.work_item import WorkItem
 from autotune.tuning import finals, last_round, shared_processes, tuner
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
@@ -179,7 +179,7 @@ class InProcess:
         self._device.now_ms += JOB_MS
         self._outcome = device_process.run_work_item(self._state, item)
 
-    def finish_item(self) -> Outcome:
+    def finish_item(self) -> Measurement | Failure:
         """The outcome."""
         return self._outcome
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
-from autotune.core.trials import Failure, Status
+from autotune.core.trials import Failure, Measurement, Status
 from autotune.devices import BACKENDS, COLD
 from autotune.devices.clocks import restore_abandoned
 from autotune.errors import (
@@ -31,7 +31,7 @@ from autotune.evaluation.device_process import (
     run_and_restore,
     run_work_item,
 )
-from autotune.evaluation.work_item import Outcome, WorkItem
+from autotune.evaluation.work_item import WorkItem
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
@@ -90,6 +90,7 @@ class Worker:
         self._repeat: Callable[[], None] = self.start  # repeats the latest run
         self._problems: tuple[ProblemInstance, ...] = ()  # for the next run
         self._placed: frozenset[str] = frozenset()  # data keys of the problems in the child's device memory
+        self._unplaced: Failure | None = None  # of the item that was to be begun
         self._timeout_s = 0.0
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
@@ -192,19 +193,19 @@ class Worker:
         self.close()
         return failure
 
-    def begin_item(self, item: WorkItem, timeout_s: float) -> Failure | None:
-        """Prepare the problems of an item and begin its run; return a Failure if that goes wrong."""
-        failure = self.place(*item.verify_problems, item.problem)
-        if failure is None:
+    def begin_item(self, item: WorkItem, timeout_s: float) -> None:
+        """Prepare the problems of an item and begin its run; `finish_item` waits for it."""
+        self._unplaced = self.place(*item.verify_problems, item.problem)
+        if self._unplaced is None:
             alone = item.alone()
             self.begin(run_work_item, item, timeout_s=timeout_s, alone=None if alone is None else (alone,))
-        return failure
 
-    def finish_item(self) -> Outcome:
-        """Wait for the item that was begun."""
-        answer: Outcome | Failure = self.finish()
-        outcome = Outcome(answer) if isinstance(answer, Failure) else answer
-        if outcome.failure is not None and outcome.failure.status is Status.OUT_OF_BOUNDS:
+    def finish_item(self) -> Measurement | Failure:
+        """The outcome of the item that was begun, or the failure that kept it from being run."""
+        if self._unplaced is not None:
+            return self._unplaced
+        outcome: Measurement | Failure = self.finish()
+        if isinstance(outcome, Failure) and outcome.status is Status.OUT_OF_BOUNDS:
             self.close()  # the kernel may have written beyond the guard zone as well
         return outcome
 
@@ -330,5 +331,4 @@ def _unprepared(error: ChildFailed) -> Failure:
 
 def _blame(answer: Any) -> Blame:
     """The possible causes of the failure in a run's answer, if it is one."""
-    failure = answer if isinstance(answer, Failure) else getattr(answer, "failure", None)
-    return failure.blame if failure else Blame.NOTHING
+    return answer.blame if isinstance(answer, Failure) else Blame.NOTHING
