@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from autotune.core import timeline
+from autotune.core.records import Config
+from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Objective
 from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import verify_once
 from autotune.evaluation.evaluator import Evaluator
-from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.memory_check import enough_memory, memory_warning
@@ -42,6 +45,13 @@ FULL_POLICY = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf
 ENERGY_POLICY = replace(FULL_POLICY, energy_s=1.0)
 
 
+class Built(NamedTuple):
+    """A configuration and its binary."""
+
+    instance: KernelInstance
+    binary: Binary
+
+
 @dataclass(frozen=True)
 class TuningContext:
     """What is open during a run."""
@@ -67,6 +77,28 @@ class TuningContext:
     def objective(self) -> Objective:
         """What the run minimizes."""
         return self.scoring.objective
+
+    def build(
+        self, configs: Iterable[Config], stage: str = ""
+    ) -> tuple[dict[Config, Built], dict[Config, Failure]]:
+        """Compile configurations, all at the same time; return those that compile, and why others do not.
+
+        `stage` names the progress; empty for work within another stage.
+        """
+        instances = [self.maker.make(config) for config in configs]
+        compilations = [self.pool.compile(instance) for instance in instances]
+        built: dict[Config, Built] = {}
+        failures: dict[Config, Failure] = {}
+        for done, (instance, compilation) in enumerate(zip(instances, compilations, strict=True), 1):
+            if stage:
+                self.observer.stage(Stage(stage, done, len(instances)))
+            with timeline.span("wait: compilers"):
+                binary = compilation.result()
+            if isinstance(binary, Failure):
+                failures[instance.config] = binary
+            else:
+                built[instance.config] = Built(instance, binary)
+        return built, failures
 
     def run_on(
         self,
