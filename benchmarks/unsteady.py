@@ -162,7 +162,7 @@ class InProcess:
         self._state = device_process.DeviceState(setting)
         self._state.device = self._device = device
 
-    def start(self, *upcoming: Any, waits: bool = True) -> None:
+    def start(self, *, waits: bool = True) -> None:
         """There is nothing to start, to renew or to end."""
 
     end = close = renew = start

@@ -53,7 +53,6 @@ class DeviceSetting:
         problems: The first problems; it begins to prepare them at once.
         wrong: Saves the arrays of wrong results; None saves none.
         kept: Keeps the results of slow references; None keeps none.
-        upcoming: Later problems, which it also prepares if they are small.
     """
 
     address: Address
@@ -61,7 +60,6 @@ class DeviceSetting:
     problems: tuple[ProblemInstance, ...] = ()
     wrong: WrongArrays | None = None
     kept: KeptResults | None = None
-    upcoming: tuple[ProblemInstance, ...] = ()
 
 
 class DeviceState:
@@ -79,7 +77,7 @@ class DeviceState:
         self._passed: set[tuple[str, str]] = set()  # keys of items that were right on all their checks
         self._control: Control | None = None
         self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
-        self._preparation = Preparation(setting.reference, setting.problems, setting.kept, setting.upcoming)
+        self._preparation = Preparation(setting.reference, setting.problems, setting.kept)
 
     @cached_property
     def device(self) -> Device:

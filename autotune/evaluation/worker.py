@@ -53,8 +53,8 @@ class DeviceWorker(Protocol):
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(state, *arguments, **options)` on the device; return its answer or a Failure."""
 
-    def renew(self, *upcoming: ProblemInstance) -> None:
-        """Take a fresh process if a search has run in this one; it may prepare later problems."""
+    def renew(self) -> None:
+        """Take a fresh process if a search has run in this one."""
 
     def close(self) -> None:
         """End the process; the next run starts a fresh one."""
@@ -84,7 +84,6 @@ class Worker:
         self._child: Child | None = None
         self._has_ended = False
         self._is_ready = False
-        self._is_early = False  # True if the child began before the previous one had ended
         self._runs = 0  # configurations that ran in this child
         self._has_searched = False  # True if this child ran configurations that had not passed before
         self._repeat: Callable[[], None] = self.start  # repeats the latest run
@@ -100,18 +99,15 @@ class Worker:
 
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
-        if self._child is None:
-            self._begin()
-
-    def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
+        if self._child is not None:
+            return
         preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module), COLD)
-        setting = replace(self._setting, upcoming=upcoming)
-        self._child = Child(DeviceState, setting, environment=self._environment)
+        self._child = Child(DeviceState, self._setting, environment=self._environment)
         self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
             self.close()
             raise SetupError(f"{self._setting.address} is no longer used by this search")
-        self._is_ready = self._has_searched = self._is_early = False
+        self._is_ready = self._has_searched = False
         self._runs = 0
 
     @property
@@ -209,20 +205,11 @@ class Worker:
             self.close()  # the kernel may have written beyond the guard zone as well
         return outcome
 
-    def renew(self, *upcoming: ProblemInstance) -> None:
-        """Replace a child in which a search has run; a child that only ran passed configurations stays.
-
-        The fresh one begins to prepare later problems.
-        """
+    def renew(self) -> None:
+        """Replace a child in which a search has run; a child that only ran passed configurations stays."""
         if self._has_searched:
-            old = self._child
-            if old is not None:
-                old.kill(waits=False)  # it takes a tenth of a second to end: the device is opened meanwhile
-            self._begin(upcoming)
-            self._is_early = True
-            if old is not None:
-                old.kill()
-                restore_abandoned()
+            self.close()
+            self.start()
 
     def end(self, *, waits: bool = True) -> None:
         """Kill the child for good: a run of another thread raises SetupError and starts no new child.
@@ -253,14 +240,8 @@ class Worker:
         self.start()
         assert self._child is not None
         if not self._is_ready:
-            try:
-                with self._setting_up():
-                    self._compared = self._child.answer()
-            except ChildFailed:
-                if not self._is_early:
-                    raise
-                # some GPUs serve one process at a time, or memory may have been short
-                return self._opened()
+            with self._setting_up():
+                self._compared = self._child.answer()
             self._is_ready, self._placed = True, frozenset()
         return self._child
 

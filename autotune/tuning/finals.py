@@ -60,7 +60,7 @@ def remeasure(
     context.observer.stage(Stage("last round: waiting for references"))
     with timeline.span("wait: references"):
         context.references.settle(fresh)
-    context.worker.renew(*fresh)
+    context.worker.renew()
     finalists = _Finalists(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
     record: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if any(seeds) else {}

@@ -166,18 +166,6 @@ def test_inputs_that_problems_have_in_common_stay_in_memory_and_are_drawn_once(o
     assert placed(10, seed=1)[0]["x"] is not second["x"]
 
 
-def test_nothing_is_prepared_in_the_background_once_other_problems_are_used(logged):
-    reference, calls = logged()
-    upcoming = tuple(problem(seed) for seed in range(1, 20))
-    state = DeviceState(DeviceSetting(Address("fake", 0), reference, (problem(),), upcoming=upcoming))
-    state.data(problem(1))
-    state.data(problem())
-    prepared = calls()
-    state._preparation._thread.submit(int).result()
-    assert calls() == prepared
-    assert state.data(problem(19)).expected["y"].size == N  # also one that was cancelled
-
-
 def test_a_launch_that_the_device_refuses_is_a_failure_of_whatever_was_to_run(open_state):
     (launch,) = problem().launches
     refused = replace(problem(), launches=(replace(launch, block=(2048, 1, 1)),))
