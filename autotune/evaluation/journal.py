@@ -1,6 +1,6 @@
 """The journal of a search: a file with one JSON line per trial, appended before the next trial starts.
 
-Once the operating system has a line, it outlives this process; a thread syncs it to the disk.
+Once the operating system has a line, it outlives this process; `close` syncs all to the disk.
 
 The first line describes what all rows share: kernel, source, device, problem and arguments. A row's key
 covers all that its outcome depends on, so the row is valid as long as its key is.
@@ -105,11 +105,6 @@ class Journal:
         self.is_concluded = False
         self._header, self._notes = dict(header), dict(notes or {})
         self._file = _open_locked(path)
-        self._unsynced = threading.Event()
-        self._replacing = threading.Lock()  # the file, which nobody syncs then
-        self._sync_error: OSError | None = None  # not raised yet
-        self._is_closing = False
-        self._syncer = threading.Thread(target=self._keep_synced, name="journal", daemon=True)
         try:
             self._load(fresh, keep, key_of)
         except OSError as error:
@@ -118,7 +113,6 @@ class Journal:
         except AutotuneError:
             self._file.close()
             raise
-        self._syncer.start()
 
     @property
     def has_success(self) -> bool:
@@ -160,32 +154,13 @@ class Journal:
         self._write({_STAGES: stages, _DOUBTS: [*doubts]})
 
     def close(self) -> None:
-        """Sync and close the file, and release its lock; raises WriteError when a sync failed."""
-        self._is_closing = True
-        self._unsynced.set()
-        self._syncer.join()
-        self._sync()  # a row may have been added during the last sync
-        self._file.close()
-        self._raise_sync_error()
-
-    def _keep_synced(self) -> None:
-        """Sync in the background: a disk may take longer than a trial."""
-        while not self._is_closing:
-            self._unsynced.wait()
-            self._unsynced.clear()
-            self._sync()
-
-    def _sync(self) -> None:
+        """Sync and close the file, and release its lock; raises WriteError when the sync fails."""
         try:
-            with self._replacing:
-                os.fsync(self._file.fileno())
+            os.fsync(self._file.fileno())
         except OSError as error:
-            self._sync_error = error
-
-    def _raise_sync_error(self) -> None:
-        error, self._sync_error = self._sync_error, None
-        if error is not None:
-            raise _unwritable(self.path, error)
+            raise _unwritable(self.path, error) from None
+        finally:
+            self._file.close()
 
     def _load(self, fresh: bool, keep: bool, key_of: KeyOf) -> None:
         self._file.seek(0)
@@ -226,15 +201,13 @@ class Journal:
         if not os.fstat(self._file.fileno()).st_size:  # there is nothing to lose
             self._write(*rows)
             return
-        self._raise_sync_error()
         try:
             with locked(self.path.parent):
                 file = replacement(self.path, _lines(rows))
         except OSError as error:
             raise _unwritable(self.path, error) from None
-        with self._replacing:
-            self._file.close()
-            self._file = file
+        self._file.close()
+        self._file = file
 
     def _continue_after(self, edit: Edit, keep: bool) -> None:
         """Keep the trials that hold, or raise JournalError: the changes, and what to do."""
@@ -258,7 +231,6 @@ class Journal:
 
     def _write(self, *rows: Mapping[str, Any]) -> None:
         """Write whole rows at once; if the disk is full, remove a partial one."""
-        self._raise_sync_error()
         data = _lines(rows)
         whole_bytes = os.fstat(self._file.fileno()).st_size
         try:
@@ -269,7 +241,6 @@ class Journal:
             with suppress(OSError):  # a reader drops a partial last row
                 self._file.truncate(whole_bytes)
             raise _unwritable(self.path, error) from None
-        self._unsynced.set()
 
 
 def _trial_row(trial: Trial) -> dict[str, Any]:
