@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from io import FileIO
@@ -44,7 +43,6 @@ from autotune.processes.files import (
 
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-_MAX_KNOWN = 16  # journals that a reader remembers
 _FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: scales of devices, and which device failed
 _STAGES, _DOUBTS = "stages", "doubts"  # the row with the times of a search's stages, and doubts about times
 
@@ -177,8 +175,7 @@ class Journal:
         if not lines:
             self.start_over()
             return
-        rows = _Rows()
-        rows.add(lines, self.path)
+        rows = _Rows(lines, self.path)
         self.trials, self.finals, self.is_concluded = rows.trials, rows.finals, rows.is_concluded
         if not self.has_success:
             # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
@@ -267,9 +264,6 @@ class JournalContent(NamedTuple):
     doubts: tuple[str, ...]
 
 
-ParseJournal = Callable[[str, Path], JournalContent]
-
-
 def read_trials(path: Path) -> list[Trial]:
     """Read the trials of a journal; raises as `read_journal` does."""
     return read_journal(path).trials
@@ -280,41 +274,22 @@ def read_journal(path: Path) -> JournalContent:
 
     Raises InputError when the file cannot be read and JournalError when it is not a journal.
     """
-    return parse_journal(journal_text(path), path)
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    return parse_journal(text, path)
 
 
 def parse_journal(text: str, path: Path) -> JournalContent:
-    """Parse a journal's text; errors name `path`."""
-    return JournalReader().parse(text, path)
-
-
-class JournalReader:
-    """Parses growing journals: if it has parsed the beginning of a text, it parses only the new rows."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, _Rows] = {}
-        self._lock = threading.Lock()
-
-    def parse(self, text: str, path: Path) -> JournalContent:
-        """As `parse_journal`; may be called from several threads."""
-        with self._lock:
-            rows = self._known.pop(path, None)
-            if rows is None or not text.startswith(rows.text):
-                rows = _Rows()
-            rows.read(text, path)
-            self._known[path] = rows  # the latest is last
-            if len(self._known) > _MAX_KNOWN:
-                del self._known[next(iter(self._known))]
-            trials = list(rows.trials.values())
-            return JournalContent(rows.header, trials, rows.last_round, rows.stages, rows.doubts)
-
-
-def journal_text(path: Path) -> str:
-    """The text of a file with any bytes; raises InputError when it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    """Parse a journal's text, whose last line may be incomplete; errors name `path`."""
+    lines = text.splitlines(keepends=True)
+    _require_journal(lines or [""], path)
+    if lines and not _is_whole(lines[-1]):
+        lines.pop()
+    rows = _Rows(lines, path)
+    last_round = next(reversed(rows.finals.values()), LastRound())
+    return JournalContent(rows.header, [*rows.trials.values()], last_round, rows.stages, rows.doubts)
 
 
 def _require_journal(lines: Sequence[str], path: Path) -> None:
@@ -326,59 +301,38 @@ def _require_journal(lines: Sequence[str], path: Path) -> None:
 class _Rows:
     """The content of a journal's rows; a later row replaces an earlier one of the same trial."""
 
-    def __init__(self) -> None:
-        self.text = ""  # the text of the added rows
+    def __init__(self, lines: Sequence[str], path: Path) -> None:
+        """Read lines; raises JournalError for one that is damaged."""
         self.header: dict[str, Any] = {}
         self.trials: dict[str, Trial] = {}
         self.finals: _Finals = {}
         self.is_concluded = False
         self.stages: dict[str, float] = {}  # of the latest search
         self.doubts: tuple[str, ...] = ()  # about its times
-        self._count = 0
-
-    @property
-    def last_round(self) -> LastRound:
-        """The latest last round; an empty one before the first."""
-        return next(reversed(self.finals.values()), LastRound())
-
-    def read(self, text: str, path: Path) -> None:
-        """Add the new whole rows of a text that begins with the rows already added."""
-        lines = text[len(self.text) :].splitlines(keepends=True)
-        if not self._count:
-            _require_journal(lines or [""], path)
-        if lines and not _is_whole(lines[-1]):
-            lines.pop()
-        self.add(lines, path)
-        self.text += "".join(lines)
-
-    def add(self, lines: Sequence[str], path: Path) -> None:
-        """Add rows; raises JournalError for one that is damaged."""
-        for line in lines:
-            row = _object(line)
+        for number, line in enumerate(lines, 1):
+            place, row = f"{path}:{number}", _object(line)
             if row is None:
-                place = f"{path}:{self._count + 1}"
                 raise JournalError(
                     f"{place}: the line is damaged; rows after it cannot be trusted. Use --fresh"
                 )
-            if self._count:
-                self._add(row, path)
-            else:
+            if number == 1:
                 self.header = _header(row, path)
-            self._count += 1
+                continue
+            try:
+                self._add(row)
+            except ValueError as error:
+                raise JournalError(f"{place}: not a row of a journal ({error})") from None
 
-    def _add(self, row: Mapping[str, Any], path: Path) -> None:
-        try:
-            if "trial" in row:
-                trial = decode_trial(row["trial"])
-                self.trials[trial.key] = trial
-                self.is_concluded = False
-            elif _STAGES in row:
-                self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
-                self.doubts = tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS))
-            elif not row.keys() & _FOR_PEOPLE:
-                self._add_finals(row)
-        except ValueError as error:
-            raise JournalError(f"{path}:{self._count + 1}: not a row of a journal ({error})") from None
+    def _add(self, row: Mapping[str, Any]) -> None:
+        if "trial" in row:
+            trial = decode_trial(row["trial"])
+            self.trials[trial.key] = trial
+            self.is_concluded = False
+        elif _STAGES in row:
+            self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
+            self.doubts = tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS))
+        elif not row.keys() & _FOR_PEOPLE:
+            self._add_finals(row)
 
     def _add_finals(self, row: Mapping[str, Any]) -> None:
         measurements, sanitizers = read_finals(row.get("finals"), "finals"), row.get("sanitizers")
