@@ -9,7 +9,6 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,14 +22,13 @@ from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import check_searcher, make_searcher
 from autotune.searchers.base import Searcher, SourceResults
-from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.serving.cache import read_record, record_path, store
 from autotune.serving.interpolation import SizeRow
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
 from autotune.tuning.context import POLICY, open_context
-from autotune.tuning.fewer_launches import FewerLaunchesFirst
+from autotune.tuning.fewer_launches import with_fewer_launches
 from autotune.tuning.finalists import finalists
 from autotune.tuning.halfway import halfway
 from autotune.tuning.limits import checks_time_s
@@ -236,12 +234,10 @@ class _Run:
     def _explore(self, problem: SweepProblem, note: str, options: Options, *, warns: bool) -> None:
         """The search at one size, without its last round; it starts from the sizes before it."""
         tasks = [one.task for one in (*self.problems, *chain.from_iterable(self.between.values()))]
-        make = partial(_searcher, problem, tasks, self.done, options, self.pool)
-        searcher, known = make(), _known(problem, self.done)
-        if known and not isinstance(searcher, ExhaustiveSearch):  # it tries them anyway
-            searcher = FewerLaunchesFirst(known, make)
+        fewer = with_fewer_launches(problem.task.space, _known(problem, self.done))
+        searcher = _searcher(problem, tasks, self.done, options, self.pool, fewer)
         with open_context(problem.study, options, self.observer, POLICY, self.processes) as context:
-            explore(context, searcher, options, note, cpu_times() if warns else None)
+            explore(context, searcher, options, note, cpu_times() if warns else None, fewer)
             problem.searched = problem.tried = tuple(context.ledger.trials.values())
             problem.resumed = context.ledger.resumed
         self.pool.learn(problem.task.space, problem.tried)
@@ -389,20 +385,19 @@ def _searcher(
     done: Sequence[SweepProblem],
     options: Options,
     pool: Pool,
-    tried: tuple[SourceResults, ...] = (),
+    first: Sequence[Config],
 ) -> Searcher:
-    """The searcher that the options name; it starts from results of other problems and from what was `tried`.
+    """The searcher that the options name; it starts from results of other problems.
 
-    The default searcher learns from the pool of problems already done.
+    The default searcher learns from the pool of problems already done, and begins with the `first`.
     """
     task, stops = problem.task, options.stop_when_unlikely
     engine, strategy = choose_engine(options, len(task.space))
     if engine == "surrogate" and done:
         from autotune.searchers.surrogate import PooledSearch  # takes long to import
 
-        first = [task.spec.default, *(config for source in tried for config, _ in source.results)]
-        return PooledSearch(pool, first, stop_when_unlikely=stops)
-    sources = (*tried, *_sources(problem, tasks, done, options))
+        return PooledSearch(pool, [task.spec.default, *first], stop_when_unlikely=stops)
+    sources = _sources(problem, tasks, done, options)
     if engine == "surrogate":
         from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
 

@@ -115,7 +115,12 @@ def search(
 
 
 def explore(
-    context: TuningContext, searcher: Searcher, options: Options, note: str, began: CpuTimes | None
+    context: TuningContext,
+    searcher: Searcher,
+    options: Options,
+    note: str,
+    began: CpuTimes | None,
+    first: Iterable[Config] = (),
 ) -> None:
     """Try the default, then the searcher's proposals until the budget is spent.
 
@@ -126,18 +131,19 @@ def explore(
         note: A text of what the search starts from, for the observer.
         began: CPU times at the start, to warn of other programs. None leaves out all warnings, also of
             mistakes in the source, because an earlier search gave them.
+        first: To try before the searcher's proposals.
 
     Raises:
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    known = [*task.incumbents, *(recommended(task) if options.transfer else ())]
-    first: Sequence[Config] = []
+    known = [*task.incumbents, *(recommended(task) if options.transfer else ()), *first]
+    ahead: Sequence[Config] = []
     if isinstance(searcher, ProposesAhead):
-        first = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
-    if context.fleet is None and (known or first):  # they compile while the default is verified
-        context.evaluator.submit([task.spec.default, *known, *first])
+        ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
+    if context.fleet is None and (known or ahead):  # they compile while the default is verified
+        context.evaluator.submit([task.spec.default, *known, *ahead])
     default = start(context, options, total, note, warns=began is not None)
     for warning in load_warnings(default, task.device.kind, began) if began else ():
         context.observer.warn(warning)
