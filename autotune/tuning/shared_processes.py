@@ -17,7 +17,6 @@ from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.evaluation.memory_check import enough_memory
 from autotune.evaluation.references import References
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.trusting_worker import TrustingWorker
@@ -89,18 +88,6 @@ class Processes:
             maker = InstanceMaker(task.space, task.source, task.dialect, task.environment, stored)
             self._makers[study] = maker
         return self._makers[study]
-
-    def begin(self, study: Study) -> None:
-        """Start the compilers, and begin to open the device for a study.
-
-        Raises NoMemory if the arrays of its default take more memory than the device has.
-        """
-        maker, spec = self.maker(study), study.task.spec
-        default = maker.make(spec.default)
-        with enough_memory(maker, default.problem):
-            _ = self.pool
-            if spec.full != TRUSTED:  # these need a new process for each problem
-                self.worker(study, default)
 
     def worker(self, study: Study, default: KernelInstance) -> Worker:
         """Return the device process, shared with earlier problems, except for trusted kernels."""

@@ -170,8 +170,7 @@ def sweep(
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
     with open_processes(first, options, observer) as processes:
-        processes.begin(_in_order(of_type[first.space.problem.dtype])[0].study)
-        from autotune.searchers.surrogate import Pool  # takes long to import: the device is opened meanwhile
+        from autotune.searchers.surrogate import Pool  # takes long to import
 
         between = {
             dtype: [
