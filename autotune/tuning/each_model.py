@@ -17,11 +17,11 @@ from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.searchers import learns_from_sources
 from autotune.searchers.base import SourceResults
+from autotune.tuning.context import compiler_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.plan import PlanResult
 from autotune.tuning.result import SearchResult
-from autotune.tuning.shared_processes import compiler_processes
 from autotune.tuning.source_results import source_name
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, search, sources_of

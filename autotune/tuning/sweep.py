@@ -27,7 +27,7 @@ from autotune.serving.interpolation import SizeRow
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
-from autotune.tuning.context import POLICY, open_context
+from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.fewer_launches import with_fewer_launches
 from autotune.tuning.finalists import finalists
 from autotune.tuning.halfway import halfway
@@ -36,7 +36,6 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
-from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.source_results import gather, source_name
 from autotune.tuning.study import Study, study_of
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem

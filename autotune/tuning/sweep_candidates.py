@@ -18,7 +18,7 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import SizeRow
 from autotune.tuning.conclusion import conclude
-from autotune.tuning.context import POLICY, TuningContext, open_context
+from autotune.tuning.context import POLICY, Processes, TuningContext, open_context
 from autotune.tuning.finalists import finalists
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
 from autotune.tuning.last_round import Searched, mark_failed
@@ -26,7 +26,6 @@ from autotune.tuning.limits import strict, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.shared_processes import Processes
 from autotune.tuning.stored_checks import FINDINGS, StoredChecks
 from autotune.tuning.study import Study
 from autotune.tuning.task import TuningTask

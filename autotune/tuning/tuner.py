@@ -23,13 +23,7 @@ from autotune.searchers import (
 from autotune.searchers.base import ProposesAhead, Searcher, SourceResults, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
-from autotune.tuning.context import (
-    ENERGY_POLICY,
-    FULL_POLICY,
-    POLICY,
-    TuningContext,
-    open_context,
-)
+from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
 from autotune.tuning.doubts import doubts
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.fresh_inputs import begin_references
@@ -40,7 +34,6 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
-from autotune.tuning.shared_processes import Processes
 from autotune.tuning.source_results import gather, recommended, summary
 from autotune.tuning.staged import StageTimes
 from autotune.tuning.study import study_of
