@@ -252,27 +252,6 @@ def short_energy(monkeypatch):
 
 
 @pytest.fixture
-def logged(tmp_path):
-    """Writes a reference that logs its calls, then runs a statement; returns it, and what counts them."""
-    log = tmp_path / "log"
-
-    def write(then="pass"):
-        reference = tmp_path / "reference.py"
-        reference.write_text(f"""\
-import os
-LOG = {str(log)!r}
-def reference(inputs, sizes):
-    with open(LOG, "a") as log:
-        log.write("+")
-    {then}
-    return {{"y": 2 * inputs["x"]}}
-""")
-        return reference, lambda: log.stat().st_size
-
-    return write
-
-
-@pytest.fixture
 def short_last_round(monkeypatch):
     """A last round of few rounds, for tests of something else: on a real CPU, each flushes the caches."""
     monkeypatch.setattr(finals, "ROUNDS", 3)

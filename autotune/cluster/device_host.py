@@ -26,7 +26,7 @@ from autotune.cluster.travelling_files import TravellingFiles
 from autotune.devices import Address, cold_environment
 from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.device_process import DeviceSetting
-from autotune.evaluation.work_item import Evaluated, Outcome, WorkItem
+from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.problem.kept_results import KeptResults
@@ -118,8 +118,8 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         if device is None:  # Dask began the task before it heard of that
             raise DeviceGone("", SetupError("it was given back"))
         try:
-            failure = worker.begin_item(self.files.item(item), timeout_s)
-            outcome = worker.finish_item() if failure is None else Outcome(failure)
+            worker.begin_item(self.files.item(item), timeout_s)
+            outcome = worker.finish_item()
         except BrokenReference:  # no other device would do better
             raise
         except (SetupError, NoMemory) as error:  # other programs may use this device's memory

@@ -276,8 +276,8 @@ class RemoteWorker:
         """As `Worker.run`."""
         return self._call("run", function, *arguments, timeout_s=timeout_s, **options)
 
-    def renew(self, *upcoming: ProblemInstance) -> None:
-        """As `Worker.renew`, without preparing later problems."""
+    def renew(self) -> None:
+        """As `Worker.renew`."""
         self._call("renew")
 
     def close(self) -> None:

@@ -64,13 +64,10 @@ class Sanitizer:
         """The program's name and version."""
         return program_version(self.program, "--version")
 
-    def check(
-        self,
-        runs: Sequence[Run],
-        deadline: Deadline,
-        tools: Sequence[str] = TOOLS,
-    ) -> list[Checks]:
+    def check(self, runs: Sequence[Run], deadline: Deadline) -> list[Checks]:
         """Run configurations under each tool, and return the outcomes of each run by tool.
+
+        As many processes run at the same time as there are cores, or tools.
 
         A finding makes the launch fail, so errors of the run are ignored: the sanitizer's exit code and
         report decide.
@@ -78,9 +75,8 @@ class Sanitizer:
         Args:
             runs: The runs.
             deadline: When they should end.
-            tools: The tools; as many processes run at the same time as there are cores, or tools.
         """
-        parts = list(product(tools, range(0, len(runs), RUNS_OF_PROCESS)))
+        parts = list(product(TOOLS, range(0, len(runs), RUNS_OF_PROCESS)))
 
         def check(part: tuple[str, int]) -> list[Outcome]:
             tool, start = part

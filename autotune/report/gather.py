@@ -27,7 +27,7 @@ from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
-from autotune.evaluation.journal import ParseJournal, parse_journal
+from autotune.evaluation.journal import parse_journal
 from autotune.hardware.names import slug
 from autotune.interop import Recording, read_recording
 from autotune.interop.files import read_text
@@ -115,7 +115,6 @@ def gather_sources(
     cache: Path | None = None,
     space: _Spaces = None,
     runs: Path | None = None,
-    parse: ParseJournal = parse_journal,
 ) -> Gathered:
     """Read what a report is asked to show from files, each a `Path`, and for kernels, each a text.
 
@@ -124,9 +123,8 @@ def gather_sources(
         cache: The cache to look in; None takes the usual ones.
         space: The space file, or space files by kernel, of which those that do not fit are ignored.
         runs: A folder whose newest journal of a kernel is shown before the cache; None takes none.
-        parse: Parses a journal.
     """
-    reader = _Reader(cache, space, runs, parse)
+    reader = _Reader(cache, space, runs)
     searches: list[Search] = []
     for source in sources:
         searches += [reader.of_file(source)] if isinstance(source, Path) else reader.of_kernel(source)
@@ -142,14 +140,13 @@ class _Reader:
     cache: Path | None
     space: _Spaces
     runs: Path | None
-    parse: ParseJournal
 
     def of_file(self, path: Path) -> Search:
         """The search of a journal, or that of other recorded results."""
         text = read_text(path)
         if not is_journal(text):
             return self._completed(_of_recording(read_recording(path), path))
-        header, trials, last_round, stages, doubts = self.parse(text, path)
+        header, trials, last_round, stages, doubts = parse_journal(text, path)
         if not trials:
             raise InputError(f"{path}: holds no trial; name another journal, or search first")
         dtype = header.get("dtype")
