@@ -78,8 +78,7 @@ class Listing:
 
 def _needed(name: str) -> tuple[str, ...]:
     """The modules that list a backend's devices."""
-    backend = BACKENDS[name]
-    return ("autotune.devices.nvidia_gpus", "pynvml") if backend.dialect == "cuda" else (backend.module,)
+    return ("autotune.devices.nvidia_gpus", "pynvml") if name == "cuda" else (BACKENDS[name].module,)
 
 
 def _list(_state: object, names: tuple[str, ...]) -> Found:
@@ -96,7 +95,7 @@ def listing_for(device: str | None) -> Listing:
     if backend:
         return Listing((backend,))
     if device is None and _NVIDIA_GPUS.is_dir():
-        return Listing(tuple(name for name, entry in BACKENDS.items() if entry.dialect == "cuda"))
+        return Listing(("cuda",))
     return Listing(tuple(BACKENDS))
 
 
