@@ -1,23 +1,20 @@
-"""Kernels that compare, gather and read arrays on the GPU, for the CUDA adapters."""
+"""Kernels that compare, gather and read arrays on the GPU, for the CUDA adapter."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
-from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.known_compilers import lazy_compiler
 from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.c_types import C_TYPES, element_bytes
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
 from autotune.cuda.driver import check
 from autotune.cuda.launch import launch_call
-from autotune.cuda.memory import Memory, fill
 from autotune.cuda.module import Module
 from autotune.devices.array_compare import ArrayComparison, Difference, special_bits
 from autotune.devices.base import DIRTY, Arguments, Buffer, Bytes, Indices, host_difference
@@ -27,7 +24,6 @@ from autotune.devices.element_types import plain_dtype
 _SourceOf = Callable[[int], str]  # the source of a kernel for elements of a size
 _RESULT_BYTES = 16
 _MAX_COMPARISONS = 4096  # kept launches
-_COMPILERS = 4  # threads that compile these kernels if the cache lacks them
 _DIRTY_BLOCKS = 2  # for each multiprocessor: the first need not be spread over all
 _FILL = 0xFF  # of results, as `_difference` reads them
 
@@ -36,18 +32,9 @@ class CudaArrays(CudaMemory):
     """Memory of a GPU, with kernels that compare, gather and read its arrays on the device's stream."""
 
     def __init__(self, info: DeviceInfo) -> None:
-        """Begin to compile the kernels, in the background: the context is made and memory is filled next."""
         self.info = info
-        self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Memory]] = WeakKeyDictionary()
+        self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Buffer]] = WeakKeyDictionary()
         self._programs: dict[tuple[_SourceOf, int], Module] = {}
-        threads = ThreadPoolExecutor(_COMPILERS)
-        sources: dict[int, tuple[_SourceOf, ...]] = {4: (comparison_source, dirty_source, gather_source)}
-        sources |= dict.fromkeys((2, 8, 1), (comparison_source, gather_source))
-        self._compiling: dict[tuple[_SourceOf, int], Future[Binary]] = {
-            (source, size): threads.submit(_compiled, info.architecture, source(size))
-            for size, of_size in sources.items()  # every search needs those of the first
-            for source in of_size
-        }
         self._comparisons: dict[tuple[ArrayComparison, int], Callable[[], None]] = {}
         self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
         self._results: tuple[Buffer, int] = (None, 0)  # for results of comparisons, and their maximum number
@@ -69,9 +56,9 @@ class CudaArrays(CudaMemory):
             known = self._scratch.setdefault(program, {})
             key = step.entry, size_bytes
             if key not in known:
-                known[key] = Memory(self.context, size_bytes)
-                fill(self.context, known[key].address, b"\0", size_bytes)
-            scratch = known[key].address
+                known[key] = self.allocate(size_bytes)
+                self.fill(known[key], 0, size_bytes)
+            scratch = int(known[key])
         given = {**arguments, UNUSED: 0, scratch_name(step): scratch}
         values = [_in_memory(given[name]) for name in completed.arguments]
         queue = launch_call(completed, program.function(completed), values, stream or self.stream)
@@ -177,11 +164,9 @@ class CudaArrays(CudaMemory):
         return program, step, arguments
 
     def _program(self, source: _SourceOf, size: int) -> Module:
-        """A kernel for elements of a size, compiled now if it is not yet compiled."""
+        """A kernel for elements of a size; every device process needs some, and the first compiles them."""
         if (source, size) not in self._programs:
-            compiling = self._compiling[source, size]
-            is_late = compiling.cancel()
-            binary = _compiled(self.info.architecture, source(size)) if is_late else compiling.result()
+            binary = lazy_compiler(self.info.architecture, "").compile(source(size), ())
             self._programs[source, size] = self.load(binary)
         return self._programs[source, size]
 
@@ -195,14 +180,6 @@ def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[cty
 
 def _with_itself(buffer: Buffer, size_bytes: int) -> ArrayComparison:
     return ArrayComparison(buffer, buffer, "uint32", size_bytes // 4)
-
-
-def _compiled(architecture: str, source: str) -> Binary:
-    """A kernel that every device process needs: one process compiles it for all."""
-    compiler, folder = CudaCompiler(architecture), default_folder()
-    if folder is None:
-        return compiler.compile(source, ())
-    return CachedCompiler(compiler, BinaryCache(folder)).compile(source, ())
 
 
 def _difference(first: int, differing: int) -> Difference | None:
@@ -229,7 +206,7 @@ def comparison_source(item_bytes: int) -> str:
 def gather_source(word_bytes: int) -> str:
     """A CUDA kernel `gather` that copies the elements at `places` in an array, which have some words each.
 
-    It is separate from the comparison: every search waits for that one, and few searches gather.
+    It is separate from the comparison, because few searches gather.
     """
     return _GATHER.replace("WORD", C_TYPES[f"uint{8 * word_bytes}"])
 
