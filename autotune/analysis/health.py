@@ -184,11 +184,7 @@ def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
 
 def _folders(runs: Path) -> Iterator[HealthFinding]:
     """The folders that a search writes besides the cache."""
-    binaries = default_folder()
-    for subject, folder in (("journals", runs), ("binary cache", binaries)):
-        if folder is None:
-            yield HealthFinding(subject, Severity.WARNING, "no home folder", "set XDG_CACHE_HOME")
-            continue
+    for subject, folder in (("journals", runs), ("binary cache", default_folder())):
         existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         free_bytes = shutil.disk_usage(existing).free
         detail = f"{folder}, {free_bytes / 2**30:.1f} GiB free"

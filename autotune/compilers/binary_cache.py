@@ -30,8 +30,8 @@ _FACTS = ("sha256", "log", "compile_ms", "registers", "spill_bytes", "shared_byt
 _CHECKS = 64  # size checks while writing as many bytes as the limit
 
 
-def default_folder() -> Path | None:
-    """The binaries' folder in the user's cache folder; None for a user without a home."""
+def default_folder() -> Path:
+    """The binaries' folder in the user's cache folder."""
     return user_folder("binaries")
 
 

@@ -69,9 +69,8 @@ class LazyCompiler:
 
     def __init__(self, architecture: str, kind: str) -> None:
         self._architecture, self._kind = architecture, kind
-        folder = default_folder()
-        self._binaries = None if folder is None else BinaryCache(folder)
-        self._known = None if folder is None else _recall(architecture, kind)
+        self._binaries = BinaryCache(default_folder())
+        self._known = _recall(architecture, kind)
 
     @property
     def name(self) -> str:
@@ -80,12 +79,10 @@ class LazyCompiler:
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Look up or compile; raises CompileError, MissingExtra and SetupError as the compilers do."""
-        if self._known and self._binaries:
+        if self._known:
             found = self._binaries.get(content_key(self._known.identity, source, options, names))
             if found is not None:
                 return found
-        if self._binaries is None:
-            return self._compiler.compile(source, options, names)
         return CachedCompiler(self._compiler, self._binaries).compile(source, options, names)
 
     @cached_property
@@ -127,10 +124,7 @@ def _remember(architecture: str, kind: str, known: KnownCompiler, files: Iterabl
 def _path(architecture: str, kind: str) -> Path:
     environment = [sys.prefix, *(os.environ.get(name, "") for name in _VARIABLES)]
     key = hashlib.sha256(json.dumps(environment).encode()).hexdigest()[:16]
-    folder = user_folder("compilers")
-    if folder is None:
-        raise FileNotFoundError("no home")
-    return folder / f"{kind or 'nvrtc'}-{architecture}-{key}.json"
+    return user_folder("compilers") / f"{kind or 'nvrtc'}-{architecture}-{key}.json"
 
 
 def _state(path: str) -> list[int]:
