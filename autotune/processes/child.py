@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 from autotune.core import timeline
 from autotune.core.text import shortened
 from autotune.errors import Blame, ChildDied, ChildFailed, ChildRaised, ChildTimeout
-from autotune.processes.fork_server import SHARED, AnyConnection, ForkedProcess, fork, set_variables
+from autotune.processes.fork_server import AnyConnection, ForkedProcess, fork, set_variables
 from autotune.processes.machine_load import cores
 
 _T = TypeVar("_T")
@@ -67,7 +67,6 @@ class Child:
         *arguments: Any,
         environment: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
-        server: str = SHARED,
     ) -> None:
         """Start the process, in the background.
 
@@ -76,7 +75,6 @@ class Child:
             arguments: Its arguments.
             environment: Environment variables to set in the child.
             wrapper: A command line that runs the child, such as a debugger's.
-            server: The name of the fork server that the child is a fork of.
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
@@ -87,7 +85,7 @@ class Child:
         self._killing = threading.Lock()  # one thread may kill a child that another one uses
         own = dict(environment or {})
         ended, its_end = Pipe()
-        used = fork(server, wrapper, theirs.fileno(), self._output.fileno(), its_end.fileno())
+        used = fork(wrapper, theirs.fileno(), self._output.fileno(), its_end.fileno())
         its_end.close()
         self._process = ForkedProcess(self._pipe, ended)
         theirs.close()

@@ -2,9 +2,6 @@
 
 The server only imports, forks and waits: it has one thread, and it opens no device. It runs nothing of its
 caller's program. It ends when its caller does, and its children end with it.
-
-A server imports one module after the other. A second one, with a name of its own, imports at the same time
-what other children need.
 """
 
 from __future__ import annotations
@@ -166,44 +163,38 @@ class ForkedProcess:
         self._ended.close()
 
 
-SHARED = "shared"  # the server of all children that name no other
-_running: dict[str, ForkServer] = {}
+_running: ForkServer | None = None
 _starting = threading.Lock()
 
 
-def fork_server(server: str = SHARED) -> ForkServer:
-    """The server of this process with this name; started at its first use, and again after its end."""
+def fork_server() -> ForkServer:
+    """The server of this process; started at its first use, and again after its end."""
+    global _running
     with _starting:
-        if server not in _running or not _running[server].is_usable:
-            _running[server] = ForkServer()
-        return _running[server]
+        if _running is None or not _running.is_usable:
+            _running = ForkServer()
+        return _running
 
 
-def preload(
-    modules: Sequence[str],
-    environment: Mapping[str, str] = MappingProxyType({}),
-    *,
-    server: str = SHARED,
-) -> None:
+def preload(modules: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})) -> None:
     """Import modules in the background, once, so that the children that need them start faster.
 
     Args:
         modules: Their names; those that cannot be imported are left out. None may open a device.
         environment: Variables that hold while they are imported.
-        server: The name of the server that imports them, for its children.
     """
     with suppress(ConnectionError):  # the next child starts another server
-        fork_server(server).load(modules, environment)
+        fork_server().load(modules, environment)
 
 
-def fork(server: str, wrapper: Sequence[str], pipe: int, output: int, ended: int) -> ForkServer:
-    """Start a child of the server with this name as `ForkServer.fork` does; one that ended starts again."""
-    used = fork_server(server)
+def fork(wrapper: Sequence[str], pipe: int, output: int, ended: int) -> ForkServer:
+    """Start a child as `ForkServer.fork` does; a server that ended is started again, and returned."""
+    used = fork_server()
     try:
         used.fork(wrapper, pipe, output, ended)
     except ConnectionError:
         used.process.wait()
-        used = fork_server(server)
+        used = fork_server()
         used.fork(wrapper, pipe, output, ended)
     return used
 

@@ -190,22 +190,12 @@ def test_children_share_what_was_loaded_and_no_driver(monkeypatch):
     child.kill()
 
 
-def test_a_server_with_a_name_of_its_own_imports_nothing_for_other_children():
-    preload(["wave"], server="own")
-    own, other = Child(int, server="own"), Child(int)
-    assert own.call(loaded, ["wave"], timeout_s=LIMIT_S) == [True]
-    assert other.call(loaded, ["wave"], timeout_s=LIMIT_S) == [False]
-    for child in (own, other):
-        child.kill()
-    fork_server("own").process.kill()
-
-
 def test_children_start_though_an_import_of_their_server_resets_its_wakeup_file(tmp_path, monkeypatch):
     """As asyncio does in every fork since Python 3.12."""
     reset = "import os, signal\nos.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))\n"
     (tmp_path / "resets_at_fork.py").write_text(reset)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("autotune.processes.fork_server._running", {})
+    monkeypatch.setattr("autotune.processes.fork_server._running", None)
     preload(["resets_at_fork"])
     child = Child(int, 1)
     assert child.call(loaded, ["resets_at_fork"], timeout_s=LIMIT_S) == [True]
