@@ -23,7 +23,7 @@ from autotune.compilers.triton_binary import joined
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status
-from autotune.devices import BACKENDS, COLD, Address, backend
+from autotune.devices import BACKENDS, Address, backend
 from autotune.errors import Blame, ChildFailed, ChildRaised, ChildTimeout, CompileError, LaunchError
 from autotune.processes.child import Child, kill_all
 from autotune.processes.fork_server import preload
@@ -77,7 +77,7 @@ class CompilerPool:
         self._closing = False
         self._busy: set[Child] = set()
         self._dropped = 0  # how often compilations were dropped
-        preload((__name__, *setting.modules), COLD)
+        preload((__name__, *setting.modules))
         self._children = {self._start() for _ in range(workers)}
         for child in self._children:
             self._idle.put(child)

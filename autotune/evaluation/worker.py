@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import BACKENDS, COLD
+from autotune.devices import BACKENDS
 from autotune.devices.clocks import restore_abandoned
 from autotune.errors import (
     Blame,
@@ -103,7 +103,7 @@ class Worker:
             self._begin()
 
     def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
-        preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module), COLD)
+        preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
         setting = replace(self._setting, upcoming=upcoming)
         self._child = Child(DeviceState, setting, environment=self._environment)
         self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device

@@ -22,7 +22,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from socket import AF_UNIX, SOCK_SEQPACKET, recv_fds, send_fds, socket, socketpair
-from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from autotune.core import timeline
@@ -30,6 +29,7 @@ from autotune.core import timeline
 _PR_SET_PDEATHSIG = 1
 _MAX_MESSAGE_BYTES = 2**16
 _CALLER_CHECK_S = 0.5
+_IMPORTED_WITH = {"PYOPENCL_NO_CACHE": "1"}  # pyopencl reads it when it is imported
 _BOOT = """
 import sys
 sys.path[:] = {path!r}
@@ -49,14 +49,6 @@ AnyConnection: TypeAlias = "Connection[Any, Any]"
 
 
 @dataclass(frozen=True)
-class _Load:
-    """Import modules, under these environment variables."""
-
-    modules: Sequence[str]
-    environment: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class _Fork:
     """Start a child; four files come with the request: its pipe, its output, its folder and its last pipe.
 
@@ -73,12 +65,13 @@ class ForkServer:
     def __init__(self) -> None:
         """Start the server, and wait for nothing."""
         self._requests, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
-        self._environment = dict(os.environ)
+        self._environment = os.environ | _IMPORTED_WITH
         self._caller = os.getpid()
         boot = _BOOT.format(path=sys.path, fd=theirs.fileno(), parent=self._caller)
         self.process = subprocess.Popen(
             [sys.executable, "-c", boot],
             pass_fds=[theirs.fileno()],
+            env=self._environment,
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -91,9 +84,9 @@ class ForkServer:
         """True if it runs and belongs to this process, not to one that this is a fork of."""
         return self._caller == os.getpid() and self.process.poll() is None
 
-    def load(self, modules: Sequence[str], environment: Mapping[str, str]) -> None:
+    def load(self, modules: Sequence[str]) -> None:
         """Import modules in the background, for the children to come."""
-        self._requests.send(pickle.dumps(_Load(tuple(modules), dict(environment))))
+        self._requests.send(pickle.dumps(tuple(modules)))
 
     def fork(self, wrapper: Sequence[str], pipe: int, output: int, ended: int) -> None:
         """Start a child in the background, in the present folder.
@@ -176,15 +169,13 @@ def fork_server() -> ForkServer:
         return _running
 
 
-def preload(modules: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Import modules in the background, once, so that the children that need them start faster.
+def preload(modules: Sequence[str]) -> None:
+    """Import modules in the background, once: the children that need them start faster.
 
-    Args:
-        modules: Their names; those that cannot be imported are left out. None may open a device.
-        environment: Variables that hold while they are imported.
+    Those that cannot be imported are left out. None may open a device.
     """
     with suppress(ConnectionError):  # the next child starts another server
-        fork_server().load(modules, environment)
+        fork_server().load(modules)
 
 
 def fork(wrapper: Sequence[str], pipe: int, output: int, ended: int) -> ForkServer:
@@ -215,7 +206,7 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
             children.kill()
             return
         request = pickle.loads(data)
-        if isinstance(request, _Load):
+        if not isinstance(request, _Fork):
             _import(request)
             continue
         server, (pipe, output, folder, ended) = os.getpid(), descriptors
@@ -323,14 +314,11 @@ def _end_with(caller: int, children: _Children) -> None:
     signal.setitimer(signal.ITIMER_REAL, _CALLER_CHECK_S, _CALLER_CHECK_S)
 
 
-def _import(load: _Load) -> None:
-    before = {name: os.environ.get(name) for name in load.environment}
-    set_variables(load.environment)
-    for module in load.modules:
+def _import(modules: Sequence[str]) -> None:
+    for module in modules:
         # the child imports it again, and reports what is wrong
         with suppress(Exception), timeline.span(f"import {module}"):
             importlib.import_module(module)
-    set_variables(before)
 
 
 def _wake_at_deaths() -> tuple[socket, socket]:
