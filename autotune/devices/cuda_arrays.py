@@ -73,7 +73,12 @@ class CudaArrays(CudaMemory):
         results, _ = self._results
         self.fill(results, _FILL, size_bytes)
         for position, comparison in enumerate(comparisons):
-            self._queue_comparison(comparison, position)
+            key = (comparison, position)  # its launch is kept, because every configuration needs the same
+            if key not in self._comparisons:
+                if len(self._comparisons) >= _MAX_COMPARISONS:
+                    self._comparisons.clear()
+                self._comparisons[key] = self.launch(*self._launch_of(comparison, position))
+            self._comparisons[key]()
         words = self.read(results, size_bytes).view(np.uint64).tolist()
         return [_difference(*pair) for pair in zip(words[::2], words[1::2], strict=True)]
 
@@ -112,15 +117,10 @@ class CudaArrays(CudaMemory):
         step = Launch("dirty", (blocks, 1, 1), (256, 1, 1), size_bytes, tuple(arguments))
         self.launch(self._program(dirty_source, 4), step, arguments)()
 
-    def read_on_gpu(self, buffer: Buffer, size_bytes: int) -> None:
-        """Queue a kernel that reads this many bytes of a buffer: a comparison with itself."""
-        self._reserve_results(1)
-        self._queue_comparison(_with_itself(buffer, size_bytes), 0)
-
     def reading(self, buffer: Buffer, size_bytes: int) -> tuple[Module, Launch, Arguments]:
-        """The launch of a kernel that reads this many bytes of a buffer."""
+        """The launch of a kernel that reads this many bytes of a buffer: a comparison with itself."""
         self._reserve_results(1)
-        return self._launch_of(_with_itself(buffer, size_bytes), 0)
+        return self._launch_of(ArrayComparison(buffer, buffer, "uint32", size_bytes // 4), 0)
 
     def forget(self) -> None:
         """Drop the launches of comparisons, which refer to buffers."""
@@ -130,15 +130,6 @@ class CudaArrays(CudaMemory):
         if count > self._results[1]:
             self._results = self.allocate(_RESULT_BYTES * count), count
             self._comparisons.clear()
-
-    def _queue_comparison(self, comparison: ArrayComparison, position: int) -> None:
-        """Queue a comparison; its launch is kept, because every configuration needs the same."""
-        key = (comparison, position)
-        if key not in self._comparisons:
-            if len(self._comparisons) >= _MAX_COMPARISONS:
-                self._comparisons.clear()
-            self._comparisons[key] = self.launch(*self._launch_of(comparison, position))
-        self._comparisons[key]()
 
     def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Module, Launch, Arguments]:
         result = self.region(self._results[0], _RESULT_BYTES * position, _RESULT_BYTES)
@@ -176,10 +167,6 @@ def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[cty
     if not isinstance(value, np.generic):
         return ctypes.c_uint64(int(value))
     return ctypes.create_string_buffer(value.tobytes(), value.nbytes)
-
-
-def _with_itself(buffer: Buffer, size_bytes: int) -> ArrayComparison:
-    return ArrayComparison(buffer, buffer, "uint32", size_bytes // 4)
 
 
 def _difference(first: int, differing: int) -> Difference | None:
