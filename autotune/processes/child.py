@@ -87,7 +87,7 @@ class Child:
         ended, its_end = Pipe()
         used = fork(wrapper, theirs.fileno(), self._output.fileno(), its_end.fileno())
         its_end.close()
-        self._process = ForkedProcess(self._pipe, ended)
+        self._process = ForkedProcess(ended)
         theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process
             self._pipe.send((sys.path, {**used.changed_variables(), **own}, timeline.is_recording()))
@@ -166,7 +166,6 @@ class Child:
 
         Also works after it has died. Raises ChildTimeout when it does not end in time.
         """
-        _ = self.pid  # which comes through the pipe
         self._pipe.close()
         try:
             code = self._process.wait(timeout_s)

@@ -93,10 +93,10 @@ class ForkServer:
 
         Args:
             wrapper: A command line that runs the child, such as a debugger's; empty for none.
-            pipe: Its end of its pipe, through which it sends its process id and then serves.
+            pipe: Its end of the pipe through which it serves.
             output: The file of what it prints.
-            ended: An end of a pipe. Through it the server sends its exit code once it has ended. Until the
-                caller closes the other end, no other process gets its process id.
+            ended: An end of a pipe. Through it the server sends its process id, and its exit code once it has
+                ended. Until the caller closes the other end, no other process gets its process id.
         """
         folder = os.open(".", os.O_PATH)
         try:
@@ -117,9 +117,9 @@ class ForkedProcess:
 
     returncode = -signal.SIGKILL  # as long as nothing else is known: it ends with the server
 
-    def __init__(self, pipe: AnyConnection, ended: AnyConnection) -> None:
-        """`pipe` and `ended` are the caller's ends of the pipes of `ForkServer.fork`."""
-        self._pipe, self._ended = pipe, ended
+    def __init__(self, ended: AnyConnection) -> None:
+        """`ended` is the caller's end of the pipe of that name of `ForkServer.fork`."""
+        self._ended = ended
         self._has_announced = self._has_ended = False
         self._pid: int | None = None
         self._announcing, self._waiting = threading.Lock(), threading.Lock()
@@ -129,24 +129,24 @@ class ForkedProcess:
         """Its process id, once it has started; None if it could not be started."""
         with self._announcing:
             if not self._has_announced:
-                self._pipe.poll(None)  # if this is interrupted, the next call waits again
+                self._ended.poll(None)  # if this is interrupted, the next call waits again
                 self._has_announced = True
                 try:
-                    self._pid = self._pipe.recv()
+                    self._pid = self._ended.recv()
                 except (EOFError, OSError):  # it could not be started
                     pass
                 except BaseException:  # interrupted: what is left in the pipe may be half a message
-                    self._pipe.close()
+                    self._ended.close()
                     raise
         return self._pid
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end and return its exit code; raises subprocess.TimeoutExpired."""
         with self._waiting:
-            if not self._has_ended:
+            if self.pid is not None and not self._has_ended:
                 if not self._ended.poll(timeout):
                     raise subprocess.TimeoutExpired("child", timeout or 0.0)
-                with suppress(EOFError, OSError):  # the server has ended, or could not start the child
+                with suppress(EOFError, OSError):  # the server has ended
                     self.returncode = self._ended.recv()
                 self._has_ended = True
         return self.returncode
@@ -216,17 +216,16 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
             children.close()
             os.close(ended)
             _become_child(server, output, folder)
-            announced = _announced(pipe)
             if request.wrapper:
                 _run_wrapped(request, pipe)
-            serve(announced)
+            serve(Connection(pipe))
             return
         for received in (pipe, output, folder):
             os.close(received)
         if pid is None:
             os.close(ended)
         else:
-            children.running[pid] = Connection(ended)
+            children.add(pid, Connection(ended))
 
 
 class _Children:
@@ -241,6 +240,12 @@ class _Children:
     def awaited(self) -> list[socket | AnyConnection]:
         """Handles that become readable when a child has ended, or its caller has closed the pipe."""
         return [self._deaths, *self._ended]
+
+    def add(self, pid: int, caller: AnyConnection) -> None:
+        """Tell the caller the process id of a new one."""
+        self.running[pid] = caller
+        with suppress(ConnectionError):  # nobody waits for it
+            caller.send(pid)
 
     def attend(self, ready: Collection[socket | AnyConnection]) -> None:
         """Do what those that can be read ask for."""
@@ -367,10 +372,3 @@ def _run_wrapped(request: _Fork, pipe: int) -> NoReturn:
         os.execvp(request.wrapper[0], [*request.wrapper, sys.executable, "-c", boot])
     except OSError as error:
         sys.exit(f"{request.wrapper[0]}: {error.strerror}")
-
-
-def _announced(descriptor: int) -> AnyConnection:
-    """The child's pipe, through which it has sent its process id."""
-    pipe: AnyConnection = Connection(descriptor)
-    pipe.send(os.getpid())
-    return pipe

@@ -288,10 +288,9 @@ def test_an_interrupt_in_the_middle_of_the_first_message_leaves_no_half_of_it():
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    pipe, theirs = Pipe()
-    ended, _ = Pipe()
+    ended, theirs = Pipe()
     os.write(theirs.fileno(), struct.pack("!i", 5))  # how long the message is
-    process = ForkedProcess(pipe, ended)
+    process = ForkedProcess(ended)
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
@@ -299,7 +298,7 @@ def test_an_interrupt_in_the_middle_of_the_first_message_leaves_no_half_of_it():
             _ = process.pid
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert process.pid is None and pipe.closed  # so nothing is killed, and nothing more is read
+    assert process.pid is None and ended.closed  # so nothing is killed, and nothing more is read
 
 
 def test_an_answer_that_is_garbage_is_the_end_of_the_child():
