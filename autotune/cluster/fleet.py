@@ -243,7 +243,7 @@ class Fleet:
 
 
 class RemoteWorker:
-    """The worker of one device in a Dask worker; its methods are those of `Worker`, and raise DeviceGone."""
+    """The worker of one device in a Dask worker, with the methods of `Worker`; these raise DeviceGone."""
 
     def __init__(
         self,

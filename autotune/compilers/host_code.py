@@ -2,8 +2,8 @@
 
 A kernel's file often also holds a host program, whose libraries a compiler of device code does not have.
 Kernels cannot call host functions, so they lose nothing. The source is parsed with all branches of its
-conditions; what the parser cannot read stays. Where that is not enough, as with headers for programs, only
-what kernels name is left.
+conditions; text that the parser cannot read stays. Where that is not enough, as with headers for programs,
+only what kernels name is left.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def device_part(source: str) -> str:
 
 
 def needed_part(source: str, names: Iterable[str]) -> str:
-    """The source with all replaced by spaces but its kernels, and what these and other `names` need.
+    """The source with spaces in place of all but its kernels, and what these and other `names` need.
 
-    It is read with its macros written out, in the branches that a device's compiler takes.
+    It is parsed with its macros expanded, in the branches that a device's compiler takes.
     """
     source = _UNFIT.sub(lambda found: blank(found[0]), source)
     try:
@@ -128,7 +128,7 @@ def _without(source: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _outer(scope: Node) -> Iterator[Node]:
-    """What stands in a scope and those inside."""
+    """The declarations in a scope and in the scopes inside it."""
     for node in scope.named_children:
         body = field(node, "body")
         if node.type in _SCOPES and (body is None or body.type == "declaration_list"):
@@ -138,9 +138,9 @@ def _outer(scope: Node) -> Iterator[Node]:
 
 
 def _declared(tree: SourceTree, node: Node) -> set[str]:
-    """What a declaration is needed by: the names that it gives, and the words before a function.
+    """The words by which kernels need a declaration: the names that it declares, and `__global__`.
 
-    Nothing for a function that no device can call.
+    None for a function that no device can call.
     """
     inside = _inside(node)
     body, kind = field(inside, "body"), field(inside, "type")

@@ -1,7 +1,7 @@
 """Compile CUDA C++ to a cubin with nvcc: relocatable device code, linked with the device runtime.
 
-Needed for kernels that launch kernels. nvcc takes seconds, and runs in the caller's process group, so that a
-timeout that ends the group ends it, too.
+Needed for kernels that launch kernels. nvcc takes seconds, and runs in the caller's process group: a timeout
+that ends the group ends nvcc, too.
 """
 
 from __future__ import annotations

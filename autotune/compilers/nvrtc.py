@@ -99,10 +99,10 @@ class CudaCompiler:
 
 
 def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str]) -> _Compiled:
-    """Compile only what kernels need; raises CompileError.
+    """Compile only what kernels need; raises the first CompileError.
 
-    Headers that are not there, or that are for the host alone, are empty: the first error is that of the
-    first of them if the kernels need it.
+    A header that is missing, or that stops the compiler, is replaced by an empty one, and the rest is tried
+    again.
     """
     text = needed_part(source, names)
     error: CompileError | None = None
@@ -121,7 +121,7 @@ def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str]) -> 
 
 
 def _headers_around(source: str, log: str) -> list[str]:
-    """The headers of a source that the file of a log's first error is, or may be a part of."""
+    """The headers that a source includes and that may have brought the file of a log's first error."""
     place = re.match(r"(.+?)\(\d+\): ", log)
     parts = Path(place[1]).parts if place else ()
     names = map(Path, _INCLUDED.findall(source))

@@ -5,7 +5,7 @@ memory gets one: of the sectors of global memory that a warp touches, of the pas
 in the banks of shared memory, or of the different words that a warp's atomics add to.
 
 The driver translates the counted PTX. Machine code may have fewer instructions than PTX (addresses are folded
-into accesses), so that counts of integer operations are an upper bound.
+into accesses): counts of integer operations are an upper bound.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _COSTS: tuple[tuple[re.Pattern[str], Mapping[str, float]], ...] = tuple(
         ),
     )
 )
-# Of tensor cores by type: time of a multiply-add over that of float16 and bfloat16.
+# Time of a multiply-add on tensor cores by type, relative to float16 and bfloat16.
 _TENSOR_COSTS = {"tf32": 2.0, "e4m3": 0.5, "e5m2": 0.5, "s8": 0.5, "u8": 0.5}
 
 

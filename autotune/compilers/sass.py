@@ -57,7 +57,7 @@ class MachineCode:
         kinds: How many of each kind, such as float32 or shared load.
         loop_kinds: The same in the longest innermost loop; empty without a loop.
         access_bits: Accesses to global and shared memory by kind and bits, such as ("global load", 128).
-        is_unrolled: Whether unrolling changes the code; None where the source asks for none.
+        is_unrolled: True if unrolling changes the code; None where the source asks for none.
     """
 
     instructions: int

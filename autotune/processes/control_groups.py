@@ -20,7 +20,7 @@ def group_limits(
         controller: Such as "cpu" or "memory".
         files: The names of the files, by version of control groups.
         groups: Where the groups are.
-        own: The file that names those of the process.
+        own: The file that names the groups of the process.
     """
     try:
         lines = own.read_text().splitlines()

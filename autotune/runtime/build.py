@@ -113,9 +113,9 @@ def build(
         kernel: The kernel's name in the cache.
         source: Its source.
         output: The folder to write, which becomes a cache.
-        architectures: Such as sm_90; none for those of the devices with results.
+        architectures: Such as sm_90; without any, the architectures of the devices with results.
         cache: The folder of results; None for the usual ones.
-        trust: Whether any compiler option of these results is taken.
+        trust: The caches that may give any compiler option.
 
     Raises:
         NoConfig: The kernel has no results.

@@ -224,14 +224,14 @@ class _Prepared:
 
 
 class _PreparedWithMemory(_Prepared):
-    """Launches that use memory of the kernel's own, too, so that calls of several threads must not mix."""
+    """Launches that also use memory of the kernel's own: calls of several threads must not mix."""
 
     def __init__(
         self, program: Module, plan: CallPlan, context: ctypes.c_void_p, stream: int, workspace: Workspace
     ) -> None:
         super().__init__(program, plan, context, stream)
         self._lock = workspace.lock
-        # A graph may run beside other calls, so it gets memory of its own.
+        # A graph may run at the same time as other calls, so it gets memory of its own.
         self._may_capture = bool(plan.hidden) and stream != LEGACY
         self._capture_state = ctypes.c_int()
         arguments = handle_of(stream), ctypes.byref(self._capture_state)
@@ -246,7 +246,7 @@ class _PreparedWithMemory(_Prepared):
         _fill(context, kept, self._addresses)
 
     def _queue(self, handles: Sequence[int]) -> None:
-        """Queue the operations, in turn with those of other threads; raises DeviceError."""
+        """Queue the operations, in turn with other threads; raises DeviceError."""
         with self._lock:
             if self._may_capture:
                 if status := self._ask_capture_state():
@@ -272,8 +272,8 @@ class _PreparedWithMemory(_Prepared):
 def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
     """The context of a stream, which has the memory at an address or is the current one of the memory's GPU.
 
-    The default streams are those of every context: then it is that of the memory, which another package may
-    have allocated in a context that is not current. Memory that is mapped or of a pool may have none.
+    Every context has the default streams: for these it is the memory's context, as another package may have
+    allocated in a context that is not current. Memory that is mapped or of a pool may have none.
     """
     current, device, owner, found = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
     if driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
@@ -292,7 +292,7 @@ def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
 
 
 def _context_id(context: ctypes.c_void_p) -> int:
-    """What tells a context from a later one at the same address; 0 for a driver before CUDA 12."""
+    """A number that tells a context from a later one at the same address; 0 before CUDA 12."""
     found = ctypes.c_ulonglong()
     if hasattr(driver(), "cuCtxGetId"):
         call("cuCtxGetId", context, ctypes.byref(found))
@@ -309,7 +309,7 @@ def _fill(context: ctypes.c_void_p, arrays: Sequence[Hidden], addresses: dict[st
 
 
 def _scratch(cubins: Cubins, steps: Iterable[Launch]) -> tuple[Hidden, ...]:
-    """The scratch memory that Triton's kernels need beside that of the launch plan."""
+    """The scratch memory that Triton's kernels need in addition to the launch plan's."""
     needed: dict[str, int] = {}
     for step in steps:
         name = scratch_name(step)

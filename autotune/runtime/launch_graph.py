@@ -14,7 +14,7 @@ from autotune.cuda.graph import Graph
 from autotune.hardware.cuda_driver import driver
 from autotune.runtime.prepared import LEGACY
 
-NOT_HERE = -1  # beside the driver's statuses
+NOT_HERE = -1  # none of the driver's statuses
 
 
 class LaunchGraph:
@@ -48,8 +48,8 @@ class LaunchGraph:
     def launch(self) -> Any:
         """Queue the operations; returns the driver's status, or NOT_HERE.
 
-        The latter in a capture of the stream, which no graph can be added to like this. And on the default
-        stream, which every context has, if another context is current: there the graph would wait for others.
+        NOT_HERE is for a capture of the stream, to which no graph can be added like this. It is also for the
+        default stream if another context is current: there the graph would wait for other work.
         """
         with self._lock:
             if not self._ask() and self._found.value == self._usual:
