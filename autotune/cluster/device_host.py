@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,8 +28,6 @@ from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.work_item import Evaluated, Outcome, WorkItem
 from autotune.evaluation.worker import Worker
-from autotune.evaluation.wrong_result import WrongArrays
-from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.scratch_folder import scratch_folder
 
@@ -42,21 +40,15 @@ class HostSetting:
         search: Identifies the search.
         run: Identifies the command: a Dask worker holds one device for all its searches.
         list_addresses: Lists the devices of a machine that may be claimed.
-        reference: The reference file, as an absolute path.
-        problems: The first problems of every device process.
+        process: The setting of every device process but for its device; the reference is an absolute path.
         files: The content of the reference and the problems' files, by path.
-        wrong: Saves the arrays of wrong results.
-        kept: Keeps the results of slow references.
     """
 
     search: str
     run: str
     list_addresses: Callable[[], Sequence[Address]]
-    reference: Path
-    problems: tuple[ProblemInstance, ...]
+    process: DeviceSetting
     files: Mapping[str, bytes]
-    wrong: WrongArrays | None = None
-    kept: KeptResults | None = None
 
     @property
     def name(self) -> str:
@@ -97,9 +89,9 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
             return
         self.files = TravellingFiles(Path(scratch))
         self.files.add(setting.files)
-        reference = Path(self.files.path(str(setting.reference)))
-        problems = tuple(map(self.files.problem, setting.problems))
-        own = DeviceSetting(address, reference, problems, setting.wrong, setting.kept)
+        reference = Path(self.files.path(str(setting.process.reference)))
+        problems = tuple(map(self.files.problem, setting.process.problems))
+        own = replace(setting.process, address=address, reference=reference, problems=problems)
         self._worker = Worker(own, cold_environment(scratch))
         self._opened.callback(self._worker.end)
         await worker.set_resources(**{setting.name: 1})

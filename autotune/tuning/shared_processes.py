@@ -144,11 +144,8 @@ class Processes:
             search=uuid.uuid4().hex[:12],
             run=cluster.run,
             list_addresses=cluster.list_addresses,
-            reference=reference,
-            problems=problems,
+            process=DeviceSetting(cluster.address, reference, problems, self._wrong, self._kept),
             files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(problems))},
-            wrong=self._wrong,
-            kept=self._kept,
         )
         return open_fleet(cluster.client, setting, on_lost)
 
