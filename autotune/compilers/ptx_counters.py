@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 VARIABLE = "autotune_counts"
@@ -70,14 +70,22 @@ _COSTS: tuple[tuple[re.Pattern[str], Mapping[str, float]], ...] = tuple(
 _TENSOR_COSTS = {"tf32": 2.0, "e4m3": 0.5, "e5m2": 0.5, "s8": 0.5, "u8": 0.5}
 
 
+class _Address(NamedTuple):
+    """A register or a variable, and the bytes that are added to it."""
+
+    base: str
+    offset: int
+
+
 @dataclass(frozen=True)
 class MemoryAccess:
-    """One instruction that accesses memory, and the place of its counter; None if it has none."""
+    """One instruction that accesses memory."""
 
     space: str  # "global", "shared" or "local"
     kind: str  # "load", "store" or "atomic"
     bytes: int  # of a thread
-    counter: int | None
+    address: _Address | None  # if the instruction shows one
+    counter: int | None = None  # the place of its counter, if it has one
 
 
 @dataclass(frozen=True)
@@ -206,22 +214,6 @@ def _add(total: dict[str, float], access: MemoryAccess, warps: int, threads: int
         total["least"] += min(least, counted) if access.counter is not None else least
 
 
-class _Address(NamedTuple):
-    """A register or a variable, and the bytes that are added to it."""
-
-    base: str
-    offset: int
-
-
-class _Access(NamedTuple):
-    """An access to memory: its space, its kind, the bytes of a thread, and its address if it shows one."""
-
-    space: str
-    kind: str
-    bytes: int
-    address: _Address | None
-
-
 @dataclass(frozen=True)
 class _OpenBlock:
     """A block whose end is not reached yet."""
@@ -276,11 +268,11 @@ class _Counting:
         if access is None:
             return
         address = None if instruction["predicate"] else _counted_address(access)
-        counter = None
         if address is not None:
             counter = self._take(1)
             yield _probe(access, address, _place(counter))
-        self._block.accesses.append(MemoryAccess(access.space, access.kind, access.bytes, counter))
+            access = replace(access, counter=counter)
+        self._block.accesses.append(access)
 
     def _take(self, count: int) -> int:
         first, self.counters = self.counters, self.counters + count
@@ -310,12 +302,12 @@ def _costs(operation: str) -> Mapping[str, float]:
     return next((costs for pattern, costs in _COSTS if pattern.match(operation)), {})
 
 
-def _access(operation: str, operands: str) -> _Access | None:
+def _access(operation: str, operands: str) -> MemoryAccess | None:
     """The access to memory that an operation is; None for any other."""
     words = operation.split(".")
     if operation.startswith("cp.async.c"):
         size = int(operands.replace(" ", "").split(",")[2]) if operands.count(",") >= 2 else 0
-        return _Access("global", "load", size, _address(operands, last=True))
+        return MemoryAccess("global", "load", size, _address(operands, last=True))
     kinds = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic"}
     if words[0] not in kinds or "param" in words or "const" in words or "async" in words:
         return None
@@ -325,7 +317,7 @@ def _access(operation: str, operands: str) -> _Access | None:
     width = _WIDTH.search(words[-1])
     vector = next((int(word[1]) for word in words if re.fullmatch(r"v[248]", word)), 1)
     size = vector * int(width[1]) // 8 if width else 4
-    return _Access(space.partition(":")[0], kinds[words[0]], size, _address(operands))
+    return MemoryAccess(space.partition(":")[0], kinds[words[0]], size, _address(operands))
 
 
 def _address(operands: str, *, last: bool = False) -> _Address | None:
@@ -336,13 +328,13 @@ def _address(operands: str, *, last: bool = False) -> _Address | None:
     return _Address(base.strip(), int(offset or 0))
 
 
-def _counted_address(access: _Access) -> _Address | None:
+def _counted_address(access: MemoryAccess) -> _Address | None:
     """The address of an access to count: to global memory, or to shared memory without atomics; else None."""
     is_counted = access.space == "global" or (access.space == "shared" and access.kind != "atomic")
     return access.address if is_counted else None
 
 
-def _probe(access: _Access, address: _Address, counter: str) -> str:
+def _probe(access: MemoryAccess, address: _Address, counter: str) -> str:
     """The code that counts what a warp's access touches."""
     width = max(4, min(16, access.bytes))
     if access.space == "shared":

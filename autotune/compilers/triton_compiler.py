@@ -127,9 +127,9 @@ class TritonCompiler:
         except Exception as error:  # noqa: BLE001 - Triton raises whatever its passes do
             raise CompileError(_message(error)) from None
         if self._target.backend == "hip":
-            amd = read_kernel(made["amdgcn"])
-            kernel = _kernel(facts, amd.parameter_bytes, made["hsaco"], task.passed)
-            return replace(kernel, warp_size=self._target.warp_size, amd=amd.resources)
+            resources, sizes = read_kernel(made["amdgcn"])
+            kernel = _kernel(facts, sizes, made["hsaco"], task.passed)
+            return replace(kernel, warp_size=self._target.warp_size, amd=resources)
         return _kernel(facts, _parameter_bytes(made["ptx"]), made["cubin"], task.passed)
 
 
