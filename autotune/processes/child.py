@@ -22,11 +22,10 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from multiprocessing.connection import Pipe
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from autotune.core import timeline
 from autotune.core.text import shortened
@@ -43,19 +42,7 @@ _MAX_BYTES = 2**28  # of an answer; a stray write to the pipe could announce any
 _SIGNALS_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
 
 
-@dataclass(frozen=True)
-class _Raised:
-    kind: str
-    message: str
-    trace: str
-
-
-@dataclass(frozen=True)
-class _Recorded:
-    """An answer, with the spans of the timeline since the last one."""
-
-    answer: Any
-    spans: list[timeline.Span]
+_Raised: TypeAlias = tuple[str, str, str]  # what ChildRaised takes
 
 
 class Child:
@@ -143,14 +130,12 @@ class Child:
         except (EOFError, OSError) as error:
             raise (self._damage() if "bad message length" in str(error) else self._death()) from None
         try:
-            answer = pickle.loads(data)
+            answer, raised, spans = pickle.loads(data)
         except Exception:  # noqa: BLE001 - a child whose memory is damaged sends anything
             raise self._damage() from None
-        if isinstance(answer, _Recorded):
-            timeline.receive(answer.spans)
-            answer = answer.answer
-        if isinstance(answer, _Raised):
-            raise ChildRaised(answer.kind, answer.message, answer.trace)
+        timeline.receive(spans)
+        if raised:
+            raise ChildRaised(*raised)
         return answer
 
     @property
@@ -264,8 +249,7 @@ def serve(pipe: AnyConnection) -> None:
                 answer, raised = (
                     (None, broken) if broken else _attempt(function, state, *arguments, **options)
                 )
-            answer = raised or answer
-            pipe.send(_Recorded(answer, timeline.taken()) if is_recorded else answer)
+            pipe.send((answer, raised, timeline.taken()))
     except EOFError:
         return
 
@@ -281,4 +265,4 @@ def _attempt(function: Callable[..., Any], *arguments: Any, **options: Any) -> t
         return function(*arguments, **options), None
     except Exception as error:  # noqa: BLE001 - the job loop: whatever a job raises is its answer
         trace = shortened(traceback.format_exc())
-        return None, _Raised(type(error).__name__, shortened(str(error)), trace)
+        return None, (type(error).__name__, shortened(str(error)), trace)
