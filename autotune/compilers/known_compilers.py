@@ -43,13 +43,11 @@ def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | Nvcc
 
     Raises MissingExtra without NVRTC or Triton, and SetupError without nvcc.
     """
-    if kind == TRITON:
-        try:
-            from autotune.compilers.triton_compiler import TritonCompiler
-        except ImportError as error:
-            raise missing_extra(error) or error from None
-        return TritonCompiler(architecture)
     try:
+        if kind == TRITON:
+            from autotune.compilers.triton_compiler import TritonCompiler
+
+            return TritonCompiler(architecture)
         from autotune.compilers.nvcc import NvccCompiler
         from autotune.compilers.nvrtc import CudaCompiler
     except ImportError as error:

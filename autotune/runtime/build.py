@@ -125,7 +125,7 @@ def build(
         SetupError: A configuration does not compile.
         WriteError: The folder cannot be written.
     """
-    is_trusted = trust.covers_all(read_roots(cache))
+    is_trusted = all(map(trust.covers, read_roots(cache)))
     results = _Results(kernel, cache, is_trusted, tuple(device_records(kernel, cache)))
     _require_cuda(source)
     if output.is_file():

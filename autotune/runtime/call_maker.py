@@ -93,7 +93,7 @@ class CallMaker:
         self.kernel, self.source = request.kernel, request.source
         self._shipped = shipped
         self._request = request
-        self._is_trusted = request.trust.covers_all(read_roots(request.cache))
+        self._is_trusted = all(map(request.trust.covers, read_roots(request.cache)))
         self._programs: dict[tuple[object, ...], Any] = {}
         self._workspaces: dict[Any, Workspace] = {}
 
