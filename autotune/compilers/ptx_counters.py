@@ -108,25 +108,25 @@ class CountedPtx:
     counters: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Counts:
     """Counts of one run of a plan, by warps: one active thread costs as much as all of them."""
 
-    instructions: float
+    instructions: float = 0.0
     active_lanes: float  # of 32, mean over instructions
     pipe_lanes: Mapping[str, float]  # uses of each pipe, 32 for each warp; of tensor cores, multiply-adds
     pipe_threads: Mapping[str, float]  # the same by active threads: the work, however warps diverge
-    global_load_bytes: float  # that threads ask for
-    global_store_bytes: float
-    sectors: float  # of 32 bytes, of loads and stores
-    requests: float  # loads and stores of warps
-    shared_passes: float  # of warps
-    min_shared_passes: float  # without bank conflicts
-    atomics: float  # of threads, on global memory
-    atomic_bytes: float
-    atomic_words: float  # different ones within each warp
-    local_bytes: float
-    barriers: float
+    global_load_bytes: float = 0.0  # that threads ask for
+    global_store_bytes: float = 0.0
+    sectors: float = 0.0  # of 32 bytes, of loads and stores
+    requests: float = 0.0  # loads and stores of warps
+    shared_passes: float = 0.0  # of warps
+    min_shared_passes: float = 0.0  # without bank conflicts
+    atomics: float = 0.0  # of threads, on global memory
+    atomic_bytes: float = 0.0
+    atomic_words: float = 0.0  # different ones within each warp
+    local_bytes: float = 0.0
+    barriers: float = 0.0
     bytes_per_thread_in_flight: float  # loaded from global memory by the block that loads most
 
     @property
@@ -175,22 +175,12 @@ def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
         for access in block.accesses:
             counted_here = 0 if access.counter is None else values[access.counter]
             _add(total, access, warps, threads, counted_here)
+    lanes = total.pop("lanes", 0.0)
     return Counts(
-        instructions=total["instructions"],
-        active_lanes=total["lanes"] / total["instructions"] if total["instructions"] else 32.0,
+        **total,
+        active_lanes=lanes / total["instructions"] if total["instructions"] else 32.0,
         pipe_lanes=pipes,
         pipe_threads=of_threads,
-        global_load_bytes=total["load"],
-        global_store_bytes=total["store"],
-        sectors=total["sectors"],
-        requests=total["requests"],
-        shared_passes=total["passes"],
-        min_shared_passes=total["least"],
-        atomics=total["atomics"],
-        atomic_bytes=total["atomic_bytes"],
-        atomic_words=total["words"],
-        local_bytes=total["local"],
-        barriers=total["barriers"],
         bytes_per_thread_in_flight=in_flight,
     )
 
@@ -198,20 +188,20 @@ def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
 def _add(total: dict[str, float], access: MemoryAccess, warps: int, threads: int, counted: int) -> None:
     """Add the runs of one access to the totals; without a counter it touches as little as it can."""
     if access.space == "local":
-        total["local"] += threads * access.bytes
+        total["local_bytes"] += threads * access.bytes
     elif access.kind == "atomic":
         if access.space == "global":
             total["atomics"] += threads
             total["atomic_bytes"] += threads * access.bytes
-            total["words"] += counted
+            total["atomic_words"] += counted
     elif access.space == "global":
-        total[access.kind] += threads * access.bytes
+        total[f"global_{access.kind}_bytes"] += threads * access.bytes
         total["requests"] += warps
         total["sectors"] += counted if access.counter is not None else threads * access.bytes / SECTOR_BYTES
     else:
         least = warps * max(1, 32 * access.bytes // _BANK_BYTES)
-        total["passes"] += counted if access.counter is not None else least
-        total["least"] += min(least, counted) if access.counter is not None else least
+        total["shared_passes"] += counted if access.counter is not None else least
+        total["min_shared_passes"] += min(least, counted) if access.counter is not None else least
 
 
 @dataclass(frozen=True)
