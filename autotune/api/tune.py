@@ -231,11 +231,10 @@ def _on_each_model(
     target: Target, options: Options, progress: CallbackProgress, cluster: str
 ) -> tuple[PlanResult, str]:
     """Search on every model of a cluster; also returns what to say of failures."""
-    from autotune.cluster.connection import open_each_model, warn_of_open_scheduler  # needs the extra
+    from autotune.cluster.connection import open_each_model  # needs the extra
     from autotune.tuning.each_model import search_each_model
 
-    warn_of_open_scheduler(cluster, progress.warn)
-    with open_each_model(cluster, target.device, progress.stage) as clusters:
+    with open_each_model(cluster, target.device, progress.stage, progress.warn) as clusters:
         found = search_each_model(target, options, progress, clusters)
     return found, f"of {len(clusters)} models failed"
 

@@ -56,7 +56,6 @@ CPU_ADVICE = (
 
 BACKENDS = {
     "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.bindings", "cuda"),
-    "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda"),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "search"),
     "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", "search"),
 }
@@ -76,16 +75,17 @@ def backend(name: str) -> Backend:
         raise MissingExtra(entry.package, entry.extra) from None
 
 
-# variables that disable drivers' own caches
-COLD = {"PYOPENCL_NO_CACHE": "1", "CUDA_CACHE_DISABLE": "1"}
-
-
 def cold_environment(scratch: str) -> dict[str, str]:
     """Environment variables that disable drivers' own caches and keep a child's temporary files in `scratch`.
 
     PoCL lists no device if it cannot write its cache, for example in a read-only home.
     """
-    return COLD | {"POCL_CACHE_DIR": scratch, "TMPDIR": scratch}
+    return {
+        "PYOPENCL_NO_CACHE": "1",
+        "CUDA_CACHE_DISABLE": "1",
+        "POCL_CACHE_DIR": scratch,
+        "TMPDIR": scratch,
+    }
 
 
 def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, DeviceInfo]]:
@@ -107,11 +107,11 @@ def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, 
 
 
 def _listed(name: str) -> list[DeviceInfo]:
-    if BACKENDS[name].dialect != "cuda":
+    if name != "cuda":
         return backend(name).list_devices()
-    from autotune.devices.nvidia_gpus import list_gpus  # only checks that the package is there
+    from autotune.devices import nvidia_gpus  # only checks that the package is there
 
-    return list_gpus(name) if _is_installed(BACKENDS[name].package) else []
+    return nvidia_gpus.list_devices() if _is_installed(BACKENDS[name].package) else []
 
 
 def _is_installed(package: str) -> bool:

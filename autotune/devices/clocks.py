@@ -92,8 +92,8 @@ class Clocks:
         """The control, with the record locked: another process of this user may be measuring."""
         if self._control is None:
             raise LaunchError(
-                "its clock and power limit cannot be set: those of NVIDIA GPUs can, through cuda or pycuda "
-                "with the package nvidia-ml-py; remove `device` from the space"
+                "its clock and power limit cannot be set: those of NVIDIA GPUs can, with "
+                "the package nvidia-ml-py; remove `device` from the space"
             )
         if self._record is None:
             record = _locked_record("-".join(self._control.address).replace(os.sep, "-"))
@@ -115,8 +115,7 @@ class Clocks:
 
 def restore_abandoned() -> None:
     """Restore values that killed processes left changed; refused ones stay for a later start."""
-    folder = user_folder("clocks")
-    for path in folder.glob("*.json") if folder is not None else ():
+    for path in user_folder("clocks").glob("*.json"):
         with suppress(OSError, LaunchError):
             record = open_own(path, os.O_RDWR)
             try:
@@ -129,8 +128,6 @@ def restore_abandoned() -> None:
 def _locked_record(name: str) -> int:
     """Open and lock the record of one device; raises LaunchError if it cannot be written."""
     folder = user_folder("clocks")
-    if folder is None:
-        raise LaunchError("clocks are not changed without a place to note what they were: set XDG_CACHE_HOME")
     try:
         record = open_own(folder / f"{name}.json", os.O_RDWR | os.O_CREAT)
     except OSError as error:
@@ -153,7 +150,7 @@ def _put_back(record: int) -> None:
 
 def _control(kind: str, place: str) -> ClockControl:
     if kind == "fake":
-        from autotune.devices.fake_clocks import FakeControl
+        from autotune.devices.fake import FakeControl
 
         return FakeControl(Path(place))
     from autotune.devices.nvml import NvmlControl

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Measurement, Status
-from autotune.devices import BACKENDS, COLD
+from autotune.devices import BACKENDS
 from autotune.devices.clocks import restore_abandoned
 from autotune.errors import (
     Blame,
@@ -101,7 +101,7 @@ class Worker:
         """Start the child unless there is one; it opens its device in the background."""
         if self._child is not None:
             return
-        preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module), COLD)
+        preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
         self._child = Child(DeviceState, self._setting, environment=self._environment)
         self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile

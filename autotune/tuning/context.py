@@ -159,9 +159,7 @@ class Processes:
         self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
         self.variables = cold_environment(self.scratch)
         self._wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
-        references = user_folder("references")
-        run = self.scratch if options.fresh else ""
-        self._kept = KeptResults(references, run) if references else None
+        self._kept = KeptResults(user_folder("references"), self.scratch if options.fresh else "")
         self._worker: Worker | None = None
         self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
         self._makers: dict[Study, InstanceMaker] = {}
@@ -243,11 +241,8 @@ class Processes:
             search=uuid.uuid4().hex[:12],
             run=cluster.run,
             list_addresses=cluster.list_addresses,
-            reference=reference,
-            problems=problems,
+            process=DeviceSetting(cluster.address, reference, problems, self._wrong, self._kept),
             files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(problems))},
-            wrong=self._wrong,
-            kept=self._kept,
         )
         return open_fleet(cluster.client, setting, on_lost)
 

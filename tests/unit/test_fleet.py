@@ -18,6 +18,7 @@ from autotune.core.trials import Budget, Measurement
 from autotune.devices import Address, listing
 from autotune.devices.listing import Listing
 from autotune.errors import NoMemory, SetupError
+from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 from tests.conftest import wait_until
@@ -196,7 +197,8 @@ def opened_fleet(folder, devices, on_lost=pytest.fail, problems=()):
     addresses = [Address("fake", number) for number in range(devices)]
     name = uuid.uuid4().hex  # the devices of the machine are locked for it
     files = {str(reference): b"def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n"}
-    setting = HostSetting(name, "r", partial(list, addresses), reference, problems, files)
+    process = DeviceSetting(addresses[0], reference, problems)
+    setting = HostSetting(name, "r", partial(list, addresses), process, files)
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with (
         distributed.LocalCluster(n_workers=devices, **options) as started,
