@@ -56,6 +56,7 @@ CPU_ADVICE = (
 
 BACKENDS = {
     "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.bindings", "cuda"),
+    "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda"),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "search"),
     "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", "search"),
 }
@@ -107,11 +108,11 @@ def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, 
 
 
 def _listed(name: str) -> list[DeviceInfo]:
-    if name != "cuda":
+    if BACKENDS[name].dialect != "cuda":
         return backend(name).list_devices()
-    from autotune.devices import nvidia_gpus  # only checks that the package is there
+    from autotune.devices.nvidia_gpus import list_gpus  # only checks that the package is there
 
-    return nvidia_gpus.list_devices() if _is_installed(BACKENDS[name].package) else []
+    return list_gpus(name) if _is_installed(BACKENDS[name].package) else []
 
 
 def _is_installed(package: str) -> bool:

@@ -78,7 +78,8 @@ class Listing:
 
 def _needed(name: str) -> tuple[str, ...]:
     """The modules that list a backend's devices."""
-    return ("autotune.devices.nvidia_gpus", "pynvml") if name == "cuda" else (BACKENDS[name].module,)
+    backend = BACKENDS[name]
+    return ("autotune.devices.nvidia_gpus", "pynvml") if backend.dialect == "cuda" else (backend.module,)
 
 
 def _list(_state: object, names: tuple[str, ...]) -> Found:
@@ -95,7 +96,7 @@ def listing_for(device: str | None) -> Listing:
     if backend:
         return Listing((backend,))
     if device is None and _NVIDIA_GPUS.is_dir():
-        return Listing(("cuda",))
+        return Listing(tuple(name for name, entry in BACKENDS.items() if entry.dialect == "cuda"))
     return Listing(tuple(BACKENDS))
 
 

@@ -28,10 +28,9 @@ def test_the_command_shows_what_there_is(folder):
 
 
 def test_an_extra_that_is_not_installed_is_named_in_full(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyopencl", None)  # an import of it fails
-    monkeypatch.delitem(sys.modules, "autotune.devices.opencl", raising=False)
-    found = findings(folder, devices=())
-    assert "pip install '.[search]' in a clone" in found["opencl", Severity.WARNING].advice
+    monkeypatch.setitem(sys.modules, "pycuda", None)  # an import of it fails
+    monkeypatch.delitem(sys.modules, "autotune.devices.pycuda", raising=False)
+    assert "pip install '.[pycuda]' in a clone" in findings(folder)["pycuda", Severity.WARNING].advice
 
 
 def test_a_machine_without_packages_for_cuda_is_examined(folder, monkeypatch):
@@ -47,14 +46,14 @@ def test_a_machine_without_packages_for_cuda_is_examined(folder, monkeypatch):
 
 
 def test_a_gpu_of_a_package_that_cannot_be_imported_is_none_to_tune_for(folder, monkeypatch):
-    (folder.path / "pyopencl.py").write_text("raise ImportError('libOpenCL.so.1: cannot open it')")
+    (folder.path / "pycuda.py").write_text("raise ImportError('libcurand.so.10: cannot open it')")
     monkeypatch.syspath_prepend(folder.path)
-    monkeypatch.delitem(sys.modules, "pyopencl", raising=False)
-    monkeypatch.delitem(sys.modules, "autotune.devices.opencl", raising=False)
-    found = findings(folder)
-    broken = "pyopencl is installed, but cannot be imported (libOpenCL.so.1: cannot open it); it comes with"
-    assert found["opencl", Severity.WARNING].advice.startswith(broken)
-    assert ("devices", Severity.PROBLEM) in found and ("opencl:0", Severity.GOOD) not in found
+    monkeypatch.delitem(sys.modules, "pycuda", raising=False)
+    monkeypatch.delitem(sys.modules, "autotune.devices.pycuda", raising=False)
+    found = findings(folder, devices=[(Address("pycuda", 0), replace(DEVICE, backend="pycuda"))])
+    broken = "pycuda is installed, but cannot be imported (libcurand.so.10: cannot open it); it comes with"
+    assert found["pycuda", Severity.WARNING].advice.startswith(broken)
+    assert ("devices", Severity.PROBLEM) in found and ("pycuda:0", Severity.GOOD) not in found
 
 
 def test_without_a_device_there_is_a_problem(folder):
