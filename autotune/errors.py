@@ -1,34 +1,7 @@
 """Every exception that autotune raises on purpose.
 
-AutotuneError            base class; the message says what went wrong and what to do
-|-- InputError           the input is wrong (exit code 2)
-|   |-- SpaceError       a space file; names the file, the line and what was expected
-|   |-- ExpressionError  an expression in a space or cache file
-|   |-- JournalError     a journal that belongs to another search, or is damaged
-|   |-- NoMemory         the problem's arrays do not fit in the memory of the device or of the host
-|   |-- Forked           the process was forked from one that had used the driver
-|   `-- Untrusted        a cache names code or compiler options that it is not trusted with
-|-- MissingExtra         an optional package is not installed; names the extra
-|-- SetupError           kernel, reference or device is broken, so that no search can start
-|   |-- BrokenReference  a function of the reference file raised, or returned what does not fit
-|   `-- CannotSet        clock or power limit of the device cannot be changed
-|-- WriteError           a file or folder cannot be written: permissions, or a full disk
-|-- CacheError           a cache file is damaged or of an unknown version
-|   `-- Overtaken        control flow: another search stored first; never reaches a user
-|-- NoConfig             the cache has nothing that may be served; lists what it has
-`-- BudgetSpent          control flow: ends a searcher's loop, never reaches a user
-
-Internal errors, each caught where its meaning for a configuration is known:
-
-CompileError             the compiler refused the source
-DeviceError              base class of what a device reports
-|-- LaunchError          the device refused the binary or the launch and remains usable
-|   `-- OutOfMemory      the device has no memory left
-`-- DeviceLost           the device's error outlives the launch: the process must be replaced
-ChildFailed              a call to a child process gave no answer
-|-- ChildDied            the child ended
-|-- ChildTimeout         no answer came in time
-`-- ChildRaised          the function raised in the child
+An `AutotuneError` reaches the user: its message says what went wrong and what to do. The other errors are
+internal: each is caught where its meaning for a configuration is known.
 """
 
 from enum import Enum
@@ -39,7 +12,7 @@ class AutotuneError(Exception):
 
 
 class InputError(AutotuneError):
-    """The input is wrong; the message says in one line where, and what was expected."""
+    """The input is wrong (exit code 2); the message says in one line where, and what was expected."""
 
 
 class SpaceError(InputError):
@@ -67,7 +40,7 @@ class ExpressionError(InputError):
 
 
 class JournalError(InputError):
-    """A journal cannot be continued by this search."""
+    """A journal belongs to another search, or is damaged."""
 
 
 class NoMemory(InputError):
@@ -99,7 +72,7 @@ class SetupError(AutotuneError):
 
 
 class BrokenReference(SetupError):
-    """A reference file is wrong; the message starts with `file:line:`."""
+    """A function of a reference file raised, or returned what does not fit; the message has file and line."""
 
 
 class CannotSet(SetupError):
@@ -107,19 +80,19 @@ class CannotSet(SetupError):
 
 
 class WriteError(AutotuneError):
-    """A file or folder cannot be written."""
+    """A file or folder cannot be written: permissions, or a full disk."""
 
 
 class CacheError(AutotuneError):
-    """A cache file cannot be read or written."""
+    """A cache file cannot be read or written, is damaged or of an unknown version."""
 
 
 class Overtaken(CacheError):
-    """Another process stored a result for the same problem since it was last read."""
+    """Another process stored a result for the same problem since it was last read; never reaches a user."""
 
 
 class NoConfig(AutotuneError, LookupError):
-    """The cache holds no configuration that may be served."""
+    """The cache holds no configuration that may be served; the message lists what it holds."""
 
 
 class BudgetSpent(Exception):
@@ -127,7 +100,7 @@ class BudgetSpent(Exception):
 
 
 class Blame(Enum):
-    """What may have caused a failure besides the configuration."""
+    """A possible cause of a failure besides the configuration."""
 
     NOTHING = "nothing"
     PROCESS = "process"  # an earlier run in the same process: repeat it in a fresh one

@@ -34,9 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from autotune import best_config, load_kernel
-from autotune.cli import options as opt
 from autotune.cli.options import conditions
 from autotune.cli.progress import SearchProgress, Verbosity
+from autotune.cli.sizes import parse_sweep
 from autotune.core.records import Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Budget
@@ -292,7 +292,7 @@ def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
     if is_cuda and not parsed.measure:
         parsed.measure = "warm,graph"
     space = parsed.space.resolve() if parsed.space.is_file() else parsed.space
-    points = opt.swept([parsed.range])
+    points = parse_sweep([parsed.range])
     (name,) = points[0]
     sizes = [point[name] for point in points]
     run_command(parsed, space, folder / "first", "--budget", "2")

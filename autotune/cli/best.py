@@ -8,6 +8,7 @@ from typing import Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.cli.sizes import parse_sizes
 from autotune.core.escapes import terminal_text
 from autotune.core.records import Tier
 from autotune.serving.best import Best
@@ -53,7 +54,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.devices.listing import resolve_device
     from autotune.serving.lookup import best_config
 
-    sizes = opt.sizes(parsed)
+    sizes = parse_sizes(parsed.size)
     device = resolve_device(parsed.device, parsed.cache)
     found = best_config(
         parsed.kernel,

@@ -8,6 +8,7 @@ from pathlib import Path
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.text import count_text
+from autotune.errors import InputError
 
 EXAMPLE = "autotune build reduce matmul --output tuned --architectures sm_80,sm_90"
 
@@ -17,8 +18,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "kernels", metavar="KERNEL", nargs="+", type=opt.kernel, help="name of a kernel in the cache"
     )
     folder = "folder to write: load_kernel(..., cache=DIR) then needs the GPU's driver only"
-    opt.add_output(parser, folder, metavar="DIR")
-    opt.add_architectures(parser, "", "those of the GPUs with results")
+    opt.add_output(parser, folder, metavar="DIR", required=True)
+    parser.add_argument(
+        "-d",
+        "--device",
+        "--architectures",
+        metavar="A,B",
+        dest="architectures",
+        default="",
+        help="NVIDIA GPUs or architectures, separated by commas (default: those of the GPUs with results)",
+    )
     parser.add_argument(
         "--source", metavar="FILE", type=Path, help="source of the only kernel (default: as for load_kernel)"
     )
@@ -34,7 +43,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Build every kernel and print how many binaries each architecture has."""
-    from autotune.errors import InputError
     from autotune.hardware.names import gpu_architectures
     from autotune.runtime.build import build
     from autotune.runtime.loaded_kernel import find_source

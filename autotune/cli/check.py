@@ -90,8 +90,7 @@ def _check_bits(parsed: argparse.Namespace) -> None:
     from autotune.tuning.bits import compare_bits, served_configs
     from autotune.tuning.recheck import cached_record
 
-    if parsed.refresh or parsed.strength:
-        raise InputError("--bits: leave out --refresh and --strength")
+    opt.require_unset(parsed, "--bits", "refresh", "stale", "strength")
     with opt.opened_task(parsed) as (task, progress):
         root = str(writable_root(parsed.cache))
         configs = opt.valid_configs(parsed.config, task) or served_configs(cached_record(task, root), task)

@@ -28,23 +28,19 @@ def add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
 
 def chosen_config(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
     """The configuration that the options name, with its description; raises InputError if it is invalid."""
-    config, origin = _named(parsed, task)
-    opt.require_valid(task, config)
-    return config, origin
-
-
-def _named(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
-    """The configuration that the options name, with its description."""
     from autotune.tuning.served import tuned_best
 
     if parsed.config is not None:
-        return opt.config(parsed.config, task.spec), "as given"
-    if parsed.landmark is not None:
+        config, origin = opt.config(parsed.config, task.spec), "as given"
+    elif parsed.landmark is not None:
         landmarks = {landmark.name: landmark.config for landmark in task.spec.landmarks}
         if parsed.landmark not in landmarks:
             raise InputError(
                 f"--landmark {parsed.landmark}: unknown landmark{hint(parsed.landmark, landmarks)}"
             )
-        return landmarks[parsed.landmark], f"the landmark {parsed.landmark}"
-    best = None if parsed.default else tuned_best(task, parsed.cache)
-    return (task.spec.default, "the default") if best is None else (best, "the tuned best")
+        config, origin = landmarks[parsed.landmark], f"the landmark {parsed.landmark}"
+    else:
+        best = None if parsed.default else tuned_best(task, parsed.cache)
+        config, origin = (task.spec.default, "the default") if best is None else (best, "the tuned best")
+    opt.require_valid(task, config)
+    return config, origin

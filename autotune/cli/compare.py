@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from autotune.analysis.compare import (
     MARGIN,
@@ -14,12 +14,22 @@ from autotune.analysis.compare import (
     KernelComparison,
     Portable,
     against_cpus,
+    compare,
+    left_out,
+    problem_of,
+    require_one_kernel,
+    results_of,
+    select,
 )
 from autotune.cli import options as opt
 from autotune.cli.output import emit, say
-from autotune.cli.tables import UNKNOWN, cell, ratio_cell, table
+from autotune.cli.sizes import parse_sizes
+from autotune.cli.tables import UNKNOWN, Table, cell, ratio_cell, table
 from autotune.core.records import Config
 from autotune.core.text import per_second, problem_text, table_sizes
+from autotune.errors import NoConfig
+from autotune.report.figures import save
+from autotune.serving.device_records import device_records
 
 EXAMPLE = "autotune compare reduce --plot reduce.svg"
 _ALONE = "Nothing to compare with: tune on another device, or merge caches with `autotune merge`."
@@ -46,21 +56,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Compare cached and imported results, and print tables."""
-    from autotune.analysis.compare import (
-        compare,
-        left_out,
-        problem_of,
-        require_one_kernel,
-        results_of,
-        select,
-    )
     from autotune.analysis.external_results import as_results, of_same_kernel, read_external
-    from autotune.errors import NoConfig
-    from autotune.report.figures import save
     from autotune.report.plots import matrix_figure
-    from autotune.serving.device_records import device_records
 
-    sizes = opt.sizes(parsed)
+    sizes = parse_sizes(parsed.size)
     try:
         found = results_of(device_records(parsed.kernel, parsed.cache))
     except NoConfig:
@@ -85,33 +84,33 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit(comparison_json(comparison, beside))
     else:
-        print_comparison(comparison, beside)
-        print_others(found, comparison)
+        emit(*comparison_text(comparison, beside), *_others(found, comparison))
     compared = [*selected, *(pair.cpu for pair in beside), *(pair.gpu for pair in beside)]
     if others := left_out(found, compared):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
         say(f"not compared, because of another problem: {listed}")
 
 
-class _Section(NamedTuple):
-    """A title, a table that may have no rows, and sentences below it; `optional` as in `table`."""
+def comparison_text(comparison: KernelComparison, beside: Sequence[AgainstCpu] = ()) -> Iterator[Table | str]:
+    """The comparison as tables, each with sentences below it and an empty line before the next."""
+    first = comparison.tuned[0].entry
+    yield from _times(comparison, problem_text(first.sizes, first.dtype, first.data))
+    if len(comparison.tuned) == 1 and not beside:
+        yield _ALONE
+    if beside:
+        yield from _against(beside)
+    if len(comparison.tuned) > 1:
+        yield from _flips(comparison)
+        yield from _matrix(comparison)
+        yield from _portability(comparison)
+        rows = [(str(config), ", ".join(devices)) for config, devices in comparison.portfolio]
+        yield ""
+        title = f"Configurations within {MARGIN:.0%} of the best everywhere"
+        yield table(("configuration", "for"), rows, title=title)
 
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str] = ()
-    optional: Sequence[str] = ()
 
-
-def print_comparison(comparison: KernelComparison, beside: Sequence[AgainstCpu] = ()) -> None:
-    """Print the comparison as tables for a terminal."""
-    for number, section in enumerate(_sections(comparison, beside)):
-        drawn = table(section.columns, section.rows, section.optional, section.title)
-        emit(*([""] if number else []), drawn, *section.notes)
-
-
-def print_others(results: Sequence[DeviceResult], comparison: KernelComparison) -> None:
-    """Print a table of all results if the comparison lacks some CPUs or sizes."""
+def _others(results: Sequence[DeviceResult], comparison: KernelComparison) -> Iterator[Table | str]:
+    """A table of all results if the comparison lacks some CPUs or sizes."""
     if all(one in comparison.tuned for one in results):
         return
     rows = [
@@ -125,7 +124,8 @@ def print_others(results: Sequence[DeviceResult], comparison: KernelComparison) 
         for one in results
     ]
     columns = ("device", "sizes", "dtype", "ms", "rate")
-    emit("", table(columns, rows, title="All results, on CPUs and GPUs and at every size"))
+    yield ""
+    yield table(columns, rows, title="All results, on CPUs and GPUs and at every size")
 
 
 def comparison_json(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> dict[str, Any]:
@@ -148,31 +148,12 @@ def comparison_json(comparison: KernelComparison, beside: Sequence[AgainstCpu]) 
     }
 
 
-def _sections(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> Iterator[_Section]:
-    first = comparison.tuned[0].entry
-    problem = problem_text(first.sizes, first.dtype, first.data)
-    alone = [_ALONE] if len(comparison.tuned) == 1 and not beside else []
-    yield _times(f"{comparison.kernel}, {problem}: the best on each device", comparison, alone)
-    if beside:
-        yield _against(beside)
-    if len(comparison.tuned) == 1:
-        return
-    yield _flips(comparison)
-    yield _matrix(comparison)
-    yield _portability(comparison)
-    yield _Section(
-        f"Configurations within {MARGIN:.0%} of the best everywhere",
-        ("configuration", "for"),
-        [(str(config), ", ".join(devices)) for config, devices in comparison.portfolio],
-    )
-
-
-def _times(title: str, comparison: KernelComparison, notes: Sequence[str]) -> _Section:
+def _times(comparison: KernelComparison, problem: str) -> Iterator[Table | str]:
     columns = ("device", "ms", "rate", "of bandwidth", "operations", "over default", "found by")
     rows = [_times_row(result) for result in comparison.tuned]
+    yield table(columns, rows, columns, f"{comparison.kernel}, {problem}: the best on each device")
     if all(result.bytes_per_s is None and result.flops_per_s is None for result in comparison.tuned):
-        notes = ["Rates are unknown: these results do not say how much work was done.", *notes]
-    return _Section(title, columns, rows, notes, columns)
+        yield "Rates are unknown: these results do not say how much work was done."
 
 
 def _times_row(result: DeviceResult) -> tuple[str, ...]:
@@ -188,7 +169,7 @@ def _times_row(result: DeviceResult) -> tuple[str, ...]:
     )
 
 
-def _against(pairs: Sequence[AgainstCpu]) -> _Section:
+def _against(pairs: Sequence[AgainstCpu]) -> Iterator[Table | str]:
     """The speed of each GPU relative to the fastest CPU."""
     rows = [
         (
@@ -200,12 +181,12 @@ def _against(pairs: Sequence[AgainstCpu]) -> _Section:
         )
         for pair in pairs
     ]
-    notes = []
+    yield ""
+    yield table(("GPU", "best", "CPU", "best", "GPU over CPU"), rows, title="GPU against CPU")
     if any(not pair.is_same_problem and pair.ratio for pair in pairs):
-        notes = ["Of different sizes, rates are compared, not times."]
+        yield "Of different sizes, rates are compared, not times."
     if any(pair.ratio is None for pair in pairs):
-        notes.append("Without `work` in the space file, different sizes cannot be compared.")
-    return _Section("GPU against CPU", ("GPU", "best", "CPU", "best", "GPU over CPU"), rows, notes)
+        yield "Without `work` in the space file, different sizes cannot be compared."
 
 
 def _time_text(result: DeviceResult) -> str:
@@ -213,32 +194,33 @@ def _time_text(result: DeviceResult) -> str:
     return f"{result.entry.time_ms:.4g} ms at {problem}"
 
 
-def _flips(comparison: KernelComparison) -> _Section:
+def _flips(comparison: KernelComparison) -> Iterator[Table | str]:
     devices = [result.folder for result in comparison.tuned]
     rows = [
         (name, *(str(row.get(device, UNKNOWN)) for device in devices))
         for name, row in comparison.flips.items()
     ]
-    notes = [f"The same everywhere: {Config(comparison.agreed)}"] if comparison.agreed else []
-    return _Section("Parameters whose best value differs", ("parameter", *devices), rows, notes)
+    yield ""
+    yield table(("parameter", *devices), rows, title="Parameters whose best value differs")
+    if comparison.agreed:
+        yield f"The same everywhere: {Config(comparison.agreed)}"
 
 
-def _matrix(comparison: KernelComparison) -> _Section:
+def _matrix(comparison: KernelComparison) -> Iterator[Table | str]:
     rows = [
         (source, *(cell(share, "{:.1%}") for share in row.values()))
         for source, row in comparison.matrix.items()
     ]
-    notes = []
+    yield ""
+    yield table(("tuned on, run on:", *comparison.matrix), rows, title="Share of the best speed")
     if comparison.missing:
-        notes = [
+        yield (
             f"{comparison.missing} cells are not measured ({UNKNOWN}): `autotune search --engine "
             "adopt` tries the best configurations of other devices and fills them."
-        ]
-    columns = ("tuned on, run on:", *comparison.matrix)
-    return _Section("Share of the best speed", columns, rows, notes)
+        )
 
 
-def _portability(comparison: KernelComparison) -> _Section:
+def _portability(comparison: KernelComparison) -> Iterator[Table | str]:
     least, best = comparison.portable, comparison.most_portable
     rows = [_portable_row("best worst case", least, comparison)]
     notes = [f"Best worst case: {least.config}, at most {least.worst:.3g} times as slow as the best."]
@@ -248,7 +230,9 @@ def _portability(comparison: KernelComparison) -> _Section:
         rows.append(_portable_row("most portable", best, comparison))
         notes.append(f"Most portable: {best.config}")
     columns = ("one for all", "portability", *(result.folder for result in comparison.tuned))
-    return _Section("One configuration for all, times as slow as the best", columns, rows, notes)
+    yield ""
+    yield table(columns, rows, title="One configuration for all, times as slow as the best")
+    yield from notes
 
 
 def _portable_row(name: str, portable: Portable, comparison: KernelComparison) -> tuple[str, ...]:

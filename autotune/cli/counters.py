@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from autotune.tuning.options import Options
     from autotune.tuning.task import TuningTask
 
-_STYLE = "{:.3g}"
+_STYLE = "{:,.4g}"
 
 
 def add_counters(parser: argparse.ArgumentParser) -> None:

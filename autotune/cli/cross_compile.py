@@ -9,13 +9,18 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from autotune.analysis.compile_survey import Checked, Survey
+from autotune.analysis.compile_survey import Checked, Settings, Survey, survey
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.cli.sizes import parse_sizes
 from autotune.cli.tables import Table, table
+from autotune.compilers.binary_cache import default_folder
 from autotune.core.text import first_error
 from autotune.core.trials import Status
 from autotune.errors import SetupError
+from autotune.hardware.names import gpu_architectures
+from autotune.space import load_space
+from autotune.tuning.task import Target, resolve
 
 _ARCHITECTURES = "sm_75,sm_80,sm_90,sm_100"
 _BUDGET = 200
@@ -37,14 +42,9 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
 
 def compile_space(parsed: argparse.Namespace) -> None:
     """Compile and print a table; raises SetupError if the default, or the requested one, cannot run."""
-    from autotune.analysis.compile_survey import Settings, survey
     from autotune.cli.progress import StageProgress
-    from autotune.compilers.binary_cache import default_folder
-    from autotune.hardware.names import gpu_architectures
-    from autotune.space import load_space
-    from autotune.tuning.task import Target, resolve
 
-    target = resolve(Target(parsed.space, None, opt.sizes(parsed), parsed.dtype))
+    target = resolve(Target(parsed.space, None, parse_sizes(parsed.size), parsed.dtype))
     architectures = gpu_architectures(parsed.device or _ARCHITECTURES)
     chosen = None
     if parsed.config is not None:
@@ -101,11 +101,11 @@ def _amd_cells(survey: Survey) -> tuple[str, str]:
 def failures_table(surveys: Sequence[Survey]) -> Table | None:
     """Make a table of the reasons why configurations cannot run; None if all can."""
     rows = []
-    for survey in surveys:
-        name = survey.architecture.name
-        if survey.note:
-            rows.append((name, "all", survey.note, ""))
-        failed = [item for item in survey.checked if item.failure is not None]
+    for one in surveys:
+        name = one.architecture.name
+        if one.note:
+            rows.append((name, "all", one.note, ""))
+        failed = [item for item in one.checked if item.failure is not None]
         examples = {_kind(item): item for item in reversed(failed)}  # one of each kind
         for kind, count in Counter(map(_kind, failed)).most_common():
             rows.append((name, str(count), _reason(examples[kind]), str(examples[kind].config)))

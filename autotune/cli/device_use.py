@@ -44,13 +44,11 @@ def use_of(space: Space, trial: Trial) -> DeviceUse:
 def uses_of_journal(journal: Path) -> Mapping[Config, DeviceUse]:
     """The same for a journal's trials, if its kernel's space is found."""
     from autotune.report.gather import gather_sources
-    from autotune.report.view import SearchView
 
     found: dict[Config, DeviceUse] = {}
     for search in gather_sources([journal]).searches:
-        view = SearchView(search)
-        moved = view.work.get("bytes", [None] * len(view.trials))
-        for trial, held, moved_bytes in zip(view.trials, view.occupancies, moved, strict=True):
+        moved = search.work.get("bytes", [None] * len(search.trials))
+        for trial, held, moved_bytes in zip(search.trials, search.occupancies, moved, strict=True):
             found[trial.config] = DeviceUse(held, _share(moved_bytes, trial, search.device))
     return found
 

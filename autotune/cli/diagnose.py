@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.choice import add_choice, chosen_config
+from autotune.cli.counters import counters_text
 from autotune.cli.output import emit
 from autotune.core.records import Config
 from autotune.core.text import problem_text
@@ -70,7 +71,6 @@ def diagnosis_text(found: Diagnosis) -> str:
 def _evidence(found: Diagnosis) -> Iterator[str]:
     from autotune.diagnosis.bottleneck import overlap
     from autotune.diagnosis.foretold import foretold_text
-    from autotune.diagnosis.hardware_counters import counters_text
     from autotune.diagnosis.resource_use import use_text
 
     yield from (f"use        {use_text(use)}" for use in found.uses)
@@ -106,7 +106,7 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
             f"the least), {counts.atomics:,.0f} atomics, {counts.barriers:,.0f} barriers"
         )
     if found.hardware_counters:
-        yield f"counters   {counters_text(found.hardware_counters)}"
+        yield counters_text(found.hardware_counters)
     code = found.machine_code
     if code is not None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in code.kinds.items())

@@ -26,6 +26,14 @@ _KINDS = {  # the name of a format's file, and its suffixes; a study is added to
     "journal": ("a journal", (".jsonl",)),
     HEADER: ("a header", (".h", ".hpp")),
 }
+_TAKEN_BY = {  # the formats of options that not all have
+    "quantization": (*FORMATS,),
+    "device_name": (*FORMATS, CLBLAST),
+    "recorded": PROGRAMS,
+    "install": (*FORMATS, *PROGRAMS),
+    "restore": (*FORMATS, *PROGRAMS),
+    "data": (HEADER, *FORMATS, *PROGRAMS, CLBLAST),
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -82,17 +90,11 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.interop.c_header import header
     from autotune.interop.files import require_own_kind, write_text
 
-    if parsed.format not in FORMATS and parsed.quantization is not None:
-        raise InputError(f"--format {parsed.format}: --quantization is for vLLM and SGLang")
-    if parsed.format not in (*FORMATS, CLBLAST) and parsed.device_name:
-        raise InputError(f"--format {parsed.format}: --device-name is for vLLM, SGLang and CLBlast")
-    if parsed.recorded and parsed.format not in PROGRAMS:
-        raise InputError(f"--format {parsed.format}: --recorded is for {' and '.join(PROGRAMS)}")
+    others = [name for name, formats in _TAKEN_BY.items() if parsed.format not in formats]
+    opt.require_unset(parsed, f"--format {parsed.format}", *others)
     if parsed.format in (*FORMATS, *PROGRAMS):
         _export_to_folder(parsed)
         return
-    if parsed.install or parsed.restore:
-        raise InputError(f"--format {parsed.format}: --install and --restore are for frameworks and programs")
     if parsed.output is None:
         parsed.parser.error("the following arguments are required: -o/--output")
     if parsed.format in _KINDS:
@@ -109,8 +111,6 @@ def run(parsed: argparse.Namespace) -> None:
         write_text(Path(parsed.output), header(parsed.source, parsed.cache, parsed.data))
         emit(f"wrote {parsed.output}: the tuned results of {parsed.source}")
         return
-    if parsed.data:
-        raise InputError(f"--data is for {HEADER}; a file of recorded results is exported as it is")
     source = Path(parsed.source)
     if not source.is_file():
         raise InputError(

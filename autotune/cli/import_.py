@@ -12,7 +12,6 @@ from autotune.cli.output import emit
 from autotune.core.records import Config
 from autotune.core.text import count_text
 from autotune.core.trials import Status
-from autotune.errors import InputError
 
 if TYPE_CHECKING:  # it loads numpy
     from autotune.interop import Recording
@@ -48,8 +47,8 @@ def run(parsed: argparse.Namespace) -> None:
     """Record imported results as journals."""
     from autotune.interop import journals, read_recording
 
-    if parsed.journal and len(parsed.files) > 1:
-        raise InputError("--journal FILE takes the results of one file; leave it out")
+    if len(parsed.files) > 1:
+        opt.require_unset(parsed, "each of several files has a journal of its own", "journal")
     found = [_configurations(path) or read_recording(path) for path in parsed.files]
     done = []
     for recording in found:

@@ -14,7 +14,6 @@ from autotune.cli.tables import UNKNOWN, Table, cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.text import ratio_text
 from autotune.core.trials import Budget, Status, Trial
-from autotune.errors import InputError
 from autotune.evaluation.instance import work
 from autotune.report.source_figures import SourceFigure, source_figures
 from autotune.space import Landmark, Space
@@ -30,10 +29,8 @@ def run_ladder(parsed: argparse.Namespace) -> None:
     from autotune.tuning.served import tuned_best
     from autotune.tuning.single_runs import ladder
 
-    if parsed.repeat > 1 or parsed.profile or parsed.config or parsed.landmark or parsed.default:
-        raise InputError(
-            "--landmarks runs all of them: leave out --config, --landmark, --default, --repeat and --profile"
-        )
+    others = ("config", "landmark", "default", "repeat", "profile")
+    opt.require_unset(parsed, "--landmarks runs all of them", *others)
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
         best = tuned_best(task, parsed.cache)  # first: a damaged cache should cost no time

@@ -12,20 +12,24 @@ from dataclasses import dataclass
 from autotune.cli.tables import UNKNOWN, Table, table
 from autotune.compilers.occupancy import occupancy
 from autotune.core.expression_ops import ceil_div
+from autotune.core.frozen import replace
 from autotune.core.records import DeviceInfo
-from autotune.hardware.architectures import ARCHITECTURES, REGISTERS, WARP
+from autotune.hardware.architectures import ARCHITECTURES, PARTITIONS, REGISTERS, WARP, Architecture
 from autotune.hardware.peak_rates import boost_mhz
 from autotune.serving.ceilings import Ceiling
 
 _LOAD_BYTES = 4  # of a thread, one in flight
 _BLOCK = 256  # threads
 _REGISTERS = (10, 21, 22, 32, 33, 64)  # of a thread
-_FERMI_REGISTERS, _FERMI_WARPS, _FERMI_BLOCKS, _FERMI_UNIT = 32_768, 48, 8, 64
+# The limits of a multiprocessor of compute capability 2.0; its shared memory does not count here.
+_FERMI = replace(
+    ARCHITECTURES["sm_75"], warps=48, blocks=8, registers=32_768 // WARP // PARTITIONS, register_unit=2
+)
 
 
 @dataclass(frozen=True)
 class Pace:
-    """What Little's law reads of a device; None for what is not known.
+    """The figures of a device in Little's law; None for those that are not known.
 
     Attributes:
         name: The device.
@@ -48,7 +52,7 @@ class Pace:
     operations_per_s: float | None
 
 
-FERMI = Pace("Fermi", 16, _FERMI_WARPS, 1.566, 800 / 1.566e9, 144e9, 20 / 1.566e9, 32 * 16 * 1.566e9)
+FERMI = Pace("Fermi", 16, _FERMI.warps, 1.566, 800 / 1.566e9, 144e9, 20 / 1.566e9, 32 * 16 * 1.566e9)
 
 
 def pace_of(device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> Pace:
@@ -88,16 +92,7 @@ def lesson(device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> Iterator[Tabl
         yield "\nnot measured: run `autotune devices --measure` with this device and cache first"
     yield f"\nOccupancy: resident warps of their maximum, for blocks of {_BLOCK} threads"
     known = ARCHITECTURES.get(device.architecture)
-    here = [occupancy(known, _BLOCK, count, 0) if known else None for count in _REGISTERS]
-    fermi = [min(_FERMI_WARPS * WARP // _BLOCK, _FERMI_BLOCKS, _fermi_blocks(count)) for count in _REGISTERS]
-    rows = [
-        (
-            str(count),
-            f"{blocks} blocks, {blocks * _BLOCK / WARP / _FERMI_WARPS:.3g}",
-            f"{held.blocks} blocks, {held.share:.3g}" if held else UNKNOWN,
-        )
-        for count, blocks, held in zip(_REGISTERS, fermi, here, strict=True)
-    ]
+    rows = [(str(count), _held(_FERMI, count), _held(known, count)) for count in _REGISTERS]
     yield table(("registers of a thread", *titles[1:]), rows)
     if known:
         most = range(255, 0, -1)
@@ -164,7 +159,9 @@ def _latency(pace: Pace, seconds: float | None) -> str:
     return f"{seconds * pace.ghz * 1e9:.3g} cycles = {seconds * 1e9:.3g} ns at {pace.ghz:.4g} GHz"
 
 
-def _fermi_blocks(registers: int) -> int:
-    """The blocks that the registers of a multiprocessor of compute capability 2.0 suffice for."""
-    of_warp = ceil_div(registers * WARP, _FERMI_UNIT) * _FERMI_UNIT
-    return _FERMI_REGISTERS // (of_warp * _BLOCK // WARP)
+def _held(where: Architecture | None, registers: int) -> str:
+    """The blocks that a multiprocessor holds, and their share of its warps."""
+    if where is None:
+        return UNKNOWN
+    held = occupancy(where, _BLOCK, registers, 0)
+    return f"{held.blocks} blocks, {held.share:.3g}"

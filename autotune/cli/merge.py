@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autotune.analysis.merge import Merged, MergedRecord
+from autotune.analysis.merge import Merged, MergedRecord, merge_folders
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.records import Entry
@@ -36,8 +36,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Merge the folders and print how many results and rows the merged files have."""
-    from autotune.analysis.merge import merge_folders
-
     merged = merge_folders(parsed.folders, parsed.into)
     emit(merged_json(merged) if parsed.json else merged_text(merged))
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autotune.core.launch_plan import RESERVED_SIZES, TRITON
+from autotune.cli.sizes import parse_sizes
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Value
 from autotune.core.text import hint
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
 from autotune.errors import InputError, WriteError
 from autotune.report.figures import SUFFIXES
-from autotune.tuning.options import MAX_PROBLEMS, Options
+from autotune.tuning.options import Options
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cli.progress import SearchProgress
@@ -34,7 +34,7 @@ def target(parsed: argparse.Namespace) -> Target:
     from autotune.tuning.task import Target
 
     measure = getattr(parsed, "measure", USUAL)  # not every command runs kernels
-    return Target(parsed.space, parsed.device, sizes(parsed), parsed.dtype, parsed.data, measure)
+    return Target(parsed.space, parsed.device, parse_sizes(parsed.size), parsed.dtype, parsed.data, measure)
 
 
 @contextmanager
@@ -72,114 +72,6 @@ def progress(parsed: argparse.Namespace) -> SearchProgress:
     return SearchProgress(chosen)
 
 
-def sizes(parsed: argparse.Namespace) -> dict[str, int]:
-    """Parse `--size n=1000 --size m=2000`; raises InputError for anything else."""
-    found = {}
-    for text in parsed.size:
-        name, separator, number = text.partition("=")
-        size = _whole_number(number) if separator and name else None
-        if not size:
-            meant = name if name.isidentifier() else "n"
-            raise InputError(
-                f"--size {text}: expected NAME=NUMBER with a number of at least 1; write the size's name as "
-                f"`sizes` in the space file has it, such as --size {meant}=1000000"
-            )
-        if name in RESERVED_SIZES:
-            raise InputError(f"--size {text}: {name} cannot be the name of a size")
-        if name in found:
-            raise InputError(
-                f"--size {text}: {name} is given twice; leave one out; for several sizes, write "
-                f"--sweep {name}=10:20:x2"
-            )
-        found[name] = size
-    return found
-
-
-def swept(texts: Sequence[str], fixed: Collection[str] = ()) -> list[dict[str, int]]:
-    """Parse `--sweep`: the sizes of every problem, all combinations of what is given; raises InputError.
-
-    Args:
-        texts: A range such as `n=2**10:2**30:x4`, a list such as `n=1,2,4`, or a CSV file of sizes, each.
-        fixed: The names of sizes that have one value, which no sweep can change.
-    """
-    found: list[dict[str, int]] = [{}]
-    for text in texts:
-        points = _points_of_file(text) if "=" not in text else _points_of_text(text)
-        for name in points[0]:
-            if name in RESERVED_SIZES or name in found[0]:
-                raise InputError(f"--sweep {text}: {name} cannot be the name of a size, or is given twice")
-            if name in fixed:
-                raise InputError(f"--sweep {text}: --size names {name}, too; leave one of them out")
-        if any(0 in one.values() for one in points):
-            raise InputError(f"--sweep {text}: sizes start at 1")
-        if len(found) * len(points) > MAX_PROBLEMS:
-            raise InputError(f"--sweep {text}: more than {MAX_PROBLEMS:,} combinations of sizes")
-        found = [{**one, **other} for one in found for other in points]
-    return found
-
-
-def _points_of_text(text: str) -> list[dict[str, int]]:
-    """The sizes of a range, to whose end the last one belongs even if no step leads to it, or of a list."""
-    match = re.fullmatch(r"(\w+)=(?:([^:]+):([^:]+):([x+])([^:]+)|([^:]+))", text)
-    if match is None:
-        raise InputError(
-            f"--sweep {text}: expected NAME=FIRST:LAST:STEP with a step that multiplies or adds, such as "
-            "n=2**10:2**30:x4 or n=100:1000:+100, or a list such as n=1,2,4, or a CSV file of sizes"
-        )
-    if match[6]:
-        sizes = [_part(text, part) for part in match[6].split(",")]
-    else:
-        first, last, step = (_part(text, part) for part in match.group(2, 3, 5))
-        is_product = match[4] == "x"
-        if last < first:
-            raise InputError(f"--sweep {text}: the first size, {first:,}, is above the last one, {last:,}")
-        if step < 1 + is_product:
-            raise InputError(f"--sweep {text}: a step is at least {'x2' if is_product else '+1'}")
-        sizes = []
-        while first < last and len(sizes) < MAX_PROBLEMS:
-            sizes.append(first)
-            first = first * step if is_product else first + step
-        sizes.append(last)
-    return [{match[1]: size} for size in dict.fromkeys(sizes)]
-
-
-def _points_of_file(text: str) -> list[dict[str, int]]:
-    """The sizes of a CSV file: names in its first line, and in each further line the sizes of a problem."""
-    try:
-        lines = [line for line in csv.reader(Path(text).read_text("utf-8").splitlines()) if line]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(
-            f"--sweep {text}: cannot be read as a CSV file of sizes ({error}); expected a file, "
-            "NAME=FIRST:LAST:STEP, or a list such as n=1,2,4"
-        ) from None
-    names = [name.strip() for name in lines[0]] if lines else []
-    if len(lines) < 2 or not all(map(str.isidentifier, names)) or len({*names}) < len(names):
-        raise InputError(f"--sweep {text}: expected names of sizes in the first line, such as M,N,K")
-    if any(len(line) != len(names) for line in lines):
-        raise InputError(f"--sweep {text}: expected {len(names)} sizes in each line")
-    points = [dict(zip(names, (_part(text, part) for part in line), strict=True)) for line in lines[1:]]
-    return list({tuple(point.items()): point for point in points}.values())
-
-
-def _part(text: str, part: str) -> int:
-    """The number in a part of a sweep; raises InputError for anything else."""
-    number = _whole_number(part)
-    if number is None:
-        raise InputError(
-            f"--sweep {text}: {part!r} is not a whole number below 10**18, such as 1000, 1_000 or 2**10"
-        )
-    return number
-
-
-def _whole_number(text: str) -> int | None:
-    """The number of a text such as `1_000_000` or `2**20`, if it is below 10**18."""
-    match = re.fullmatch(r"([0-9][0-9_,]{0,22})(?:\*\*([0-9]{1,2}))?", text.strip())
-    if match is None:
-        return None
-    number: int = int(re.sub("[_,]", "", match[1])) ** int(match[2] or 1)
-    return number if number < 10**18 else None
-
-
 def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
     """Parse the texts of one configuration, such as `BLOCK_SIZE=96,UNROLL=4`; the rest is the default's.
 
@@ -202,13 +94,10 @@ def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
 
 
 def require_unset(parsed: argparse.Namespace, why: str, *names: str) -> None:
-    """Raise InputError for options that have no meaning among the others."""
-
-    def is_set(value: object) -> bool:
-        return value is not None and value is not False and value != []
-
-    if given := [f"--{name}" for name in names if is_set(getattr(parsed, name))]:
-        raise InputError(f"{why}: leave out {', '.join(given)}")
+    """Raise InputError for options, named as their attributes, that have no meaning among the others."""
+    given = [name for name in names if getattr(parsed, name) != parsed.parser.get_default(name)]
+    if given:
+        raise InputError(f"{why}: leave out {', '.join('--' + name.replace('_', '-') for name in given)}")
 
 
 def require_valid(task: TuningTask, config: Config) -> None:
@@ -242,19 +131,6 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_architectures(parser: argparse.ArgumentParser, default: str, said: str) -> None:
-    """Add GPUs that may be absent; `said` describes the default in the help text."""
-    parser.add_argument(
-        "-d",
-        "--device",
-        "--architectures",
-        metavar="A,B",
-        dest="architectures",
-        default=default,
-        help=f"NVIDIA GPUs or architectures, separated by commas (default: {said})",
-    )
-
-
 def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add the space file."""
     parser.add_argument(
@@ -285,7 +161,7 @@ def results(text: str) -> str:
 
 
 def add_sizes(parser: argparse._ActionsContainer, text: str) -> None:
-    """Add the sizes, to be read with `sizes`."""
+    """Add the sizes, to be read with `parse_sizes`."""
     parser.add_argument("--size", metavar="NAME=N", action="append", default=[], help=text)
 
 
@@ -428,18 +304,9 @@ def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--plot", metavar="FILE", type=figure_file, help=f"{what}: .svg, .png or .pdf")
 
 
-def add_output(
-    parser: argparse.ArgumentParser,
-    what: str,
-    *,
-    metavar: str = "FILE",
-    default: Path | None = None,
-) -> None:
-    """Add the file or folder to write, which must be named without a default; `what` is its help text."""
-    required = default is None
-    parser.add_argument(
-        "-o", "--output", metavar=metavar, type=Path, default=default, required=required, help=what
-    )
+def add_output(parser: argparse.ArgumentParser, what: str, **settings: Any) -> None:
+    """Add the file to write; `what` is its help text."""
+    parser.add_argument("-o", "--output", type=Path, help=what, **{"metavar": "FILE", **settings})
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -41,10 +41,10 @@ class Verbosity(Enum):
     VERBOSE = "verbose"  # also each stage with its time, and each trial
 
 
-class _Progress:
-    """Shows the present stage, the finished part of the whole, and times."""
+class StageProgress:
+    """Shows the present stage, how far it has come, and times."""
 
-    _first_line_s = 5.0  # without a terminal: until the first line about a long stage
+    _first_line_s = 0.3  # without a terminal: until the first line
 
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
         self._verbosity = verbosity
@@ -52,9 +52,7 @@ class _Progress:
         self._live: Live | None = None
         self._ended, self._lines = Event(), Thread(target=self._say_lines, daemon=True)
         self._stage: Stage | None = None
-        self._began = self._stage_began = time.monotonic()
-        self._done = 0
-        self._total: int | None = None  # not counted
+        self._stage_began = time.monotonic()
 
     def __enter__(self) -> Self:
         """Begin to show progress, on a terminal at once."""
@@ -98,43 +96,32 @@ class _Progress:
             self._say(f"{self._stage}: {time.monotonic() - self._stage_began:.1f} s")
         self._stage = None
 
-    def _count(self, total: int | None) -> None:
-        """Start counting from zero."""
-        self._done, self._total, self._began = 0, total, time.monotonic()
-
-    def _notes(self) -> list[str]:
-        """Notes next to the stage, the most important first."""
-        return []
-
     def _line(self) -> str:
         """The present stage in one line, the least important part last."""
-        counted = [f"{self._done}/{self._total or '?'}"] if self._done else []
         stage = [str(self._stage)] if self._stage else []
-        times = [_clock(time.monotonic() - (self._began if self._done else self._stage_began))]
-        return ", ".join([*counted, *stage, *times, *self._left(), *self._notes()])
+        return ", ".join([*stage, _clock(time.monotonic() - self._shown_since), *self._left()])
+
+    @property
+    def _shown_since(self) -> float:
+        """When that began whose time is shown."""
+        return self._stage_began
+
+    @property
+    def _share(self) -> float | None:
+        """The finished part; None if it is not counted."""
+        return self._stage.done / self._stage.total if self._stage and self._stage.total else None
 
     def _left(self) -> list[str]:
-        """The time left for all that is counted, else for the present stage."""
-        if self._done:
-            done, total, rate = self._done, self._total, self._rate
-        elif self._stage is not None:
-            done, total = self._stage.done, self._stage.total
-            rate = done / max(time.monotonic() - self._stage_began, 1e-3)
-        else:
-            return []
-        return [f"{_clock((total - done) / rate)} left"] if total and 0 < done < total else []
+        """The time left, if it can be known."""
+        share, passed_s = self._share, time.monotonic() - self._stage_began
+        return [f"{_clock(passed_s * (1 / share - 1))} left"] if share and share < 1 else []
 
     def _changed(self) -> None:
         """Called when there is something new to show, for displays that are not redrawn automatically."""
 
     def _text(self) -> str:
         """A bar, if something can be counted, and the present stage."""
-        stage = self._stage
-        share = None
-        if self._total:
-            share = self._done / self._total
-        elif stage is not None and stage.total:
-            share = stage.done / stage.total
+        share = self._share
         filled = round(_BAR_CELLS * min(1.0, share or 0.0))
         bar = "" if share is None else "━" * filled + " " * (_BAR_CELLS - filled) + " "
         return bar + self._line()
@@ -150,10 +137,6 @@ class _Progress:
             self._say(self._line())
             wait_s = _LINE_INTERVAL_S
 
-    @property
-    def _rate(self) -> float:
-        return self._done / max(time.monotonic() - self._began, 1e-3)
-
     def _say(self, text: str, *, always: bool = False) -> None:
         """Print lines above the progress; a quiet run prints only those marked `always`."""
         if self._live is not None:
@@ -162,17 +145,15 @@ class _Progress:
             say(text)
 
 
-class StageProgress(_Progress):
-    """Shows the stages of a short command; its user looks at a file for the first time, and waits for it."""
-
-    _first_line_s = 0.3
-
-
-class SearchProgress(_Progress, Observer):
+class SearchProgress(StageProgress, Observer):
     """Shows a search: its stage, done and total, best so far, time left and failures."""
+
+    _first_line_s = 5.0  # it soon says where its trials go
 
     def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
         super().__init__(verbosity)
+        self._done, self._began = 0, self._stage_began
+        self._total: int | None = None  # not known
         self._best_ms: float | None = None
         self._forecast: Forecast | None = None  # once trials are counted
         self._failures: Counter[str] = Counter()
@@ -243,6 +224,22 @@ class SearchProgress(_Progress, Observer):
         """The predicted time left of the whole search; None before it can be known."""
         return None if self._forecast is None else self._forecast.left_s(time.monotonic())
 
+    def _count(self, total: int | None) -> None:
+        """Count trials from zero; None if their number is not known."""
+        self._done, self._total, self._began = 0, total, time.monotonic()
+
+    @property
+    def _shown_since(self) -> float:
+        return self._began if self._done else super()._shown_since
+
+    @property
+    def _share(self) -> float | None:
+        return self._done / self._total if self._total else super()._share
+
+    def _line(self) -> str:
+        counted = [f"{self._done}/{self._total or '?'}"] if self._done else []
+        return ", ".join([*counted, super()._line(), *self._notes()])
+
     def _left(self) -> list[str]:
         if self._forecast is None:
             return super()._left()
@@ -250,6 +247,7 @@ class SearchProgress(_Progress, Observer):
         return [] if left_s is None else [f"{_clock(left_s)} left"]
 
     def _notes(self) -> list[str]:
+        """Notes next to the stage, the most important first."""
         best = [] if self._best_ms is None else [f"best {self._best_ms:.4g} ms"]
         return best + [f"{count} {kind}" for kind, count in self._failures.most_common()]
 

@@ -26,14 +26,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "command", nargs="+", metavar="PROGRAM", help="the program with its arguments, after --"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        default=Path(DEFAULT),
-        help="where to note; what the file has is kept (default %(default)s)",
-    )
+    where = "where to note; what the file has is kept (default %(default)s)"
+    opt.add_output(parser, where, default=Path(DEFAULT))
     opt.add_json(parser)
 
 
@@ -76,7 +70,7 @@ def recorded_text(tunings: Sequence[Tuning], path: Path) -> str:
 
 
 def _requests() -> set[str]:
-    """What programs did not find in the cache, as lines."""
+    """The requests that programs did not find in the cache, as lines."""
     return {miss.line for miss in read_misses(writable_root(None))}
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency
+from autotune.analysis.replay import load, replay, sources_for
+from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency, efficiency
 from autotune.cli import options as opt
 from autotune.cli.output import emit, say
 from autotune.cli.tables import cell, table
 from autotune.core.trials import Budget
-from autotune.searchers import engine_names
+from autotune.searchers import default_strategy, engine_names, make_searcher
 from autotune.tuning.options import Options
 
 EXAMPLE = "autotune replay runs/FILE.jsonl --engine optuna --budget 200"
@@ -60,9 +61,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Replay the searches and print their scores."""
-    from autotune.analysis.replay import load, replay, sources_for
-    from autotune.analysis.replay_score import efficiency
-    from autotune.searchers import default_strategy, make_searcher
     from autotune.tuning.tuner import choose_engine
 
     options = Options(engine=parsed.engine, strategy=parsed.strategy, budget=Budget(trials=parsed.budget))

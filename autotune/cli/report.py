@@ -8,16 +8,20 @@ change anything.
 from __future__ import annotations
 
 import argparse
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 from autotune.cli import options as opt
-from autotune.cli.figure import add_figure, draw_figure
-from autotune.cli.live import add_live, show_live
 from autotune.cli.output import emit
+from autotune.cli.sizes import parse_sizes
 from autotune.core.text import count_text
 from autotune.errors import InputError
+from autotune.report.figures import save
 
 EXAMPLE = "autotune report runs/FILE.jsonl -o report.html"
+FIGURES = ("progress", "ladder", "roofline", "heat-map", "importance", "sweep")
+_PORT = 8321
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,13 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="files with recorded results, such as a journal, or kernels: their newest journal in runs/ "
         "and their results in the cache; several are compared",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="where to write it (default: report.html; for a figure, its kind and .svg)",
-    )
+    opt.add_output(parser, "where to write it (default: report.html; for a figure, its kind and .svg)")
     parser.add_argument(
         "--space",
         metavar="FILE",
@@ -43,22 +41,58 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the kernel's space file: for ladder, occupancy and rates (default: a packaged one of it)",
     )
     opt.add_cache(parser, "where to look for results of other devices")
-    add_figure(parser)
-    add_live(parser)
+    _add_figure(parser.add_argument_group("with --figure"))
+    _add_live(parser.add_argument_group("with --live"))
+
+
+def _add_figure(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--figure",
+        metavar="KIND",
+        choices=FIGURES,
+        help=f"draw one figure as .svg, .png or .pdf: {', '.join(FIGURES[:-1])} or {FIGURES[-1]}; ladder "
+        "also takes what `autotune run --landmarks --json` printed",
+    )
+    group.add_argument("--title", help="the title (default: kernel, problem and device)")
+    group.add_argument("--device", metavar="NAME", help="show this device's results only")
+    opt.add_sizes(group, "show results at this problem size only; repeat for further sizes")
+    group.add_argument("--x", metavar="PARAMETER", help="the columns of a heat map")
+    group.add_argument("--y", metavar="PARAMETER", help="the rows of a heat map")
+
+
+def _add_live(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--live",
+        action="store_true",
+        help="serve the pages of a folder (default: the current) and of the folders in it",
+    )
+    group.add_argument(
+        "--port",
+        metavar="N",
+        type=opt.at_least(0),
+        default=_PORT,
+        help="where to listen; 0 takes any free port (default %(default)s)",
+    )
+    group.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="the address to listen on (default %(default)s, which only this machine reaches); anybody who "
+        "reaches another one can read the folder's results",
+    )
 
 
 def run(parsed: argparse.Namespace) -> None:
     """Write the page or the figure, or serve the folder."""
     if parsed.live:
         opt.require_unset(parsed, "--live serves pages", "output", "space", "cache", "figure")
-        show_live(parsed)
+        _show_live(parsed)
         return
     if not parsed.figure:
         opt.require_unset(parsed, "a page shows all", "title", "device", "size", "x", "y")
     if not parsed.names:
         raise InputError(f"name a journal or a kernel; for example: {EXAMPLE}")
     if parsed.figure:
-        draw_figure(parsed)
+        _draw_figure(parsed)
     else:
         _write_page(parsed)
 
@@ -74,3 +108,39 @@ def _write_page(parsed: argparse.Namespace) -> None:
     done = write_page(parsed.output or Path("report.html"), html)
     trials = sum(len(search.trials) for search in gathered.searches)
     emit(f"{done}: {count_text(trials, 'trial')} ({len(html) / 1e6:.1f} MB)")
+
+
+def _draw_figure(parsed: argparse.Namespace) -> None:
+    """Draw the figure and write it."""
+    from autotune.report.plots import Plot, draw
+
+    if parsed.figure != "heat-map":
+        opt.require_unset(parsed, "--x and --y belong to heat-map", "x", "y")
+    plot = Plot(
+        sources=parsed.names,
+        cache=parsed.cache,
+        space=parsed.space,
+        title=parsed.title,
+        x=parsed.x,
+        y=parsed.y,
+        device=parsed.device,
+        sizes=parse_sizes(parsed.size),
+    )
+    path = opt.figure_file(str(parsed.output or f"{parsed.figure}.svg"))
+    save(draw(parsed.figure, plot), path)
+    emit(f"wrote {path}: {parsed.figure}")
+
+
+def _show_live(parsed: argparse.Namespace) -> None:
+    """Serve the pages of a folder until Ctrl-C; raises InputError for more than one."""
+    from autotune.report.folder import ExploredFolder
+    from autotune.report.server import ExploreServer
+
+    if len(parsed.names) > 1:
+        raise InputError("--live shows one folder, with the folders in it; name one")
+    folder = ExploredFolder(Path(*parsed.names))
+    with ExploreServer(folder, parsed.host, parsed.port) as server, suppress(KeyboardInterrupt):
+        found = len(folder.sources())
+        emit(f"{server.url} shows {found:,} searches and kernels of {folder.root}; Ctrl-C ends it")
+        sys.stdout.flush()
+        server.serve_forever()

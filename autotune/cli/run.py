@@ -21,7 +21,7 @@ from autotune.cli.output import emit, say
 from autotune.cli.texts import measured_text, space_problem
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Trial
-from autotune.errors import InputError, SetupError
+from autotune.errors import SetupError
 from autotune.evaluation.profiler import PROFILERS, find_profiler, report_file
 from autotune.space import Space
 
@@ -65,8 +65,7 @@ def run(parsed: argparse.Namespace) -> None:
 def _run_one(parsed: argparse.Namespace) -> None:
     from autotune.tuning.single_runs import profile_once, run_once
 
-    if parsed.fresh or parsed.keep:
-        raise InputError("--fresh and --keep belong to --landmarks; one configuration always runs again")
+    opt.require_unset(parsed, "one configuration always runs again", "fresh", "keep")
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
         config, origin = chosen_config(parsed, task)

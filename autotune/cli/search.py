@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.cli.sizes import parse_sizes, parse_sweep
 from autotune.core import timeline
 from autotune.core.records import ADOPTION
 from autotune.core.stages import Stage
@@ -208,26 +209,22 @@ def _has_cluster(parsed: argparse.Namespace) -> bool:
 
 def _require_consistent(parsed: argparse.Namespace) -> None:
     """Raise InputError for options that exclude each other."""
-    if _has_cluster(parsed) and (parsed.wanted or _is_sweep(parsed)):
-        raise InputError("--devices and --cluster are for one problem of each space")
-    if parsed.more_spaces and (parsed.sweep or parsed.format or parsed.wanted):
-        raise InputError("--sweep, --format and --wanted are for one space")
+    if parsed.recorded:
+        opt.require_unset(parsed, "--recorded tunes what a program asked for", "wanted")
+    if parsed.wanted or parsed.recorded:
+        own = ("size", "dtype", "sweep", "format", "journal")
+        opt.require_unset(parsed, "requests name their sizes and types", *own)
+    elif parsed.space is None:
+        raise InputError(f"name a space, or give --wanted; for example: {EXAMPLE}")
+    if parsed.wanted or parsed.recorded or _is_sweep(parsed):
+        why = "a sweep, --wanted and --recorded tune on one device"
+        opt.require_unset(parsed, why, "devices", "cluster")
+    if parsed.more_spaces:
+        opt.require_unset(parsed, "of several spaces, each has one problem", "sweep", "format", "wanted")
     if parsed.each_model and (not parsed.cluster or parsed.journal or parsed.more_spaces):
         raise InputError("--each-model needs --cluster and one space, and no --journal")
-    if parsed.recorded and (parsed.wanted or _has_cluster(parsed)):
-        raise InputError("--recorded tunes on one device, without --wanted")
-    requests = "--wanted" if parsed.wanted else "--recorded"
-    if (parsed.wanted or parsed.recorded) and (
-        parsed.journal or parsed.size or parsed.dtype or parsed.sweep or parsed.format
-    ):
-        raise InputError(
-            f"autotune search {requests}: requests name their sizes and types; "
-            "leave out --size, --dtype, --sweep, --format and --journal"
-        )
-    if parsed.space is None and not (parsed.wanted or parsed.recorded):
-        raise InputError(f"name a space, or give --wanted; for example: {EXAMPLE}")
-    if parsed.variants and (parsed.format or not _is_sweep(parsed)):
-        raise InputError("--variants belongs to --sweep, without --format")
+    if parsed.format or not _is_sweep(parsed):
+        opt.require_unset(parsed, "only a sweep without --format chooses variants", "variants")
 
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:
@@ -289,7 +286,7 @@ def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractC
 
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     """Search for every model of a cluster, and compare them; raises SetupError at the end if some failed."""
-    from autotune.cli.compare import print_comparison
+    from autotune.cli.compare import comparison_text
     from autotune.cluster.connection import open_each_model
     from autotune.tuning.each_model import search_each_model
 
@@ -307,7 +304,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
         task = found.results[0].task
         known = results_of(device_records(task.spec.kernel, found.results[0].cache_root))
         selected = select(known, task.space.problem.sizes, task.space.problem.dtype)
-        print_comparison(compare(task.spec.kernel, selected))
+        emit(*comparison_text(compare(task.spec.kernel, selected)))
     found.require_all(f"of {len(clusters)} models failed")
 
 
@@ -339,8 +336,8 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.cli.sweep_summary import sweep_json, sweep_text
     from autotune.tuning.sweep import KeyedTable, bind_sweep, sweep
 
-    fixed, form = opt.sizes(parsed), FORMATS.get(parsed.format)
-    points = opt.swept(parsed.sweep, fixed)
+    fixed, form = parse_sizes(parsed.size), FORMATS.get(parsed.format)
+    points = parse_sweep(parsed.sweep, fixed)
     if form is not None and KEY not in (fixed | points[0]):
         points = [{**sizes, KEY: tokens} for sizes in points for tokens in TOKENS]
     dtypes = list(dict.fromkeys(filter(None, map(str.strip, (parsed.dtype or "").split(",")))))

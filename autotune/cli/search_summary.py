@@ -111,7 +111,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
 
 
 def _unverified(result: SearchResult) -> str:
-    """What was not checked, for the first line; empty if everything was."""
+    """The checks that were not made, for the first line; empty if all were."""
     missed = [name for name, reason in reasons(result.checks).items() if reason]
     count = f"{len(missed)} of {count_text(len(result.checks), 'check')}"
     return f": not verified in full, without {count}: {names_text(missed)}" if missed else ""

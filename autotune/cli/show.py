@@ -18,6 +18,7 @@ from autotune.core.records import Value
 from autotune.core.text import count_text, hint, nearest
 from autotune.core.trials import Measurement, Status, Trial, pareto_front
 from autotune.errors import ExpressionError, InputError
+from autotune.space.yaml_advice import expression_advice
 
 if TYPE_CHECKING:  # loads numpy
     from autotune.analysis.importance import Importance
@@ -182,8 +183,6 @@ def _condition(text: str) -> Expression:
     try:
         return parse(text)
     except ExpressionError as error:
-        from autotune.space.yaml_advice import expression_advice
-
         mend = expression_advice(text, "", {}) or "; expected one such as 'BLOCK_SIZE >= 256'"
         raise InputError(f"--where: {error}{mend}") from None
 

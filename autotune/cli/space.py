@@ -20,7 +20,8 @@ from autotune.cli.tables import cell, table
 from autotune.cli.texts import space_problem
 from autotune.core.records import Config, Parameter
 from autotune.hardware.architectures import NOT_HERE
-from autotune.space import ConstraintReport, Finding, Space, SpaceSpec
+from autotune.space import ConstraintReport, Finding, Space, SpaceSpec, constraint_report, lint
+from autotune.tuning.task import count_space
 
 EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 
@@ -38,13 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_config(parser, "say whether a configuration is valid; with --compile, compile only this one")
     add_compile(parser)
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="where --report writes the page (default: space.html)",
-    )
+    opt.add_output(parser, "where --report writes the page (default: space.html)")
     opt.add_json(parser)
 
 
@@ -60,8 +55,6 @@ def run(parsed: argparse.Namespace) -> None:
 
 def _describe(parsed: argparse.Namespace) -> None:
     from autotune.evaluation.reference_check import check_reference
-    from autotune.space import constraint_report, lint
-    from autotune.tuning.task import count_space
 
     space, source = count_space(opt.target(parsed))
     if parsed.config is not None:

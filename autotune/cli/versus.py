@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
+from autotune.cli.sizes import parse_sweep
 from autotune.cli.tables import Table, cell, ratio_cell, table
 from autotune.core.text import table_sizes, volume_text
 from autotune.core.trials import Budget
@@ -50,7 +51,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.analysis.versus import versus
 
     target = opt.target(parsed)
-    problems = [{**target.sizes, **sizes} for sizes in opt.swept(parsed.sweep, target.sizes)]
+    problems = [{**target.sizes, **sizes} for sizes in parse_sweep(parsed.sweep, target.sizes)]
     cpu = None if parsed.cpu == "none" else parsed.cpu
     options = opt.run_options(parsed, budget=Budget())
     with opt.progress(parsed) as progress:

@@ -12,7 +12,7 @@ from autotune.diagnosis.resource_use import COMPUTE, WASTEFUL, Use, use_text
 from autotune.hardware.architectures import WARP
 
 BOUND = 0.6  # share of a ceiling from which a resource explains the time
-BOUND_ATOMICS = 0.25  # theirs depends on which counters collide, so that few kernels come near
+BOUND_ATOMICS = 0.25  # it depends on which counters collide: few kernels come near
 LAUNCH_BOUND = 0.5  # share of the time that the same launches of an empty kernel take
 BALANCED = 0.95  # share of the most used resource from which another one bounds as well
 MAX_MEMORY_SHARE = 1.15  # beyond it a cache that is nearer does the work

@@ -19,17 +19,11 @@ from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.core.trials import Binary, Budget, Failure
 from autotune.devices import Address
+from autotune.diagnosis.device_rates import nominal
 from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.instance import work
 from autotune.evaluation.probing import transfer_ms, waited_ms
-from autotune.hardware.peak_rates import (
-    SHARED_BYTES_PER_CLOCK,
-    boost_mhz,
-    host_bytes_per_s,
-    lanes_per_clock,
-    tensor_operations_per_s,
-)
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.serving.cache import store_beside
 from autotune.serving.ceilings import (
@@ -169,26 +163,8 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
         value=value,
         sizes=dict(problem.sizes),
         config=dict(config),
-        nominal=nominal(device, probe.name, problem.dtype),
+        nominal=nominal(device, probe.name),
     )
-
-
-def nominal(device: DeviceInfo, name: str, dtype: str = "") -> float | None:
-    """A figure according to the driver or the data sheet; None if they do not have it."""
-    if name == "memory read":
-        return device.memory_bandwidth_bytes_per_s
-    if device.kind != "gpu":
-        return None
-    if name.startswith(("copy to", "copy from")):
-        return host_bytes_per_s(device.architecture)
-    if name == TENSOR:
-        return tensor_operations_per_s(device)
-    per_clock = {
-        "shared memory": SHARED_BYTES_PER_CLOCK,
-        f"{dtype} multiply-add": 2 * (lanes_per_clock(device.architecture, dtype) or 0),
-    }.get(name)
-    mhz = boost_mhz(device.architecture)
-    return per_clock * device.compute_units * mhz * 1e6 if per_clock and mhz else None
 
 
 def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) -> Ceiling:

@@ -75,7 +75,7 @@ def counted_runs(
 
 
 def _instructions(forms: OtherForms) -> dict[str, float]:
-    """What a run in a copy of the kernel counts; raises as `OtherForms.counts` does."""
+    """The counts of a run in a copy of the kernel; raises as `OtherForms.counts` does."""
     counts = forms.counts()
     found = {"active threads": counts.active_lanes}
     if counts.requests:

@@ -12,6 +12,7 @@ from autotune.hardware.peak_rates import (
     SHARED_BYTES_PER_CLOCK,
     SPECIAL_PER_CLOCK,
     boost_mhz,
+    host_bytes_per_s,
     lanes_per_clock,
     tensor_operations_per_s,
 )
@@ -33,6 +34,22 @@ class Rate:
         return Rate(self.per_s * factor, self.is_measured)
 
 
+def nominal(device: DeviceInfo, name: str) -> float | None:
+    """A ceiling according to the driver or the data sheet, by its name; None if they do not have it."""
+    if name == "memory read":
+        return device.memory_bandwidth_bytes_per_s
+    if device.kind != "gpu":
+        return None
+    if name.startswith(("copy to", "copy from")):
+        return host_bytes_per_s(device.architecture)
+    if name == TENSOR:
+        return tensor_operations_per_s(device)
+    lanes = lanes_per_clock(device.architecture, name.removesuffix(" multiply-add"))
+    per_clock = SHARED_BYTES_PER_CLOCK if name == "shared memory" else MULTIPLY_ADD * (lanes or 0)
+    mhz = boost_mhz(device.architecture)
+    return per_clock * device.compute_units * mhz * 1e6 if per_clock and mhz else None
+
+
 class DeviceRates:
     """The rates of a device; None for those that are neither measured nor known."""
 
@@ -42,7 +59,7 @@ class DeviceRates:
     def memory_bytes(self, store_share: float) -> Rate | None:
         """Bytes of memory, for accesses of which this share is stores."""
         kind = "read" if store_share < _FEW_STORES else "write" if store_share > _MOSTLY_STORES else "copy"
-        return self._measured(f"memory {kind}") or _nominal(self._device.memory_bandwidth_bytes_per_s)
+        return self._rate(f"memory {kind}", "memory read")
 
     def cache_bytes(self) -> Rate | None:
         """Bytes of the fastest cache that was measured."""
@@ -51,22 +68,17 @@ class DeviceRates:
 
     def shared_passes(self) -> Rate | None:
         """Passes of a warp to shared memory, one in a clock."""
-        measured = self._measured("shared memory")
-        return measured.scaled(1 / SHARED_BYTES_PER_CLOCK) if measured else self._per_clock(1)
+        found = self._rate("shared memory")
+        return found.scaled(1 / SHARED_BYTES_PER_CLOCK) if found else None
 
     def operations(self, pipe: str) -> Rate | None:
         """Operations of threads on one of `PIPES`, a multiply-add as one."""
         if pipe == "special":
             lanes, found = lanes_per_clock(self._device.architecture, "float32"), self.operations("float32")
             return found.scaled(SPECIAL_PER_CLOCK / lanes) if found and lanes else None
-        if pipe == "tensor":
-            found = self._measured(TENSOR) or _nominal(tensor_operations_per_s(self._device))
-            return found.scaled(1 / MULTIPLY_ADD) if found else None
-        dtype = "int32" if pipe == "integer" else pipe
-        measured = self._measured(f"{dtype} multiply-add")
-        if measured:
-            return measured.scaled(1 / MULTIPLY_ADD)
-        return self._per_clock(lanes_per_clock(self._device.architecture, dtype))
+        name = TENSOR if pipe == "tensor" else f"{'int32' if pipe == 'integer' else pipe} multiply-add"
+        found = self._rate(name)
+        return found.scaled(1 / MULTIPLY_ADD) if found else None
 
     def atomics(self, counters: float) -> Rate | None:
         """Atomics of warps whose threads have this many counters.
@@ -74,21 +86,16 @@ class DeviceRates:
         Rates are measured for one counter and for one of each thread. Between them, the logarithm of the rate
         is taken to be linear in that of the number.
         """
-        one, many = self._measured("atomics to one counter"), self._measured("atomics to many counters")
+        one, many = self._rate("atomics to one counter"), self._rate("atomics to many counters")
         if one is None or many is None:
             return None
         part = log2(max(1.0, min(counters, WARP))) / log2(WARP)
         return Rate(float(one.per_s ** (1 - part) * many.per_s**part), True)
 
-    def _per_clock(self, amount: int | None) -> Rate | None:
-        """The rate of what every multiprocessor of a GPU does so often in a clock."""
-        mhz = boost_mhz(self._device.architecture) if self._device.kind == "gpu" else None
-        return _nominal(amount * self._device.compute_units * mhz * 1e6) if amount and mhz else None
-
-    def _measured(self, name: str) -> Rate | None:
+    def _rate(self, name: str, like: str = "") -> Rate | None:
+        """The measured ceiling of a name; else the nominal one, of another name if that stands for it."""
         found = self._ceilings.get(name)
-        return Rate(found.value, True) if found and found.value else None
-
-
-def _nominal(per_s: float | None) -> Rate | None:
-    return Rate(per_s, False) if per_s else None
+        if found and found.value:
+            return Rate(found.value, True)
+        per_s = nominal(self._device, like or name)
+        return Rate(per_s, False) if per_s else None

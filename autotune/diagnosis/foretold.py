@@ -1,7 +1,7 @@
-"""Foretell what the mending of a trouble gives: the time of a variant that keeps the work and is rid of it.
+"""Predicts the gain from removing a trouble: the time of a variant that does the same work without it.
 
-The variant's result is wrong. It is timed on the device's arrays and never becomes a trial, so that neither a
-journal nor a cache can have it.
+The variant's result is wrong. It is timed on the device's arrays and never becomes a trial: neither a journal
+nor a cache can hold it.
 """
 
 from __future__ import annotations

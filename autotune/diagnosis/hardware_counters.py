@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
 from pathlib import Path
 
 from autotune.core.trials import Binary
@@ -89,11 +88,6 @@ def why_no_counters(error: Exception) -> str:
         "no hardware counters: the driver keeps them for administrators (ERR_NVGPUCTRPERM); "
         "its option NVreg_RestrictProfilingToAdminUsers=0 allows them"
     )
-
-
-def counters_text(counters: Mapping[str, float]) -> str:
-    """The counters on one line."""
-    return ", ".join(f"{meaning} {value:,.4g}" for meaning, value in counters.items())
 
 
 def _number(value: str | None) -> float | None:

@@ -1,8 +1,8 @@
 """One configuration in other forms, each compiled and timed as the configuration itself was.
 
 These are the same launches of empty kernels, variants without arithmetic or memory accesses, and launches
-with shared memory that nothing uses, so that fewer blocks fit on a multiprocessor. One more, with counters in
-its PTX, runs once and is not timed.
+with shared memory that nothing uses, which lets fewer blocks onto a multiprocessor. One more, with counters
+in its PTX, runs once and is not timed.
 """
 
 from __future__ import annotations

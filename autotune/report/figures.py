@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".svg", ".png", ".pdf")
-MAX_LINEAR_SPREAD = 20.0  # beyond it the short bars would vanish beside the long ones
+MAX_LINEAR_SPREAD = 20.0  # beyond it short bars could not be seen
 _TEXT, _BAR, _STRONG, _FAILED = "#6e7781", "#4c84c4", "#d9702e", "#b3470b"
 _MAP = "cividis_r"  # even in lightness, and safe for colour-blind readers
-_HALF_WIDTH = 34  # letters of a legend that fit beside others
+_HALF_WIDTH = 34  # letters of a legend in the first of two columns
 _METADATA: Mapping[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 
 
@@ -88,7 +88,7 @@ def bar_chart(title: str, unit: str, bars: Sequence[Bar], *, is_linear: bool = F
         title: Above the bars.
         unit: The unit of the values.
         bars: At least one; all values are positive.
-        is_linear: Whether the axis begins at 0 in any case.
+        is_linear: True for an axis that begins at 0 in any case.
     """
     figure, axes = _axes(title, 7.2, 0.8 + 0.27 * len(bars))
     values = [bar.value for bar in bars]
@@ -123,7 +123,7 @@ def matrix(
         columns: The side below.
         cells: A value for each cell of each row; None is left empty.
         text: How a value is written.
-        low_is_good: Whether small values get the strong colour.
+        low_is_good: True to give small values the strong colour.
     """
     import matplotlib
     from matplotlib.colors import Normalize

@@ -45,7 +45,7 @@ class JournalSource:
 
 
 class ExploredFolder:
-    """A folder that pages are made of. It is read again for each request, so that new files show."""
+    """A folder that pages are made of; each request reads it again and shows new files."""
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.analysis.compare import (
@@ -19,10 +19,9 @@ from autotune.analysis.compare import (
 from autotune.analysis.external_results import as_results, of_same_kernel, read_external
 from autotune.analysis.find_journal import find_journal
 from autotune.compilers.kernel_source import packaged
-from autotune.core.checks import Checks
 from autotune.core.json_values import is_name
 from autotune.core.packaged import packaged_folder
-from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Sizes
+from autotune.core.records import Config
 from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
@@ -32,9 +31,10 @@ from autotune.hardware.names import slug
 from autotune.interop import Recording, read_recording
 from autotune.interop.files import read_text
 from autotune.interop.journals import is_journal
+from autotune.report.search import Search
 from autotune.serving.cache import read_roots
 from autotune.serving.cache_reader import CacheReader
-from autotune.serving.ceilings import Ceiling, known_ceilings
+from autotune.serving.ceilings import known_ceilings
 from autotune.serving.device_records import DeviceRecord, device_records, walk
 from autotune.space import SpaceSpec, load_space
 from autotune.strength.record import Strength, strength_file
@@ -42,42 +42,6 @@ from autotune.strength.record import read as read_strength
 
 _Spaces = Path | Mapping[str, Path] | None
 _MAX_KERNEL = 100  # letters of a kernel's name that a file may be called by
-
-
-@dataclass(frozen=True)
-class Search:
-    """Trials of one kernel on one device for one problem, and what else is known of them.
-
-    A cache keeps neither failures nor the order of trials; `journal` is None for everything but a journal.
-    `device`, `record` and `entry` are what a cache knows of the same device and problem, the entry only if it
-    is of the same source; `cpu` is the fastest result of a CPU for the problem. `stages` are the seconds of
-    the latest search's stages and `doubts` its doubts about times; `runtime` has driver, runtime and
-    compiler; `ceilings` are what `autotune devices --measure` measured.
-    """
-
-    kernel: str
-    device_name: str
-    sizes: Sizes
-    dtype: str | None
-    data: str  # name of the inputs' content; empty where there is one only
-    source: str
-    trials: tuple[Trial, ...]
-    finals: Mapping[str, Measurement]
-    checks: Mapping[str, Checks] = field(default_factory=dict)  # of the last round, by key
-    is_imported: bool = False
-    is_cached: bool = False
-    journal: Path | None = None
-    source_sha256: str = ""  # or its beginning; empty where it is not known
-    device: DeviceInfo | None = None
-    record: KernelRecord | None = None
-    entry: Entry | None = None
-    stages: Mapping[str, float] = field(default_factory=dict)
-    doubts: Sequence[str] = ()
-    runtime: Mapping[str, str] = field(default_factory=dict)
-    ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
-    cpu: DeviceResult | None = None
-    spec: SpaceSpec | None = None
-    strength: Strength | None = None
 
 
 @dataclass(frozen=True)
@@ -158,7 +122,7 @@ class _Reader:
                 dtype=dtype if isinstance(dtype, str) else None,
                 data=str(header.get("data", "")),
                 source=str(path),
-                trials=_latest(trials, last_round.measurements),
+                tried=_latest(trials, last_round.measurements),
                 finals=last_round.measurements,
                 checks=last_round.checks,
                 is_imported="verification" not in header,
@@ -206,11 +170,10 @@ class _Reader:
                     dtype=entry.dtype,
                     data=entry.data,
                     source=f"cache, {known.folder}",
-                    trials=(
+                    tried=(
                         _timed(entry.config, entry.time_ms),
                         *(_timed(config, time_ms) for config, time_ms in times.items()),
                     ),
-                    finals={},
                     source_sha256=entry.provenance.source_sha256,
                     is_cached=True,
                 )
@@ -220,7 +183,7 @@ class _Reader:
         """With what the cache and the space file know of the same kernel, device and problem."""
         if len(found.kernel) > _MAX_KERNEL:
             return found
-        names = set(found.trials[0].config)
+        names = set(found.tried[0].config)
         records: list[DeviceRecord] = []
         with suppress(NoConfig):
             records = [
@@ -253,14 +216,14 @@ class _Reader:
             device=same[0].device if same else None,
             record=(same or records)[0].record if records else None,
             entry=entries[0] if entries else None,
-            ceilings=known_ceilings(same[0].folder, self.cache) if same else {},
+            measured=known_ceilings(same[0].folder, self.cache) if same else {},
             cpu=min(cpus, key=lambda cpu: cpu.entry.time_ms, default=None),
             spec=spec,
             strength=self._strength(found),
         )
 
     def _strength(self, found: Search) -> Strength | None:
-        """What is known of planted mistakes, from the folder of the journal."""
+        """The planted mistakes, as the folder of the journal records them."""
         folder = found.journal.parent if found.journal is not None else self.runs
         if folder is None or not is_name(found.kernel):
             return None
@@ -300,8 +263,7 @@ def _of_recording(recording: Recording, path: Path) -> Search:
         dtype=recording.dtype,
         data="",
         source=str(path),
-        trials=recording.trials,
-        finals={},
+        tried=recording.trials,
         is_imported=True,
     )
 

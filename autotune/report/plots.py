@@ -18,8 +18,8 @@ from autotune.hardware.names import slug
 from autotune.interop.files import read_text
 from autotune.report import figures
 from autotune.report.figures import Bar, Line, Side
-from autotune.report.gather import Search, gather
-from autotune.report.view import SearchView
+from autotune.report.gather import gather
+from autotune.report.search import Search
 from autotune.tuning.single_runs import TUNED
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ class Plot:
 
 def draw(kind: str, plot: Plot) -> Figure:
     """Draw a plot of one of `KINDS`; raises InputError if the sources do not have what it shows."""
-    if kind != "heat-map" and (plot.x or plot.y):
-        raise InputError("--x and --y belong to heat-map")
     return KINDS[kind](plot)
 
 
@@ -71,7 +69,7 @@ def matrix_figure(comparison: KernelComparison) -> Figure:
     return figures.matrix(title, Side("tuned on", devices), Side("run on", devices), cells, "{:.0f}")
 
 
-def _views(plot: Plot) -> list[SearchView]:
+def _searches(plot: Plot) -> list[Search]:
     """The searches to plot; raises InputError if none is of the device and sizes that were asked for."""
     searches = gather(plot.sources, plot.cache, plot.space).searches
     device = plot.device
@@ -83,7 +81,7 @@ def _views(plot: Plot) -> list[SearchView]:
     if not at_size:
         others = "; ".join(dict.fromkeys(size_text(one.sizes) for one in found))
         raise InputError(f"--size {size_text(plot.sizes)}: no results for it; there are some for {others}")
-    return [SearchView(search) for search in at_size]
+    return at_size
 
 
 def _slugs(search: Search) -> tuple[str, ...]:
@@ -91,13 +89,11 @@ def _slugs(search: Search) -> tuple[str, ...]:
     return slug(search.device_name), search.device.slug if search.device else ""
 
 
-def _view(plot: Plot) -> SearchView:
-    found = _views(plot)
+def _search(plot: Plot) -> Search:
+    found = _searches(plot)
     if len(found) > 1:
-        several = len({view.search.kernel for view in found}) > 1
-        named = (
-            (view.search.kernel if several else "", view.search.device_name, view.problem) for view in found
-        )
+        several = len({search.kernel for search in found}) > 1
+        named = ((search.kernel if several else "", search.device_name, search.problem) for search in found)
         listed = "; ".join(", ".join(filter(None, one)) for one in named)
         mend = "name one kernel" if several else "name one with --device and --size"
         raise InputError(
@@ -108,29 +104,28 @@ def _view(plot: Plot) -> SearchView:
     return found[0]
 
 
-def _title(plot: Plot, view: SearchView) -> str:
-    search = view.search
-    return plot.title or ", ".join(filter(None, (search.kernel, view.problem, search.device_name)))
+def _title(plot: Plot, search: Search) -> str:
+    return plot.title or ", ".join(filter(None, (search.kernel, search.problem, search.device_name)))
 
 
 def _progress(plot: Plot) -> Figure:
-    view = _view(plot)
-    if view.search.is_cached:
-        raise InputError(f"{view.search.kernel}: the cache does not keep the order of trials; name a journal")
-    return figures.progress(_title(plot, view), view.times_ms)
+    search = _search(plot)
+    if search.is_cached:
+        raise InputError(f"{search.kernel}: the cache does not keep the order of trials; name a journal")
+    return figures.progress(_title(plot, search), search.times_ms)
 
 
 def _ladder(plot: Plot) -> Figure:
     printed = _printed_ladder(plot)
     if printed is not None:
         return _ladder_chart(plot.title or Path(plot.sources[0]).stem, printed)
-    view = _view(plot)
-    steps = [(step.landmark.name, step.time_ms) for step in view.steps if step.time_ms is not None]
+    search = _search(plot)
+    steps = [(step.landmark.name, step.time_ms) for step in search.steps if step.time_ms is not None]
     if not steps:
         raise InputError(
             f"{plot.sources[0]}: no landmark of the space was timed; `autotune run --landmarks` times them"
         )
-    return _ladder_chart(_title(plot, view), [*steps, (TUNED, view.best_ms or 0.0)])
+    return _ladder_chart(_title(plot, search), [*steps, (TUNED, search.best_ms or 0.0)])
 
 
 def _ladder_chart(title: str, steps: Sequence[tuple[str, float]]) -> Figure:
@@ -173,29 +168,27 @@ def _printed_ladder(plot: Plot) -> list[tuple[str, float]] | None:
 
 
 def _roofline(plot: Plot) -> Figure:
-    view = _view(plot)
-    moved, done = view.work.get("bytes"), view.work.get("flops")
+    search = _search(plot)
+    moved, done = search.work.get("bytes"), search.work.get("flops")
     if moved is None or done is None:
-        raise InputError(
-            f"{view.search.kernel}: a roofline needs the bytes and flops of `work` in the space file"
-        )
+        raise InputError(f"{search.kernel}: a roofline needs the bytes and flops of `work` in the space file")
     points = [
         (flops / moved_bytes, flops / time_ms * 1e3)
-        for moved_bytes, flops, time_ms in zip(moved, done, view.times_ms, strict=True)
+        for moved_bytes, flops, time_ms in zip(moved, done, search.times_ms, strict=True)
         if moved_bytes and flops and time_ms
     ]
     if not points:
         raise InputError(f"{plot.sources[0]}: no trial has a time and work, so there is nothing to plot")
-    bandwidth = view.bandwidth.gb_per_s * 1e9 if view.bandwidth else None
-    peaks = {rate.name: rate.gflops * 1e9 for rate in view.ceilings}
+    bandwidth = search.bandwidth.per_s if search.bandwidth else None
+    peaks = {rate.name: rate.gflops * 1e9 for rate in search.ceilings}
     intensity, rates = zip(*points, strict=True)
-    return figures.roofline(_title(plot, view), intensity, rates, bandwidth, peaks)
+    return figures.roofline(_title(plot, search), intensity, rates, bandwidth, peaks)
 
 
 def _heat_map(plot: Plot) -> Figure:
-    view = _view(plot)
+    search = _search(plot)
     varying = [
-        one for one in view.parameters if len({trial.config.get(one.name) for trial in view.trials}) > 1
+        one for one in search.parameters if len({trial.config.get(one.name) for trial in search.trials}) > 1
     ]
     names = [one.name for one in varying]
     left = [name for name in names if name not in (plot.x, plot.y)]
@@ -210,13 +203,13 @@ def _heat_map(plot: Plot) -> Figure:
         )
     across, down = (next(one for one in varying if one.name == name) for name in chosen)
     best: dict[tuple[object, object], float] = {}
-    for trial, time_ms in zip(view.trials, view.times_ms, strict=True):
+    for trial, time_ms in zip(search.trials, search.times_ms, strict=True):
         if time_ms is not None:
             key = (trial.config.get(down.name), trial.config.get(across.name))
             best[key] = min(time_ms, best.get(key, time_ms))
     cells = [[best.get((row, column)) for column in across.values] for row in down.values]
     return figures.matrix(
-        f"{_title(plot, view)}: best ms",
+        f"{_title(plot, search)}: best ms",
         Side(down.name, [str(value) for value in down.values]),
         Side(across.name, [str(value) for value in across.values]),
         cells,
@@ -225,15 +218,15 @@ def _heat_map(plot: Plot) -> Figure:
 
 
 def _importance(plot: Plot) -> Figure:
-    view = _view(plot)
-    found = importance(view.search.trials)
+    search = _search(plot)
+    found = importance(search.tried)
     strongest = next(iter(found.single), None)
     bars = [Bar(name, 100 * share, f"{share:.1%}", name == strongest) for name, share in found.single.items()]
     pairs = list(found.pairs.items())[:_MAX_PAIRS]
     bars += [Bar(f"{one} x {other}", 100 * share, f"{share:.1%}") for (one, other), share in pairs]
     unit = f"% of the variance of log time ({found.fit:.0%} of unseen variance explained)"
     shown = [bar for bar in bars if bar.value >= 0.1]
-    return figures.bar_chart(_title(plot, view), unit, shown, is_linear=True)
+    return figures.bar_chart(_title(plot, search), unit, shown, is_linear=True)
 
 
 def _sweep(plot: Plot) -> Figure:
@@ -241,21 +234,21 @@ def _sweep(plot: Plot) -> Figure:
     times: dict[str, list[tuple[float, float]]] = {}
     rates: dict[str, list[tuple[float, float]]] = {}
     ceilings: dict[str, tuple[str, float]] = {}
-    timed = [(view, time_ms) for view in _views(plot) if (time_ms := view.best_ms)]
-    problems = [view.search.sizes for view, _ in timed]
+    timed = [(search, time_ms) for search in _searches(plot) if (time_ms := search.best_ms)]
+    problems = [search.sizes for search, _ in timed]
     axis = _axis(problems)
-    for view, time_ms in timed:
-        sizes = view.search.sizes
+    for search, time_ms in timed:
+        sizes = search.sizes
         beside = "" if axis is None else _beside(sizes, axis)
-        of = (view.search.kernel, beside, view.search.dtype, view.search.device_name)
+        of = (search.kernel, beside, search.dtype, search.device_name)
         name = ", ".join(filter(None, of))
         size = float(prod(sizes.values()) if axis is None else sizes[axis])
         times.setdefault(name, []).append((size, time_ms))
-        moved = view.best_work("bytes")
+        moved = search.best_work("bytes")
         if moved:
             rates.setdefault(name, []).append((size, moved / time_ms * 1e3))
-        if moved and view.bandwidth:
-            ceilings[name] = (view.search.device_name, view.bandwidth.gb_per_s * 1e9)
+        if moved and search.bandwidth:
+            ceilings[name] = (search.device_name, search.bandwidth.per_s)
     all_lines, rate_lines = _lines(times), _lines(rates)
     if not all_lines:
         raise InputError("a sweep needs results of one kernel and device for several sizes")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
-from autotune.analysis.compare import KernelComparison, Portable
+from autotune.analysis.compare import KernelComparison
 from autotune.analysis.external_results import UNKNOWN_DTYPE
 from autotune.analysis.importance import importance
 from autotune.core import launch_plan as plan
@@ -16,15 +14,15 @@ from autotune.core.records import Config, Parameter, Value
 from autotune.core.text import problem_text
 from autotune.core.trials import Status
 from autotune.errors import InputError, MissingExtra
-from autotune.report.gather import Gathered, Search
-from autotune.report.headline import headline
+from autotune.report.gather import Gathered
+from autotune.report.headline import headline, provenance
 from autotune.report.page import page_html
-from autotune.report.provenance import provenance
+from autotune.report.search import Search, Step
 from autotune.report.shortened import MAX_DETAIL, MAX_NAME, cut, short
 from autotune.report.source_figures import source_figures
-from autotune.report.view import SearchView, Step
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED
 
+_T = TypeVar("_T")
 _TREES = 32  # half of what `show --importance` takes: a page is to be written in seconds
 
 
@@ -46,39 +44,34 @@ def report_json(gathered: Gathered) -> dict[str, Any]:
 
 def search_json(search: Search) -> dict[str, Any]:
     """One search: parameters, columns, and everything that is said of it."""
-    view = SearchView(search)
-    columns = _Columns(view)
     return {
         "kernel": cut(search.kernel),
         "device": cut(search.device_name),
-        "problem": cut(view.problem),
+        "problem": cut(search.problem),
         "dtype": cut(search.dtype or ""),
         "sizes": {cut(name): size for name, size in search.sizes.items()},
         "source": cut(search.source),
         "showCommand": search.journal is not None and cut(str(search.journal), MAX_DETAIL),
-        "runCommand": view.run_command,
-        "parameters": _parameters_json(view.parameters),
-        "constants": _constants(view),
-        "statuses": [status.value for status in columns.statuses],
-        "details": [cut(detail, MAX_DETAIL) for detail in columns.details],
-        "limits": columns.limits,
+        "runCommand": search.run_command,
+        "parameters": _parameters_json(search.parameters),
+        "constants": _constants(search),
+        **_trials_json(search),
         "hasOrder": not search.is_cached,
         "isImported": search.is_imported,
         "stages": [[cut(name), short(seconds)] for name, seconds in search.stages.items()],
-        "columns": columns.lists(),
-        "best": view.best,
-        "default": view.default,
-        "landmarks": [_step_json(step) for step in view.steps],
-        "headline": headline(view),
+        "best": search.best,
+        "default": search.default,
+        "landmarks": [_step_json(step) for step in search.steps],
+        "headline": headline(search),
         "provenance": [[name, cut(text, MAX_DETAIL)] for name, text in provenance(search)],
         "doubts": [cut(text, MAX_DETAIL) for text in search.doubts],
         "importance": _importance_json(search),
         "strength": _strength_json(search),
-        "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in view.ceilings],
-        "bandwidth": view.bandwidth
+        "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in search.ceilings],
+        "bandwidth": search.bandwidth
         and {
-            "gb_per_s": short(view.bandwidth.gb_per_s),
-            "measured": view.bandwidth.is_measured,
+            "gb_per_s": short(search.bandwidth.per_s * 1e-9),
+            "measured": search.bandwidth.is_measured,
         },
     }
 
@@ -101,68 +94,54 @@ def _strength_json(search: Search) -> dict[str, Any] | None:
     }
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """The trials of a search: a compact list for each column, in the order of the trials.
+def _trials_json(search: Search) -> dict[str, Any]:
+    """The trials: a list for each column, in their order; a measure that is unknown or 0 everywhere has none.
 
     A cell of a column with few different texts is the number of its text in a list of them.
     """
+    trials = search.trials
+    statuses = [status for status in Status if any(trial.status is status for trial in trials)]
+    details = list(dict.fromkeys(search.details))
+    limits = sorted({found.limit for found in search.occupancies if found})
+    measures: dict[str, list[Any]] = {
+        "time_ms": [short(time_ms) for time_ms in search.times_ms],
+        "compile_ms": [short(trial.compile_ms) for trial in trials],
+        "cost_s": [short(trial.cost_s) for trial in trials],
+        "registers": [trial.registers for trial in trials],
+        "spill_bytes": [trial.spill_bytes for trial in trials],
+        "shared_bytes": [trial.shared_bytes for trial in trials],
+        "energy_j": [short(trial.measurement.energy_j) if trial.measurement else None for trial in trials],
+        "occupancy": [short(found.share) if found else None for found in search.occupancies],
+        **{name: [short(amount) for amount in amounts] for name, amounts in search.work.items()},
+    }
+    columns = {name: column for name, column in measures.items() if any(column)}
+    if limits:
+        columns["limit"] = _places([found and found.limit for found in search.occupancies], limits)
+    columns |= {
+        "configs": [_values(search, parameter) for parameter in search.parameters],
+        "status": _places([trial.status for trial in trials], statuses),
+        "detail": _places(search.details, details),
+        "final": [int(trial.key in search.finals) for trial in trials],
+    }
+    return {
+        "statuses": [status.value for status in statuses],
+        "details": [cut(detail, MAX_DETAIL) for detail in details],
+        "limits": limits,
+        "columns": columns,
+    }
 
-    view: SearchView
 
-    @cached_property
-    def statuses(self) -> list[Status]:
-        """The statuses that trials have, in the order of `Status`."""
-        used = {trial.status for trial in self.view.trials}
-        return [status for status in Status if status in used]
+def _places(cells: Sequence[_T | None], known: Sequence[_T]) -> list[int | None]:
+    """The number of each cell in a list; None where a cell is empty."""
+    places = {one: place for place, one in enumerate(known)}
+    return [None if cell is None else places[cell] for cell in cells]
 
-    @cached_property
-    def details(self) -> list[str]:
-        """Every detail once."""
-        return list(dict.fromkeys(self.view.details))
 
-    @cached_property
-    def limits(self) -> list[str]:
-        """The limits of blocks per multiprocessor that occur among the trials."""
-        return sorted({found.limit for found in self.view.occupancies if found})
-
-    def lists(self) -> dict[str, list[Any]]:
-        """A list for each column; a measure that is unknown or 0 everywhere is left out."""
-        view, trials = self.view, self.view.trials
-        statuses = {status: place for place, status in enumerate(self.statuses)}
-        details = {detail: place for place, detail in enumerate(self.details)}
-        limits = {limit: place for place, limit in enumerate(self.limits)}
-        measures: dict[str, list[Any]] = {
-            "time_ms": [short(time_ms) for time_ms in view.times_ms],
-            "compile_ms": [short(trial.compile_ms) for trial in trials],
-            "cost_s": [short(trial.cost_s) for trial in trials],
-            "registers": [trial.registers for trial in trials],
-            "spill_bytes": [trial.spill_bytes for trial in trials],
-            "shared_bytes": [trial.shared_bytes for trial in trials],
-            "energy_j": [
-                short(trial.measurement.energy_j) if trial.measurement else None for trial in trials
-            ],
-            "occupancy": [short(found.share) if found else None for found in view.occupancies],
-            **{name: [short(amount) for amount in amounts] for name, amounts in view.work.items()},
-        }
-        found = {name: column for name, column in measures.items() if any(column)}
-        if limits:
-            found["limit"] = [limits[one.limit] if one else None for one in view.occupancies]
-        return found | {
-            "configs": [self._values(parameter) for parameter in view.parameters],
-            "status": [statuses[trial.status] for trial in trials],
-            "detail": [details[detail] for detail in view.details],
-            "final": [int(trial.key in view.search.finals) for trial in trials],
-        }
-
-    def _values(self, parameter: Parameter) -> list[int]:
-        """Each trial's value as its number in the parameter's list; -1 where the trial has none."""
-        places = {(type(value), value): place for place, value in enumerate(parameter.values)}
-        found = []
-        for trial in self.view.trials:
-            value = trial.config.get(parameter.name)
-            found.append(-1 if value is None else places[type(value), value])
-        return found
+def _values(search: Search, parameter: Parameter) -> list[int]:
+    """Each trial's value as its number in the parameter's list; -1 where the trial has none."""
+    places = {(type(value), value): place for place, value in enumerate(parameter.values)}
+    found = (trial.config.get(parameter.name) for trial in search.trials)
+    return [-1 if value is None else places[type(value), value] for value in found]
 
 
 def _parameters_json(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
@@ -177,13 +156,13 @@ def _parameters_json(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
     ]
 
 
-def _constants(view: SearchView) -> list[str]:
+def _constants(search: Search) -> list[str]:
     """The macros that every configuration shares, as compiler options."""
-    dtype = view.search.dtype
-    best = view.trials[view.best or 0].config
-    if dtype not in C_TYPES or set(best) != {parameter.name for parameter in view.parameters}:
+    dtype = search.dtype
+    best = search.trials[search.best or 0].config
+    if dtype not in C_TYPES or set(best) != {parameter.name for parameter in search.parameters}:
         return []
-    defines = plan.macros(view.parameters, best, dtype)
+    defines = plan.macros(search.parameters, best, dtype)
     return [
         f"-D{name}={value}" for name, value in defines.items() if name not in best and len(name) < MAX_NAME
     ]
@@ -210,7 +189,7 @@ def _step_json(step: Step) -> dict[str, Any]:
 def _importance_json(search: Search) -> dict[str, Any]:
     """Shares of the variance, or why they are not known."""
     try:
-        found = importance(search.trials, trees=_TREES)
+        found = importance(search.tried, trees=_TREES)
     except (InputError, MissingExtra) as error:
         return {"why": str(error)}
     return {
@@ -243,18 +222,12 @@ def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
             for name, row in comparison.flips.items()
         },
         "agreed": cut(str(Config(comparison.agreed)), MAX_DETAIL),
-        "portable": _portable_json(comparison.portable),
-        "mostPortable": comparison.most_portable and _portable_json(comparison.most_portable),
+        "portable": {
+            "config": cut(str(comparison.portable.config), MAX_DETAIL),
+            "worst": comparison.portable.worst,
+        },
         "portfolio": [
             [cut(str(config), MAX_DETAIL), cut(", ".join(devices), MAX_DETAIL)]
             for config, devices in comparison.portfolio
         ],
-    }
-
-
-def _portable_json(portable: Portable) -> dict[str, Any]:
-    return {
-        "config": cut(str(portable.config), MAX_DETAIL),
-        "slowdowns": list(portable.slowdowns.values()),
-        "worst": portable.worst,
     }

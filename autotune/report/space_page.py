@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from autotune.core.expressions import names_behind, parse
 from autotune.core.trials import Status, Trial
 from autotune.report.funnel import funnel
-from autotune.report.gather import Search
 from autotune.report.page import page_html
+from autotune.report.search import Search
 from autotune.report.search_page import search_json
 from autotune.report.shortened import MAX_DETAIL, cut, short
 from autotune.space import ConstraintReport, Finding, Space
@@ -75,8 +75,7 @@ def _sample_json(space: Space, rng: np.random.Generator) -> dict[str, Any]:
             dtype=problem.dtype,
             data=problem.data,
             source=str(space.spec.path),
-            trials=trials,
-            finals={},
+            tried=trials,
             device=space.device,
             spec=space.spec,
         )
@@ -84,7 +83,7 @@ def _sample_json(space: Space, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _ties(space: Space, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """For every two parameters how far the valid values of one depend on those of the other.
+    """How far the valid values of one parameter depend on another's, for every two.
 
     This is their mutual information over all valid configurations, as a share of the smaller entropy: 0 if
     they are independent, 1 if one decides the other.

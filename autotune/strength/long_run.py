@@ -37,7 +37,7 @@ _ON_HOST = 4  # sizes under sanitizers
 
 @dataclass(frozen=True)
 class Witness:
-    """What shows a mistake, and what the space may do to see it."""
+    """A failure that shows a mistake, and a change of the space that would have caught it."""
 
     failure: Failure
     mend: str
@@ -53,7 +53,7 @@ class LongRun:
         self._sizes: dict[Config, list[tuple[str, ProblemInstance]]] = {}
 
     def witness(self, maker: InstanceMaker, configs: Sequence[Config], deadline: Deadline) -> Witness | None:
-        """What shows that the sources of a maker are wrong; None if nothing does."""
+        """A failure of the sources of a maker that the right ones do not have; None if there is none."""
         slow = (self._in_orders, self._on_host)
         for look in (self._at_sizes, self._on_data, self._closely, *slow):
             for config in configs[:1] if look in slow else configs:

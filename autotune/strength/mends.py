@@ -1,4 +1,4 @@
-"""Sizes that tell a configuration's cases apart, and what a list of verified sizes lacks, in words."""
+"""Sizes that tell a configuration's cases apart, and a text on those that no verified size stands for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def telling_sizes(found: Sequence[int]) -> list[int]:
 
 
 def lacking(verified: Sequence[int], size: int, found: Sequence[int]) -> str:
-    """What none of the verified sizes does and this one does, after the words "no verify size"."""
+    """The property that this size has and no verified size, to follow the words "no verify size"."""
     whole = [tile for tile in found if size % tile == 0 and all(one % tile for one in verified)]
     rest = [tile for tile in found if size % tile and not any(one % tile for one in verified)]
     if verified and size > max(verified):

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.errors import InputError
+from autotune.space.signatures import own_name
 from autotune.strength.c_mistakes import mistakes_in_c
 from autotune.strength.mistakes import Mistake, merged
 from autotune.strength.triton_mistakes import mistakes_in_triton
 from autotune.tuning.task import TuningTask
 
-_CANDIDATES = 12  # configurations that are read beside the default and the landmarks
+_CANDIDATES = 12  # configurations that are read besides the default and the landmarks
 _CHOSEN = 4
 
 
@@ -40,9 +41,7 @@ def room(task: TuningTask, seed: int) -> list[Mistake]:
 
 
 def _of(task: TuningTask, config: Config) -> Sequence[Mistake]:
-    entries = frozenset(
-        step.entry.partition("<")[0].rpartition("::")[2] for step in task.space.launches(config)
-    )
+    entries = frozenset(own_name(step.entry) for step in task.space.launches(config))
     if task.spec.dialect == TRITON:
         return mistakes_in_triton(task.source.text, entries)
     values = {name: str(value) for name, value in task.space.macros(config).items()}

@@ -141,7 +141,7 @@ class SearcherContract:
     def test_a_search_resumed_with_what_is_known_goes_on_from_there(
         self, space: Space, searcher: Searcher, repeats: bool
     ) -> None:
-        """What was tried is asked for again and costs nothing."""
+        """It asks for the known trials again, which cost nothing."""
         evaluate = InProcessEvaluator(space, outcome, budget=30)
         spend(searcher, evaluate)
         first = evaluate.tried

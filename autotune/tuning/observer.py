@@ -45,6 +45,7 @@ class Observer:
     def over(self) -> None:
         """Called after the last trial of all, before what else the command does."""
 
+
 class StageTimes(Observer):
     """Passes all events on; `seconds` has the time of every stage that has ended, in order."""
 

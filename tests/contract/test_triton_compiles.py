@@ -1,7 +1,6 @@
 """Every Triton space compiles for NVIDIA GPUs that are not here, and launches pass what kernels take."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -180,9 +179,8 @@ launch:
 def test_a_kernel_that_kills_the_compiler_costs_one_configuration(tmp_path):
     (tmp_path / "fill.py").write_text(CRASHING)
     (tmp_path / "fill.yaml").write_text(CRASHING_SPACE)
-    seen = SimpleNamespace(started=lambda place, total: None, checked=lambda result: None)
     target = Target(tmp_path / "fill.yaml")
-    (found,) = survey(target, [architecture("sm_90")], Settings(workers=1), seen)
+    (found,) = survey(target, [architecture("sm_90")], Settings(workers=1))
     reasons = {one.config["BLOCK"]: one.failure for one in found.checked}
     crash = reasons.pop(64)
     assert reasons == {32: None, 128: None}

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +24,6 @@ SPACES = Path(__file__).parents[2] / "spaces"
 FILES = sorted(SPACES.glob("triton_*.yaml"))
 NAMES = [name for name, item in ARCHITECTURES.items() if item.is_amd]
 LONGEST_S = 60
-SEEN = SimpleNamespace(started=lambda place, total: None, checked=lambda result: None)
 COPY = """\
 import triton
 import triton.language as tl
@@ -130,7 +128,7 @@ def test_constraints_for_the_shared_memory_of_nvidia_refuse_nothing_that_fits():
     config = load_space(FILES[-1].with_name("triton_matmul.yaml")).default
     config = type(config)({**config, "BLOCK_N": 128, "BLOCK_K": 64, "num_stages": 3})
     target = Target(SPACES / "triton_matmul.yaml")
-    (found,) = survey(target, [architecture("gfx942")], Settings(configs=(config,), workers=1), SEEN)
+    (found,) = survey(target, [architecture("gfx942")], Settings(configs=(config,), workers=1))
     assert found.failure == "" and found.checked[0].shared_bytes == 49_152
 
 
@@ -138,12 +136,12 @@ def test_variants_for_nvidia_and_other_dialects_say_why_they_are_refused():
     spec = load_space(SPACES / "triton_matmul.yaml")
     (special,) = (one.config for one in spec.landmarks if one.name == "specialized")
     target = Target(spec.path)
-    (found,) = survey(target, [architecture("gfx942")], Settings(configs=(special,), workers=1), SEEN)
+    (found,) = survey(target, [architecture("gfx942")], Settings(configs=(special,), workers=1))
     assert "SPECIALIZED" in found.failure and "device.vendor" in found.failure
     with pytest.raises(InputError, match="for gfx942, an architecture of AMD, only kernels in Triton"):
-        survey(Target(SPACES / "reduce.yaml"), [architecture("gfx942")], Settings(), SEEN)
+        survey(Target(SPACES / "reduce.yaml"), [architecture("gfx942")], Settings())
     (float8,) = survey(
-        Target(SPACES / "triton_matmul_float8.yaml"), [architecture("gfx942")], Settings(count=1), SEEN
+        Target(SPACES / "triton_matmul_float8.yaml"), [architecture("gfx942")], Settings(count=1)
     )
     assert "HAS_FLOAT8" in float8.note
 
@@ -161,13 +159,13 @@ def known_reason(item):
 def test_landmarks_and_every_pair_of_values_compile_and_fit_or_have_a_reason(path, name):
     spec, place = load_space(path), architecture(name)
     if not spec_is_possible(spec, place):
-        (found,) = survey(Target(path), [place], Settings(count=1), SEEN)
+        (found,) = survey(Target(path), [place], Settings(count=1))
         assert "HAS_FLOAT8" in found.note
         return
     for part in sampled(spec, place.device):
         configs = tuple(dict.fromkeys((*part.known, *part.pairwise)))
         target = Target(path, None, {}, part.space.problem.dtype)
-        (found,) = survey(target, [place], Settings(configs=configs, timeout_s=LONGEST_S, workers=1), SEEN)
+        (found,) = survey(target, [place], Settings(configs=configs, timeout_s=LONGEST_S, workers=1))
         assert len(found.checked) == len(configs)
         bad = [item for item in found.checked if item.failure and not known_reason(item)]
         assert not bad, "\n".join(f"{item.config}: {item.failure}" for item in bad)

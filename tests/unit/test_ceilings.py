@@ -9,7 +9,8 @@ import pytest
 from autotune.cli import main
 from autotune.compilers.kernel_source import packaged
 from autotune.devices.listing import find_device
-from autotune.diagnosis.ceilings import Probe, keep_ceilings, nominal, probes
+from autotune.diagnosis.ceilings import Probe, keep_ceilings, probes
+from autotune.diagnosis.device_rates import nominal
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.ceilings import BYTES, FILE, Ceiling, read_ceilings
@@ -86,13 +87,13 @@ def test_what_the_host_sees_is_measured_beside_the_data_sheet(tmp_path, capsys):
     names = [probe.name for probe in probes(H200)]
     assert sum(nominal(H200, name) == 63e9 for name in names) == 4  # to and from the host, not within caches
     assert sum(name.startswith(("write of", "copy of")) for name in names) == 4
-    assert nominal(H200, "float32 multiply-add", "float32") == pytest.approx(66.9e12, rel=1e-3)
-    assert nominal(H200, "float16 multiply-add", "float16") == pytest.approx(133.8e12, rel=1e-3)
-    assert nominal(H200, "bfloat16 tensor multiply-add", "bfloat16") == pytest.approx(989e12, rel=1e-3)
-    assert nominal(A100, "bfloat16 tensor multiply-add", "bfloat16") == pytest.approx(312e12, rel=1e-3)
-    assert nominal(H200, "shared memory", "int32") == pytest.approx(33.5e12, rel=1e-2)
+    assert nominal(H200, "float32 multiply-add") == pytest.approx(66.9e12, rel=1e-3)
+    assert nominal(H200, "float16 multiply-add") == pytest.approx(133.8e12, rel=1e-3)
+    assert nominal(H200, "bfloat16 tensor multiply-add") == pytest.approx(989e12, rel=1e-3)
+    assert nominal(A100, "bfloat16 tensor multiply-add") == pytest.approx(312e12, rel=1e-3)
+    assert nominal(H200, "shared memory") == pytest.approx(33.5e12, rel=1e-2)
     assert nominal(H200, "copy to the device, pinned memory") == 63e9
-    assert nominal(CPU, "float32 multiply-add", "float32") is None
+    assert nominal(CPU, "float32 multiply-add") is None
 
 
 def test_figures_that_are_stored_at_once_are_all_kept(tmp_path):

@@ -37,5 +37,5 @@ def test_what_was_counted_is_shown_in_the_order_of_the_columns():
     run = {"active threads": 31.5, "bank conflicts": None, "issue slots used, %": 48.04}
     counted = counters_table({"a": run})
     assert counted.columns == ("step", *run)
-    assert counted.rows == (("a", "31.5", "-", "48"),)
-    assert counters_text(run) == "counters   active threads 31.5, bank conflicts -, issue slots used, % 48"
+    assert counted.rows == (("a", "31.5", "-", "48.04"),)
+    assert counters_text(run) == "counters   active threads 31.5, bank conflicts -, issue slots used, % 48.04"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from autotune.diagnosis.hardware_counters import counters_text, read_counters, why_no_counters
+from autotune.cli.counters import counters_text
+from autotune.diagnosis.hardware_counters import read_counters, why_no_counters
 from autotune.errors import SetupError
 
 THREADS = "smsp__thread_inst_executed_per_inst_executed.ratio"
@@ -17,7 +18,7 @@ TABLE = f"""==PROF== Connected to process 7
 def test_totals_add_up_and_other_figures_are_means_over_the_time_of_the_launches():
     found = read_counters(TABLE)
     assert found == {"DRAM bytes": 1_000_500.0, "active threads": 28.0}
-    assert counters_text(found) == "DRAM bytes 1e+06, active threads 28"
+    assert counters_text(found) == "counters   DRAM bytes 1e+06, active threads 28"
 
 
 def test_a_counter_that_the_device_does_not_have_is_left_out():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.cli.figure import KINDS as OFFERED
+from autotune.cli.report import FIGURES as OFFERED
 from autotune.core.trials import Status
 from autotune.report.figures import Bar, Line, Side, bar_chart, matrix, over_size, progress, roofline, save
 from autotune.report.plots import KINDS

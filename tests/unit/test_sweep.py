@@ -7,7 +7,7 @@ import math
 import pytest
 
 from autotune import best_config
-from autotune.cli.options import swept
+from autotune.cli.sizes import parse_sweep
 from autotune.core.records import Tier
 from autotune.core.trials import Problem
 from autotune.errors import InputError
@@ -160,20 +160,20 @@ def test_what_is_best_at_one_size_may_be_invalid_at_the_first(folder):
     ],
 )
 def test_a_range_runs_to_its_last_size(text, sizes):
-    assert swept([text]) == [{"n": n} for n in sizes]
+    assert parse_sweep([text]) == [{"n": n} for n in sizes]
 
 
 def test_a_list_has_any_sizes_and_each_of_them_once():
-    assert swept(["n=24,1, 2**10,24"]) == [{"n": 24}, {"n": 1}, {"n": 1024}]
-    assert swept(["n=7"]) == [{"n": 7}]
+    assert parse_sweep(["n=24,1, 2**10,24"]) == [{"n": 24}, {"n": 1}, {"n": 1024}]
+    assert parse_sweep(["n=7"]) == [{"n": 7}]
 
 
 def test_sizes_of_a_file_belong_together_and_are_combined_with_those_of_other_words(tmp_path):
     file = tmp_path / "shapes.csv"
     file.write_text("N, K\n1536,7168\n\n2112, 2**9\n1536,7168\n")
     pairs = [{"N": 1536, "K": 7168}, {"N": 2112, "K": 512}]
-    assert swept([str(file)]) == pairs
-    assert swept([str(file), "M=1,16"]) == [{**pair, "M": m} for pair in pairs for m in (1, 16)]
+    assert parse_sweep([str(file)]) == pairs
+    assert parse_sweep([str(file), "M=1,16"]) == [{**pair, "M": m} for pair in pairs for m in (1, 16)]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_file_that_has_no_sizes_is_refused(tmp_path, content, reason):
     if content is not None:
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError, match=f"--sweep .*shapes.csv: {reason}"):
-        swept([str(file)], {"n"})
+        parse_sweep([str(file)], {"n"})
 
 
 def test_a_size_is_written_like_those_of_a_range(folder):
@@ -227,7 +227,7 @@ def test_a_size_is_written_like_those_of_a_range(folder):
 )
 def test_another_range_is_refused(text, reason):
     with pytest.raises(InputError, match=f"--sweep.*{reason}"):
-        swept([text])
+        parse_sweep([text])
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_another_range_is_refused(text, reason):
             "surrogate has no strategies",
         ),
         (("--sweep", "n=1:4:x2", "--engine", "random", "--stop-when-unlikely"), "cannot tell when to stop"),
-        (("--variants", "3"), "--variants belongs to --sweep"),
+        (("--variants", "3"), "only a sweep without --format chooses variants: leave out --variants"),
         (("--sweep", "m=1:4:x2"), "m"),
         (("--sweep", "n=1:4:x2", "--size", "n=8"), "--size names n, too; leave one of them out"),
     ],

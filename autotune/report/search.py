@@ -1,36 +1,41 @@
-"""Values derived from one search: best trial, parameters, occupancy, work; each computed once."""
+"""A search that a report shows: its trials, and what follows from them, each worked out once."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import isclose, prod
+from pathlib import Path
 from typing import Any
 
+from autotune.analysis.compare import DeviceResult
 from autotune.compilers.kernel_source import packaged
 from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core import launch_plan as plan
+from autotune.core.checks import Checks
 from autotune.core.expressions import Expression, names_behind, number, parse
-from autotune.core.records import Config, Entry, KernelRecord, LaunchSpec, Parameter, Value
+from autotune.core.records import (
+    DeviceInfo,
+    Entry,
+    KernelRecord,
+    LaunchSpec,
+    Parameter,
+    Sizes,
+    Value,
+)
 from autotune.core.text import problem_text
-from autotune.core.trials import Trial
+from autotune.core.trials import Measurement, Trial
+from autotune.diagnosis.device_rates import DeviceRates, Rate
 from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.peak_rates import PeakRate, peak_rates
 from autotune.interop.recording import numbers_first
-from autotune.report.gather import Search
+from autotune.serving.ceilings import Ceiling
 from autotune.space import SpaceSpec
 from autotune.space.configurations import Landmark
-
-
-@dataclass(frozen=True)
-class Bandwidth:
-    """The bandwidth of a device's memory: measured by `autotune devices --measure`, or nominal."""
-
-    gb_per_s: float
-    is_measured: bool
+from autotune.strength.record import Strength
 
 
 @dataclass(frozen=True)
@@ -43,45 +48,82 @@ class Step:
 
 
 @dataclass(frozen=True)
-class SearchView:
-    """A search with what follows from it, each worked out once."""
+class Search:
+    """Trials of one kernel on one device for one problem, what else is known of them, and what follows.
 
-    search: Search
+    Attributes:
+        data: Name of the inputs' content; empty where there is one only.
+        source: Where the trials are from, in words.
+        tried: The trials as the search timed them. A cache keeps neither failures nor their order.
+        finals: Measurements of the last round, by key.
+        checks: Those of the last round, by key.
+        journal: None for everything but a journal.
+        source_sha256: Of the kernel, or its beginning; empty where it is not known.
+        device: As a cache has it, like `record` and `entry`.
+        entry: Of the same device, problem and source.
+        stages: The seconds of the latest search's stages.
+        doubts: Those of the latest search about its times.
+        runtime: Driver, runtime and compiler.
+        measured: What `autotune devices --measure` measured.
+        cpu: The fastest result of a CPU for the problem.
+    """
+
+    kernel: str
+    device_name: str
+    sizes: Sizes
+    dtype: str | None
+    data: str
+    source: str
+    tried: tuple[Trial, ...]
+    finals: Mapping[str, Measurement] = field(default_factory=dict)
+    checks: Mapping[str, Checks] = field(default_factory=dict)
+    is_imported: bool = False
+    is_cached: bool = False
+    journal: Path | None = None
+    source_sha256: str = ""
+    device: DeviceInfo | None = None
+    record: KernelRecord | None = None
+    entry: Entry | None = None
+    stages: Mapping[str, float] = field(default_factory=dict)
+    doubts: Sequence[str] = ()
+    runtime: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, Ceiling] = field(default_factory=dict)
+    cpu: DeviceResult | None = None
+    spec: SpaceSpec | None = None
+    strength: Strength | None = None
 
     @cached_property
     def trials(self) -> list[Trial]:
         """The trials, each with its time of the last round where it took part."""
-        finals = self.search.finals
+        finals = self.finals
         return [
             replace(trial, measurement=finals[trial.key])
             if trial.key in finals and trial.time_ms is not None
             else trial
-            for trial in self.search.trials
+            for trial in self.tried
         ]
 
     @property
     def space(self) -> SpaceSpec | KernelRecord | None:
         """The space: from its file, else from the cache."""
-        return self.search.spec or self.search.record
+        return self.spec or self.record
 
     @property
     def problem(self) -> str:
         """Sizes, element type and data."""
-        search = self.search
-        return problem_text(search.sizes, search.dtype, search.data)
+        return problem_text(self.sizes, self.dtype, self.data)
 
     @property
     def run_command(self) -> str | None:
         """The beginning of the command that runs a configuration; None if the space file is not known."""
-        search = self.search
-        if search.spec is None:
+        if self.spec is None:
             return None
-        own = search.spec.path.parent == packaged("spaces")
-        words = ["autotune", "run", search.kernel if own else str(search.spec.path)]
-        for name, size in search.sizes.items():
+        own = self.spec.path.parent == packaged("spaces")
+        words = ["autotune", "run", self.kernel if own else str(self.spec.path)]
+        for name, size in self.sizes.items():
             words += ["--size", f"{name}={size}"]
-        words += ["--dtype", search.dtype] if search.dtype else []
-        words += ["--data", search.data] if search.data else []
+        words += ["--dtype", self.dtype] if self.dtype else []
+        words += ["--data", self.data] if self.data else []
         return f"{shlex.join(words)} --config"
 
     @cached_property
@@ -92,25 +134,25 @@ class SearchView:
     @cached_property
     def served(self) -> Entry | None:
         """The entry of the cache that this search was read from or has led to."""
-        search, entry = self.search, self.search.entry
-        if entry is None or search.is_cached:
+        entry = self.entry
+        if entry is None or self.is_cached:
             return entry
         last_ms = (
             trial.time_ms
             for trial in self.trials
-            if trial.config == entry.config and trial.key in search.finals and trial.time_ms is not None
+            if trial.config == entry.config and trial.key in self.finals and trial.time_ms is not None
         )
         return entry if any(isclose(time_ms, entry.time_ms) for time_ms in last_ms) else None
 
     @cached_property
     def best(self) -> int | None:
         """The number of the best trial: the served one, else the last round's fastest, else the search's."""
-        served, finals = self.served, self.search.finals
+        served, finals = self.served, self.finals
         if served is not None:
             found = (
                 place
                 for place, trial in enumerate(self.trials)
-                if trial.config == served.config and (trial.key in finals or self.search.is_cached)
+                if trial.config == served.config and (trial.key in finals or self.is_cached)
             )
             return next(found)
         timed = [place for place, time_ms in enumerate(self.times_ms) if time_ms is not None]
@@ -153,12 +195,12 @@ class SearchView:
     def details(self) -> list[str]:
         """The detail of each trial; one that was faster than the best in the search says why it lost."""
         best_ms = self.best_ms
-        is_final = self.search.is_cached or bool(self.search.finals)
+        is_final = self.is_cached or bool(self.finals)
         found = []
-        for place, (once, trial) in enumerate(zip(self.search.trials, self.trials, strict=True)):
+        for place, (once, trial) in enumerate(zip(self.tried, self.trials, strict=True)):
             detail, once_ms = trial.detail, once.time_ms
             if is_final and once_ms and best_ms and once_ms < best_ms:
-                if trial.key in self.search.finals:
+                if trial.key in self.finals:
                     detail = f"{once_ms:.4g} ms in the search, {trial.time_ms:.4g} ms in the last round"
                 elif place != self.best:
                     detail = f"a time of the search; the best takes {best_ms:.4g} ms in the last round"
@@ -174,25 +216,21 @@ class SearchView:
     @cached_property
     def occupancies(self) -> list[Occupancy | None]:
         """Of the launch with the most threads, where registers, launches and architecture are known."""
-        search, space = self.search, self.space
-        place = ARCHITECTURES.get(search.device.architecture) if search.device else None
+        space = self.space
+        place = ARCHITECTURES.get(self.device.architecture) if self.device else None
         if space is None or place is None or not any(trial.registers for trial in self.trials):
             return [None] * len(self.trials)
-        main = self._by_used_names(
-            (
-                text
-                for step in space.launch
-                for text in (*step.grid, *step.block, step.shared_bytes, step.when)
-            ),
-            lambda values: _main_launch(space.launch, values),
-        )
+        texts = [
+            text for step in space.launch for text in (*step.grid, *step.block, step.shared_bytes, step.when)
+        ]
+        launches = self._evaluated(texts, lambda values: _main_launch(space.launch, values))
         found: list[Occupancy | None] = []
-        for trial in self.trials:
-            launch = main(trial.config) if trial.registers is not None else None
-            shared_bytes = (trial.shared_bytes or 0) + (launch[1] if launch else 0)
+        for trial, launch in zip(self.trials, launches, strict=True):
+            threads, dynamic_bytes = launch or (0, 0)
+            shared_bytes = (trial.shared_bytes or 0) + dynamic_bytes
             found.append(
-                occupancy(place, launch[0], trial.registers, shared_bytes)
-                if launch and trial.registers is not None and launch[0] <= place.device.max_threads_per_block
+                occupancy(place, threads, trial.registers, shared_bytes)
+                if trial.registers is not None and 0 < threads <= place.device.max_threads_per_block
                 else None
             )
         return found
@@ -200,70 +238,52 @@ class SearchView:
     @cached_property
     def work(self) -> dict[str, list[float | None]]:
         """Bytes and operations of each trial, as far as the space states them."""
-        search = self.search
-        if search.spec is None:
-            entry = search.entry
+        if self.spec is None:
+            entry = self.entry
             amounts = {"bytes": entry and entry.work_bytes, "flops": entry and entry.work_flops}
             return {name: [amount] * len(self.trials) for name, amount in amounts.items() if amount}
-        found: dict[str, list[float | None]] = {}
-        for name, text in search.spec.work.items():
-            amount = self._by_used_names([text], partial(_amount, parse(text)))
-            found[name] = [amount(trial.config) for trial in self.trials]
-        return found
+        return {
+            name: self._evaluated([text], partial(_amount, parse(text)))
+            for name, text in self.spec.work.items()
+        }
 
-    def _by_used_names(
-        self, texts: Iterable[str], evaluate: Callable[[Mapping[str, Any]], Any]
-    ) -> Callable[[Config], Any]:
-        """A function of a configuration that is worked out once for all that agree in the names it reads."""
-        search = self.search
+    def _evaluated(self, texts: Iterable[str], evaluate: Callable[[Mapping[str, Any]], Any]) -> list[Any]:
+        """The value of some expressions for each trial; None where they have none."""
         derived = self.space.derived if self.space else {}
         used = names_behind((name for text in texts for name in parse(text).names), derived)
-        names = [parameter.name for parameter in self.parameters if parameter.name in used]
         needed = {name: text for name, text in derived.items() if name in used}
-        answers: dict[tuple[Value | None, ...], Any] = {}
-
-        def answer(config: Config) -> Any:
-            key = tuple(config.get(name) for name in names)
-            if key not in answers:
-                try:
-                    answers[key] = evaluate(
-                        plan.known_values(search.device, search.sizes, search.dtype or "", config, needed)
-                    )
-                except ExpressionError:  # of a space that has changed since, or of an unknown device
-                    answers[key] = None
-            return answers[key]
-
-        return answer
+        found = []
+        for trial in self.trials:
+            try:
+                values = plan.known_values(self.device, self.sizes, self.dtype or "", trial.config, needed)
+                found.append(evaluate(values))
+            except ExpressionError:  # of a space that has changed since, or of an unknown device
+                found.append(None)
+        return found
 
     @cached_property
     def ceilings(self) -> tuple[PeakRate, ...]:
         """The highest arithmetic rates of the device, as measured, else as calculated; the highest first."""
-        search = self.search
-        if search.device is None or search.dtype is None:
+        if self.device is None or self.dtype is None:
             return ()
-        measured = search.ceilings.get(f"{search.dtype} multiply-add")
+        measured = self.measured.get(f"{self.dtype} multiply-add")
         if measured is not None:
-            return (PeakRate(f"{search.dtype} multiply-adds", measured.value * 1e-9, "measured"),)
-        conditions = (trial.measurement.conditions for trial in search.trials if trial.measurement)
+            return (PeakRate(f"{self.dtype} multiply-adds", measured.value * 1e-9, "measured"),)
+        conditions = (trial.measurement.conditions for trial in self.tried if trial.measurement)
         clocks = (one.get("sm_clock_mhz") for one in conditions)
         highest = max((clock for clock in clocks if isinstance(clock, int | float)), default=None)
-        return peak_rates(search.device, search.dtype, highest)
+        return peak_rates(self.device, self.dtype, highest)
 
-    @cached_property
-    def bandwidth(self) -> Bandwidth | None:
+    @property
+    def bandwidth(self) -> Rate | None:
         """The memory's bandwidth as measured, else as the device's description has it."""
-        measured = self.search.ceilings.get("memory read")
-        if measured is not None:
-            return Bandwidth(measured.value * 1e-9, True)
-        nominal = self.search.device and self.search.device.memory_bandwidth_bytes_per_s
-        return Bandwidth(nominal * 1e-9, False) if nominal else None
+        return DeviceRates(self.device, self.measured).memory_bytes(store_share=0.0) if self.device else None
 
     @cached_property
     def steps(self) -> list[Step]:
         """The landmarks that were tried, in the space file's order."""
-        spec = self.search.spec
         places = {trial.config: place for place, trial in enumerate(self.trials)}
-        tried = [one for one in (spec.landmarks if spec else ()) if one.config in places]
+        tried = [one for one in (self.spec.landmarks if self.spec else ()) if one.config in places]
         return [Step(one, place := places[one.config], self.times_ms[place]) for one in tried]
 
 
