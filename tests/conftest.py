@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from autotune.cli import main, progress
 from autotune.devices import listing
-from autotune.tuning import finals, tuner
+from autotune.tuning import finals, stored_checks, tuner
 from autotune.tuning.context import open_context
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -219,6 +219,14 @@ def devices_listed_once():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(listing, "Listing", begin_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_runs_of_winners():
+    """Commands in this process run a winner 20 times in a row, not 200, as one test of faults does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_checks, "MAX_RUNS", 20)
         yield
 
 
