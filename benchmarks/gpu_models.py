@@ -5,8 +5,8 @@
 
 `tune` searches each space and element type at its default sizes, and stores results in FOLDER/cache and
 journals in FOLDER/runs. It begins no search that may last longer than `--minutes` and says what is left; the
-same command goes on there. After the last call, `autotune merge FOLDER/cache --into cache` adds the results to
-those of the repository.
+same command goes on there. After the last call, `autotune merge FOLDER/cache --into cache` adds the results
+to those of the repository.
 
 `transfer` needs a finished `tune` of this GPU in FOLDER, and a cache with the other model's results in OTHER.
 For each kernel it times in turns, in one run: this GPU's best, the other's, and the choice of `adopt` after
