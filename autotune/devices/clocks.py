@@ -150,7 +150,7 @@ def _put_back(record: int) -> None:
 
 def _control(kind: str, place: str) -> ClockControl:
     if kind == "fake":
-        from autotune.devices.fake import FakeControl
+        from autotune.devices.fake_clocks import FakeControl
 
         return FakeControl(Path(place))
     from autotune.devices.nvml import NvmlControl

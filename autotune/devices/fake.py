@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import os
 import time
 import weakref
@@ -30,8 +29,8 @@ from autotune.core.syntax import parse_module
 from autotune.core.trials import Binary
 from autotune.devices.base import Arguments, Buffer, Bytes, Device, Offsets, Program
 from autotune.devices.clocks import Clocks
+from autotune.devices.fake_clocks import FakeControl
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
-from autotune.processes.files import replace_file
 
 COPY_J_PER_BYTE = 1e-9
 THROTTLED = 1.5  # factor on the time of a run
@@ -76,32 +75,6 @@ class FakeCompiler:
         data = text.encode()
         elapsed_ms = (time.perf_counter() - began) * 1e3
         return Binary(data, hashlib.sha256(data).hexdigest(), "", elapsed_ms)
-
-
-class FakeControl:
-    """Settings in the JSON file that AUTOTUNE_FAKE_CLOCKS names: `{"sm_clock_mhz": 0, "power_limit_w": 300}`.
-
-    If the file has `"refuses": true`, nothing may be set.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.address = ("fake", str(path.absolute()))
-
-    def read(self, name: str) -> float:
-        """Read the file."""
-        return float(json.loads(self._path.read_text())[name])
-
-    def allowed(self, name: str) -> Sequence[int]:
-        """300 to 1500 MHz in steps of 15, and 100 to 300 W."""
-        return range(300, 1501, 15) if name == "sm_clock_mhz" else range(100, 301)
-
-    def set(self, name: str, value: float) -> None:
-        """Change the file."""
-        found = json.loads(self._path.read_text())
-        if found.get("refuses"):
-            raise LaunchError(f"{name} cannot be set: the fake device refuses it")
-        replace_file(self._path, json.dumps({**found, name: value}))
 
 
 class FakeDevice(Device):

@@ -9,7 +9,7 @@ import pytest
 
 from autotune.compilers import known_compilers
 from autotune.devices import clocks
-from autotune.devices.fake import FakeControl
+from autotune.devices.fake_clocks import FakeControl
 from autotune.errors import LaunchError
 from autotune.problem.kept_results import KeptResults, save_results
 from autotune.processes.own_files import open_own, read_own, write_own
