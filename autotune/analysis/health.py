@@ -20,7 +20,7 @@ from autotune.errors import AutotuneError, MissingExtra, WriteError
 from autotune.evaluation.sanitizer import find_sanitizer
 from autotune.hardware.cuda_driver import driver_version
 from autotune.serving.cache import check_writable, read_roots, writable_root
-from autotune.tuning.machine_load import BUSY_SHARE, slow_governors
+from autotune.tuning.doubts import BUSY_SHARE, slow_governors
 
 MIN_FREE_BYTES = 2**30
 _DRIVER_SETTINGS = Path("/proc/driver/nvidia/params")

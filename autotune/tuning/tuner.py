@@ -24,12 +24,11 @@ from autotune.searchers.base import ProposesAhead, Searcher, SourceResults, eval
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
-from autotune.tuning.doubts import doubts
+from autotune.tuning.doubts import doubts, load_warnings
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.fresh_inputs import begin_references
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
-from autotune.tuning.machine_load import load_warnings
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
