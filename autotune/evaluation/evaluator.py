@@ -45,13 +45,11 @@ class Begun:
         compilation: Its binary or failure; done at once where the trial is known.
         instance: None if none could be made, which is why it failed.
         known: The trial, if it needs no run.
-        is_journaled: True if that was read from the journal.
     """
 
     compilation: Future[Compilation]
     instance: KernelInstance | None
     known: Trial | None = None
-    is_journaled: bool = False
 
     @property
     def config(self) -> Config | None:
@@ -216,10 +214,10 @@ class Evaluator:
             instance = self._maker.make(config)
         except ExpressionError as error:
             trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return Begun(_done(), None, trial, is_journaled=self._ledger.has_row(trial.key))
+            return Begun(_done(), None, trial)
         earlier = self._ledger.journaled(instance)
         if earlier is not None:
-            return Begun(_done(), instance, earlier, is_journaled=True)
+            return Begun(_done(), instance, earlier)
         return Begun(self._pool.compile(instance), instance)
 
     def _send(self, wanted: Config | None) -> None:
@@ -407,7 +405,7 @@ class Evaluator:
             trial,
             begun.instance,
             binary,
-            is_journaled=begun.is_journaled,
+            is_journaled=begun.known is not None and self._ledger.has_row(trial.key),
             devices=self._devices.count,
         )
         self._under_way.discard(trial.config)
