@@ -31,7 +31,7 @@ class Devices(Protocol):
 
     @property
     def count(self) -> int:
-        """How many devices there are."""
+        """Number of devices."""
         ...
 
     @property

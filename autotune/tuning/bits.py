@@ -42,7 +42,7 @@ class Bits:
 
 
 def served_configs(record: KernelRecord | None, task: TuningTask) -> list[Config]:
-    """What the cache serves for any problem of the task's element type, where it is valid for this one."""
+    """The configurations that the cache serves for the task's element type and that its problem allows."""
     dtype, space = task.space.problem.dtype, task.space
     entries = [entry.config for entry in (record.entries if record else ()) if entry.dtype == dtype]
     tables = [table.configs for table in (record.variants if record else ()) if table.dtype == dtype]

@@ -1,4 +1,4 @@
-"""What is open during a run: the journal, the compilers, the worker and the evaluator that uses them.
+"""Opens all that a run uses: the journal, the compilers, the worker and the evaluator.
 
 Searches of one space may share the compilers and the device process.
 """
@@ -70,7 +70,7 @@ class Built(NamedTuple):
 
 @dataclass(frozen=True)
 class TuningContext:
-    """What is open during a run."""
+    """All that is open during a run."""
 
     task: TuningTask
     maker: InstanceMaker
@@ -91,7 +91,7 @@ class TuningContext:
 
     @property
     def objective(self) -> Objective:
-        """What the run minimizes."""
+        """The quantity that the run minimizes."""
         return self.scoring.objective
 
     def build(

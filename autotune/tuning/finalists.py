@@ -60,7 +60,7 @@ def nearly_as_fast(fastest: Trial, trials: Iterable[Trial]) -> list[Trial]:
 
 
 def measured_binary(trial: Trial) -> tuple[str, tuple[float, ...]]:
-    """What trials have in common that share a binary and its measurement."""
+    """The same value for all trials that share a binary and its measurement."""
     return trial.binary_sha256, trial.measurement.samples_ms if trial.measurement else ()
 
 

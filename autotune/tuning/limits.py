@@ -41,7 +41,7 @@ class TimeLeft:
 
     @property
     def checks_end_s(self) -> float:
-        """When checks should end that begin now."""
+        """The time at which checks that begin now should end."""
         return max(self.round_end_s, time.perf_counter()) + max(0.0, self.checks_s)
 
     @contextmanager

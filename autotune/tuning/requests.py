@@ -24,7 +24,7 @@ from autotune.tuning.task import Target, bind_target, locate
 
 
 class Requests(NamedTuple):
-    """What programs asked for.
+    """The problems that programs asked for.
 
     Attributes:
         targets: The problems to tune, each with the cache miss that it answers, if it is of one.
@@ -36,7 +36,7 @@ class Requests(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """Their number, failures included."""
         return len(self.targets) + len(self.failures)
 
 

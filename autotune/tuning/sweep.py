@@ -83,7 +83,7 @@ class KeyedTable:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep found.
+    """The results of a sweep.
 
     Attributes:
         results: A result for each problem.

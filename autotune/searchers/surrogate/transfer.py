@@ -83,7 +83,7 @@ class TransferModel:
         return TimePrior(self._hyper_prior, basis @ self._weights, basis, scale=1.0), failed
 
     def _learn_hyper_prior(self, rng: np.random.Generator) -> HyperPrior:
-        """How this device may differ from the sources: as each source differs from the rest of them.
+        """The prior of this device's difference from the sources: as each source differs from the others.
 
         A single source tells along which axes differences are to be expected, but not how large they are.
         """
