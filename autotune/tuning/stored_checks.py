@@ -154,8 +154,12 @@ class StoredChecks:
             on_variants,
             at_larger_sizes,
         ]
-        with ThreadPoolExecutor(1) as thread:
-            by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers, self._on_host)
+        instances = {config: one.instance for config, one in built.items()}
+        with ThreadPoolExecutor(2) as threads:  # on the CPU and on the device
+            by_sanitizers = (
+                threads.submit(on_host, context, instances, of_sanitizers, self._on_host),
+                threads.submit(sanitized, context, built, of_sanitizers),
+            )
             try:
                 for number, check in enumerate(checks):
                     now_s = time.perf_counter()
@@ -163,7 +167,8 @@ class StoredChecks:
                     left = {config: one for config, one in built.items() if config not in failures}
                     take(check(context, left, deadline))
                 context.observer.stage(Stage("last round: under sanitizers"))
-                take(by_sanitizers.result())
+                for found in by_sanitizers:
+                    take(found.result())
             finally:  # after an interrupt, a sanitizer would go on for a minute
                 of_sanitizers.processes.kill()
                 self._early.kill()
@@ -458,21 +463,6 @@ def sanitizers(context: TuningContext) -> str | None:
         return None
     tools = (_host_sanitizer(context), context.sanitizer)
     return ", ".join(tool.version for tool in tools if tool is not None)
-
-
-def under_sanitizers(
-    context: TuningContext,
-    built: Mapping[Config, Built],
-    deadline: Deadline,
-    begun: Mapping[Config, Future[Outcome]] = MappingProxyType({}),
-) -> _Records:
-    """The outcomes under the sanitizers, which run on the CPU and on the device at the same time."""
-    instances = {config: one.instance for config, one in built.items()}
-    with ThreadPoolExecutor(1) as thread:
-        found_on_host = thread.submit(on_host, context, instances, deadline, begun)
-        found = sanitized(context, built, deadline)
-        on_cpu = found_on_host.result()
-    return {config: {**on_cpu.get(config, {}), **found.get(config, {})} for config in built}
 
 
 def on_host(
