@@ -313,9 +313,7 @@ def arrays_after_run(
     `names` names the arrays to save; None saves all.
     """
     buffers = state.buffers(problem)
-    for guarded in buffers.arrays():
-        guarded.restore()
-    buffers.run(state.program(binary))
+    buffers.run_anew(state.program(binary))
     files = {}
     for guarded in (one for one in buffers.arrays() if names is None or one.array.name in names):
         with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
