@@ -1,7 +1,7 @@
 """Replays of searches on recorded results, without a device.
 
-A recording becomes a space whose valid configurations are the recorded ones, and an `evaluate` that answers
-from the record. `replay_score` scores the runs.
+A recording becomes a space whose valid configurations are the recorded ones, and trials that are answered
+from it. `replay_score` scores the runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A recording to search: for each row of the space a trial, its time (nan: failed) and its cost."""
+    """A recording to search: a trial for each row of the space, with its time (nan: failed) and its cost."""
 
     recording: Recording
     space: Space

@@ -139,10 +139,10 @@ def tune_sweep(
 ) -> Sweep:
     """Tune a range of sizes, and choose a few variants that serve all between: `autotune search --sweep`.
 
-    `sizes` has all values of each size, of which all combinations are tuned, or the sizes of each problem;
-    one value is for a size that does not vary. `dtypes` has element types, of which
-    none takes the first that is declared; `variants` is the most of an element type. The budget is that of
-    the first size, and each other one gets a part. All other arguments are those of `tune`.
+    `sizes` has all values of each size, and all their combinations are tuned; or it lists the sizes of each
+    problem. A size that does not vary has one value. `dtypes` lists element types; without any, the first
+    that is declared is tuned. `variants` is the most of an element type. The budget is that of the first
+    size, and each other one gets a part. All other arguments are those of `tune`.
 
     Returns:
         A result for each size, and a table of variants for each element type.
@@ -185,9 +185,9 @@ def tune_all(
     """Search several spaces, the problems that programs requested, or one space on every model of a cluster.
 
     Next is always the space with the most to gain. `wanted` searches what programs requested and did not
-    find, with a space that of its kernel; `each_model` searches one space on every GPU model of the cluster
-    at once. Trials of the budget count per search, seconds for all together. All other arguments are those
-    of `tune`.
+    find, or only the requests for the kernel of a space. `each_model` searches one space on every GPU model
+    of the cluster at once. The budget's trials are those of each search, its seconds those of all together.
+    All other arguments are those of `tune`.
 
     Raises:
         InputError: Something that was given is wrong; nothing was written.
