@@ -1,20 +1,14 @@
-"""The interface that receives the events of a run, and an observer that adds up the time of its stages."""
+"""The interface that receives the events of a run."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
-
-from autotune.core import timeline
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.core.stages import Stage
     from autotune.core.trials import Trial
     from autotune.evaluation.journal import Journal
     from autotune.tuning.task import TuningTask
-
-
-_FIRST = "starting the search"  # the stage that no event begins
 
 
 class Observer:
@@ -44,42 +38,3 @@ class Observer:
 
     def over(self) -> None:
         """Called after the last trial of all, before what else the command does."""
-
-
-class StageTimes(Observer):
-    """Passes all events on; `seconds` has the time of every stage that has ended, in order."""
-
-    def __init__(self, observer: Observer) -> None:
-        """Begin the first stage."""
-        self._observer = observer
-        self._name, self._began_s = _FIRST, time.perf_counter()
-        self.seconds: dict[str, float] = {}
-
-    def turn_to(self, name: str) -> None:
-        """End the present stage, and begin another one."""
-        if name != self._name:
-            began_s, self._began_s = self._began_s, time.perf_counter()
-            timeline.add(self._name, began_s, self._began_s, track=timeline.STAGES)
-            self.seconds[self._name] = self.seconds.get(self._name, 0.0) + self._began_s - began_s
-            self._name = name
-
-    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
-        """Pass it on."""
-        self._observer.started(task, total, journal, note)
-
-    def tried(self, trial: Trial) -> None:
-        """Pass it on."""
-        self._observer.tried(trial)
-
-    def stage(self, stage: Stage) -> None:
-        """Pass it on, and turn to its stage."""
-        self.turn_to(stage.name)
-        self._observer.stage(stage)
-
-    def warn(self, text: str) -> None:
-        """Pass it on."""
-        self._observer.warn(text)
-
-    def last_round(self, count: int) -> None:
-        """Pass it on."""
-        self._observer.last_round(count)

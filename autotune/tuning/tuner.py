@@ -29,11 +29,12 @@ from autotune.tuning.failed_default import failed_default
 from autotune.tuning.fresh_inputs import begin_references
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
-from autotune.tuning.observer import Observer, StageTimes
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
 from autotune.tuning.source_results import gather, recommended, summary
+from autotune.tuning.staged import StageTimes
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 
