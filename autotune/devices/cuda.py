@@ -72,8 +72,7 @@ class CudaDevice(CudaArrays):
         self._start.record(self.stream)
         for launch in queue:
             launch()
-        self._end.record(self.stream)
-        return self._end.ms_since(self._start)
+        return self._stop_clock()
 
     def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
         """Copy within global memory, in stream order."""
@@ -93,7 +92,7 @@ class CudaDevice(CudaArrays):
         if self._flush is None:
             self._flush = self.allocate(size_bytes)
             self.fill(self._flush, 0, size_bytes)
-        self.launch(*self.reading(self._flush, size_bytes))()
+        self.read_on_gpu(self._flush, size_bytes)
 
     def forget(self) -> None:
         """Drop the launches of comparisons, which keep buffers alive, and the graphs, which take memory."""
@@ -117,17 +116,26 @@ class CudaDevice(CudaArrays):
 
         Programs take turns, and many runs take less time than the making of their graph.
         """
+        graphs = self._graphs.setdefault(program, {})
+        key = (tuple(launches), tuple((name, _in_graph(value)) for name, value in arguments.items()), repeats)
+        if key not in graphs:
+            graphs[key] = self._captured(program, launches, arguments, repeats)
+            graphs[key].upload(self.stream)
+        return graphs[key]
 
+    def _captured(
+        self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
+    ) -> Graph:
         def enqueue(stream: ctypes.c_void_p) -> None:
             for launch in [self.launch(program, step, arguments, stream) for step in launches] * repeats:
                 launch()
 
-        graphs = self._graphs.setdefault(program, {})
-        key = (tuple(launches), tuple((name, _in_graph(value)) for name, value in arguments.items()), repeats)
-        if key not in graphs:
-            graphs[key] = Graph(self.context, enqueue)
-            graphs[key].upload(self.stream)
-        return graphs[key]
+        return Graph(self.context, enqueue)
+
+    def _stop_clock(self) -> float:
+        """Queue the end event and wait for it; return the time since the start event in ms."""
+        self._end.record(self.stream)
+        return self._end.ms_since(self._start)
 
     def _measure_flush(self) -> float:
         """The time in which one block reads 1 MiB after a flush, divided by the time with a warm cache.

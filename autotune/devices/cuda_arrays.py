@@ -1,20 +1,23 @@
-"""Kernels that compare, gather and read arrays on the GPU, for the CUDA adapter."""
+"""Kernels that compare, gather and read arrays on the GPU, for the CUDA adapters."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from autotune.compilers.known_compilers import lazy_compiler
+from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
+from autotune.compilers.nvrtc import CudaCompiler
 from autotune.compilers.triton_binary import UNUSED, scratch_name
 from autotune.core.c_types import C_TYPES, element_bytes
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
 from autotune.cuda.driver import check
 from autotune.cuda.launch import launch_call
+from autotune.cuda.memory import Memory, fill
 from autotune.cuda.module import Module
 from autotune.devices.array_compare import ArrayComparison, Difference, special_bits
 from autotune.devices.base import DIRTY, Arguments, Buffer, Bytes, Indices, host_difference
@@ -24,6 +27,7 @@ from autotune.devices.element_types import plain_dtype
 _SourceOf = Callable[[int], str]  # the source of a kernel for elements of a size
 _RESULT_BYTES = 16
 _MAX_COMPARISONS = 4096  # kept launches
+_COMPILERS = 4  # threads that compile these kernels if the cache lacks them
 _DIRTY_BLOCKS = 2  # for each multiprocessor: the first need not be spread over all
 _FILL = 0xFF  # of results, as `_difference` reads them
 
@@ -32,10 +36,20 @@ class CudaArrays(CudaMemory):
     """Memory of a GPU, with kernels that compare, gather and read its arrays on the device's stream."""
 
     def __init__(self, info: DeviceInfo) -> None:
+        """Begin to compile the kernels, in the background: the context is made and memory is filled next."""
         self.info = info
-        self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Buffer]] = WeakKeyDictionary()
+        self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Memory]] = WeakKeyDictionary()
         self._programs: dict[tuple[_SourceOf, int], Module] = {}
+        threads = ThreadPoolExecutor(_COMPILERS)
+        sources: dict[int, tuple[_SourceOf, ...]] = {4: (comparison_source, dirty_source, gather_source)}
+        sources |= dict.fromkeys((2, 8, 1), (comparison_source, gather_source))
+        self._compiling: dict[tuple[_SourceOf, int], Future[Binary]] = {
+            (source, size): threads.submit(_compiled, info.architecture, source(size))
+            for size, of_size in sources.items()  # every search needs those of the first
+            for source in of_size
+        }
         self._comparisons: dict[tuple[ArrayComparison, int], Callable[[], None]] = {}
+        self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
         self._results: tuple[Buffer, int] = (None, 0)  # for results of comparisons, and their maximum number
 
     def load(self, binary: Binary) -> Module:
@@ -55,9 +69,9 @@ class CudaArrays(CudaMemory):
             known = self._scratch.setdefault(program, {})
             key = step.entry, size_bytes
             if key not in known:
-                known[key] = self.allocate(size_bytes)
-                self.fill(known[key], 0, size_bytes)
-            scratch = int(known[key])
+                known[key] = Memory(self.context, size_bytes)
+                fill(self.context, known[key].address, b"\0", size_bytes)
+            scratch = known[key].address
         given = {**arguments, UNUSED: 0, scratch_name(step): scratch}
         values = [_in_memory(given[name]) for name in completed.arguments]
         queue = launch_call(completed, program.function(completed), values, stream or self.stream)
@@ -72,21 +86,23 @@ class CudaArrays(CudaMemory):
         results, _ = self._results
         self.fill(results, _FILL, size_bytes)
         for position, comparison in enumerate(comparisons):
-            key = (comparison, position)  # its launch is kept, because every configuration needs the same
-            if key not in self._comparisons:
-                if len(self._comparisons) >= _MAX_COMPARISONS:
-                    self._comparisons.clear()
-                self._comparisons[key] = self.launch(*self._launch_of(comparison, position))
-            self._comparisons[key]()
+            self._queue_comparison(comparison, position)
         words = self.read(results, size_bytes).view(np.uint64).tolist()
         return [_difference(*pair) for pair in zip(words[::2], words[1::2], strict=True)]
 
     def gather(self, buffer: Buffer, indices: Indices, item_bytes: int) -> Bytes:
-        """Gather the elements on the GPU, then copy them to the host in one piece."""
+        """Gather the elements on the GPU, then copy them to the host in one piece.
+
+        The indices are copied each time, because a kernel may have overwritten them.
+        """
         if not indices.size:
             return np.empty(0, np.uint8)
         size_bytes = indices.size * item_bytes
-        memory = self.allocate(indices.nbytes + size_bytes)
+        memory, room_bytes = self._gathering
+        if room_bytes < indices.nbytes + size_bytes:
+            room_bytes = indices.nbytes + size_bytes
+            memory = self.allocate(room_bytes)
+            self._gathering = memory, room_bytes
         found = self.region(memory, indices.nbytes, size_bytes)
         self.write(memory, indices.view(np.uint8))
         word_bytes = next(size for size in (8, 4, 2, 1) if item_bytes % size == 0)
@@ -109,10 +125,15 @@ class CudaArrays(CudaMemory):
         step = Launch("dirty", (blocks, 1, 1), (256, 1, 1), size_bytes, tuple(arguments))
         self.launch(self._program(dirty_source, 4), step, arguments)()
 
-    def reading(self, buffer: Buffer, size_bytes: int) -> tuple[Module, Launch, Arguments]:
-        """The launch of a kernel that reads this many bytes of a buffer: a comparison with itself."""
+    def read_on_gpu(self, buffer: Buffer, size_bytes: int) -> None:
+        """Queue a kernel that reads this many bytes of a buffer: a comparison with itself."""
         self._reserve_results(1)
-        return self._launch_of(ArrayComparison(buffer, buffer, "uint32", size_bytes // 4), 0)
+        self._queue_comparison(_with_itself(buffer, size_bytes), 0)
+
+    def reading(self, buffer: Buffer, size_bytes: int) -> tuple[Module, Launch, Arguments]:
+        """The launch of a kernel that reads this many bytes of a buffer."""
+        self._reserve_results(1)
+        return self._launch_of(_with_itself(buffer, size_bytes), 0)
 
     def forget(self) -> None:
         """Drop the launches of comparisons, which refer to buffers."""
@@ -122,6 +143,15 @@ class CudaArrays(CudaMemory):
         if count > self._results[1]:
             self._results = self.allocate(_RESULT_BYTES * count), count
             self._comparisons.clear()
+
+    def _queue_comparison(self, comparison: ArrayComparison, position: int) -> None:
+        """Queue a comparison; its launch is kept, because every configuration needs the same."""
+        key = (comparison, position)
+        if key not in self._comparisons:
+            if len(self._comparisons) >= _MAX_COMPARISONS:
+                self._comparisons.clear()
+            self._comparisons[key] = self.launch(*self._launch_of(comparison, position))
+        self._comparisons[key]()
 
     def _launch_of(self, comparison: ArrayComparison, position: int) -> tuple[Module, Launch, Arguments]:
         result = self.region(self._results[0], _RESULT_BYTES * position, _RESULT_BYTES)
@@ -147,9 +177,11 @@ class CudaArrays(CudaMemory):
         return program, step, arguments
 
     def _program(self, source: _SourceOf, size: int) -> Module:
-        """A kernel for elements of a size; every device process needs some, and the first compiles them."""
+        """A kernel for elements of a size, compiled now if it is not yet compiled."""
         if (source, size) not in self._programs:
-            binary = lazy_compiler(self.info.architecture, "").compile(source(size), ())
+            compiling = self._compiling[source, size]
+            is_late = compiling.cancel()
+            binary = _compiled(self.info.architecture, source(size)) if is_late else compiling.result()
             self._programs[source, size] = self.load(binary)
         return self._programs[source, size]
 
@@ -159,6 +191,15 @@ def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[cty
     if not isinstance(value, np.generic):
         return ctypes.c_uint64(int(value))
     return ctypes.create_string_buffer(value.tobytes(), value.nbytes)
+
+
+def _with_itself(buffer: Buffer, size_bytes: int) -> ArrayComparison:
+    return ArrayComparison(buffer, buffer, "uint32", size_bytes // 4)
+
+
+def _compiled(architecture: str, source: str) -> Binary:
+    """A kernel that every device process needs: one process compiles it for all."""
+    return CachedCompiler(CudaCompiler(architecture), BinaryCache(default_folder())).compile(source, ())
 
 
 def _difference(first: int, differing: int) -> Difference | None:
@@ -185,7 +226,7 @@ def comparison_source(item_bytes: int) -> str:
 def gather_source(word_bytes: int) -> str:
     """A CUDA kernel `gather` that copies the elements at `places` in an array, which have some words each.
 
-    It is separate from the comparison, because few searches gather.
+    It is separate from the comparison: every search waits for that one, and few searches gather.
     """
     return _GATHER.replace("WORD", C_TYPES[f"uint{8 * word_bytes}"])
 

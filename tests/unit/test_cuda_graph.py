@@ -8,7 +8,7 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices import backend
+from autotune.devices import backend, cuda_arrays
 from autotune.devices.cuda import CudaDevice
 from autotune.errors import DeviceLost, LaunchError
 from tests.driver_double import driver_double
@@ -21,6 +21,7 @@ FIRST, SECOND = (
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
+    monkeypatch.setattr(cuda_arrays, "_compiled", lambda architecture, source: None)
     with driver_double(tmp_path, monkeypatch) as double:
         yield double
 
