@@ -12,12 +12,12 @@ from pathlib import Path
 from autotune.analysis.inventory import inventory
 from autotune.compilers.binary_cache import default_folder
 from autotune.compilers.known_compilers import cuda_compiler
+from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.records import DeviceInfo
 from autotune.core.text import count_text
 from autotune.devices import BACKENDS, CPU_ADVICE, INTEL_PACKAGES, Address, backend
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import AutotuneError, MissingExtra, WriteError
-from autotune.evaluation.sanitizer import find_sanitizer
 from autotune.hardware.cuda_driver import driver_version
 from autotune.serving.cache import check_writable, read_roots, writable_root
 from autotune.tuning.machine_load import BUSY_SHARE, slow_governors
@@ -129,15 +129,10 @@ def _nvidia_gpu(devices: Sequence[tuple[Address, DeviceInfo]]) -> Address | None
 
 def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
     """Sanitizer and profilers, where there is a GPU that they work for."""
-    gpu = _nvidia_gpu(devices)
-    if gpu is None:
+    if _nvidia_gpu(devices) is None:
         return
-    tools = {
-        "compute-sanitizer": find_sanitizer(gpu),
-        "ncu": shutil.which("ncu"),
-        "nsys": shutil.which("nsys"),
-    }
-    for name, path in tools.items():
+    for name in ("compute-sanitizer", "ncu", "nsys"):
+        path = find_tool(name)
         if path is None:
             yield HealthFinding(
                 name, Severity.WARNING, "not found", "install the CUDA toolkit, or add it to PATH"
