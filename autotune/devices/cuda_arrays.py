@@ -36,7 +36,6 @@ class CudaArrays(CudaMemory):
         self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Buffer]] = WeakKeyDictionary()
         self._programs: dict[tuple[_SourceOf, int], Module] = {}
         self._comparisons: dict[tuple[ArrayComparison, int], Callable[[], None]] = {}
-        self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
         self._results: tuple[Buffer, int] = (None, 0)  # for results of comparisons, and their maximum number
 
     def load(self, binary: Binary) -> Module:
@@ -83,18 +82,11 @@ class CudaArrays(CudaMemory):
         return [_difference(*pair) for pair in zip(words[::2], words[1::2], strict=True)]
 
     def gather(self, buffer: Buffer, indices: Indices, item_bytes: int) -> Bytes:
-        """Gather the elements on the GPU, then copy them to the host in one piece.
-
-        The indices are copied each time, because a kernel may have overwritten them.
-        """
+        """Gather the elements on the GPU, then copy them to the host in one piece."""
         if not indices.size:
             return np.empty(0, np.uint8)
         size_bytes = indices.size * item_bytes
-        memory, room_bytes = self._gathering
-        if room_bytes < indices.nbytes + size_bytes:
-            room_bytes = indices.nbytes + size_bytes
-            memory = self.allocate(room_bytes)
-            self._gathering = memory, room_bytes
+        memory = self.allocate(indices.nbytes + size_bytes)
         found = self.region(memory, indices.nbytes, size_bytes)
         self.write(memory, indices.view(np.uint8))
         word_bytes = next(size for size in (8, 4, 2, 1) if item_bytes % size == 0)
