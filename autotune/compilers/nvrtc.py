@@ -55,18 +55,15 @@ class CudaCompiler:
     def __init__(self, architecture: str) -> None:
         self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "--no-cache")
         self._is_plain = True  # no source has needed more so far
-        self.identity = " ".join((_library(), *self._options, cuda_headers.identity()))
+        library = _library()
+        # the files that identity and name depend on; none if NVRTC's is not known
+        self.files = (library, *cuda_headers.version_files()) if library else ()
+        self.identity = " ".join((_version(library), *self._options, cuda_headers.identity()))
 
     @property
     def name(self) -> str:
         """Name and version in stored results, such as NVRTC 13.0.88."""
         return _name()
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that `identity` and `name` depend on; none if NVRTC's is not known."""
-        library = _library_path()
-        return (library, *cuda_headers.version_files()) if library else ()
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile one source and look up C++ names in it; raises CompileError with NVRTC's log."""
@@ -232,7 +229,7 @@ def cubin_binary(data: bytes, log: str, compile_ms: float, symbols: Mapping[str,
     )
 
 
-def _library_path() -> Path | None:
+def _library() -> Path | None:
     """Load NVRTC; raises MissingExtra if the library is not installed."""
     try:
         path = load_nvidia_dynamic_lib("nvrtc").abs_path
@@ -241,12 +238,8 @@ def _library_path() -> Path | None:
     return Path(path) if path else None
 
 
-def _library() -> str:
-    """NVRTC's version with its file's size and date, because patches of one version generate other code.
-
-    Raises MissingExtra if the library is not installed.
-    """
-    path = _library_path()
+def _version(path: Path | None) -> str:
+    """NVRTC's version with its file's size and date, because patches of one version generate other code."""
     _, major, minor = nvrtc.nvrtcVersion()
     status = path.stat() if path else None
     file = f"{status.st_size}/{status.st_mtime_ns}" if status else "of the system"
