@@ -80,7 +80,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
 
     async def setup(self, worker: distributed.Worker) -> None:
         """Claim a device and offer it to the scheduler as a resource."""
-        setting = self._setting
+        setting, self._dask_worker = self._setting, worker
         self._opened = ExitStack()
         scratch = self._opened.enter_context(scratch_folder())
         admitted = await worker.scheduler.get_metadata(keys=[setting.name], default=None)
@@ -97,11 +97,15 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         await worker.set_resources(**{setting.name: 1})
 
     async def teardown(self, worker: distributed.Worker) -> None:
+        """Take no further part in the search, at its end."""
+        await self.give_back()
+
+    async def give_back(self) -> None:
         """End the device process and give the device back."""
         with self._opened:  # closed even if the scheduler has dropped this worker
             if self.device is not None:
                 self.device = None
-                await worker.set_resources(**{self._setting.name: 0})
+                await self._dask_worker.set_resources(**{self._setting.name: 0})
 
     def evaluate(self, item: WorkItem, timeout_s: float) -> Evaluated:
         """Verify and time one configuration; raises DeviceGone."""
@@ -117,6 +121,25 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         except (SetupError, NoMemory) as error:  # other programs may use this device's memory
             raise DeviceGone(device, error) from None
         return Evaluated(outcome, device, time.perf_counter() - began)
+
+    async def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Call a method of the device process's worker, or read a property; other calls go on meanwhile."""
+        here = [self.files.problem(one) if isinstance(one, ProblemInstance) else one for one in arguments]
+
+        def call() -> Any:
+            found = getattr(self.worker, method)
+            return found(*here, **options) if callable(found) else found
+
+        return await asyncio.to_thread(call)
+
+    async def take_files(self, files: Mapping[str, bytes]) -> None:
+        """Store files that later problems read."""
+        if self.device is not None:
+            self.files.add(files)
+
+    async def claimed_device(self) -> str | None:
+        """The device that the Dask worker has claimed, if any."""
+        return self.device
 
     @property
     def worker(self) -> Worker:
@@ -169,44 +192,10 @@ def _claimed(what: str) -> socket.socket | None:
 
 def evaluate(name: str, items: bytes, timeout_s: float) -> list[Evaluated]:
     """Evaluate pickled work items on the device of this Dask worker; `name` is the plugin's."""
-    return [_host(name).evaluate(item, timeout_s) for item in pickle.loads(items)]
+    host = cast(DeviceHost, distributed.get_worker().plugins[name])
+    return [host.evaluate(item, timeout_s) for item in pickle.loads(items)]
 
 
-async def call_worker(
-    name: str,
-    method: str,
-    arguments: tuple[Any, ...],
-    options: dict[str, Any],
-    dask_worker: distributed.Worker,
-) -> Any:
-    """Call a method of the device process's worker, or read a property; the Dask worker goes on meanwhile."""
-    host = cast(DeviceHost, dask_worker.plugins[name])
-    here = [host.files.problem(one) if isinstance(one, ProblemInstance) else one for one in arguments]
-
-    def call() -> Any:
-        found = getattr(host.worker, method)
-        return found(*here, **options) if callable(found) else found
-
-    return await asyncio.to_thread(call)
-
-
-def take_files(name: str, files: Mapping[str, bytes], dask_worker: distributed.Worker) -> None:
-    """Store files that later problems read."""
-    host = cast(DeviceHost | None, dask_worker.plugins.get(name))
-    if host is not None and host.device is not None:
-        host.files.add(files)
-
-
-async def give_back(name: str, dask_worker: distributed.Worker) -> None:
-    """Take no further part in a search."""
-    await cast(DeviceHost, dask_worker.plugins[name]).teardown(dask_worker)
-
-
-def claimed_device(name: str, dask_worker: distributed.Worker) -> str | None:
-    """The device that a Dask worker has claimed, if any."""
-    host = dask_worker.plugins.get(name)
-    return cast(DeviceHost, host).device if host is not None else None
-
-
-def _host(name: str) -> DeviceHost:
-    return cast(DeviceHost, distributed.get_worker().plugins[name])
+async def on_host(name: str, method: str, *arguments: Any, dask_worker: distributed.Worker) -> Any:
+    """Call a method of a Dask worker's device host, which is the plugin of this name."""
+    return await getattr(dask_worker.plugins[name], method)(*arguments)
