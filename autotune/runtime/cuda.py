@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
@@ -29,12 +30,10 @@ from autotune.errors import DeviceError, InputError
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.runtime.prepared import LEGACY, PER_THREAD, BoundCall, CallPlan, Hidden, Workspace, offsets
 
-if TYPE_CHECKING:
-    from autotune.runtime.launch_graph import LaunchGraph
-
 _OTHER_CONTEXT = (201, 400)  # from cuda.h: the current context is none, or not that of the kernel
 _REPEATS = 100  # calls in a row on the same arrays, after which a graph is made
 _MAX_GRAPHS = 256  # of a process, of which repeated calls make no more: each takes some device memory
+_NOT_HERE = -1  # none of the driver's statuses
 _ADDRESS_BYTES = 8
 _POINTER_CONTEXT = 1  # CU_POINTER_ATTRIBUTE_CONTEXT, from cuda.h
 
@@ -160,7 +159,6 @@ class _Prepared:
 
     def _graph(self, handles: Sequence[int], limit: float = math.inf) -> LaunchGraph | None:
         """The operations as a graph; None where the driver makes none, or if there are so many already."""
-        from autotune.runtime.launch_graph import LaunchGraph  # not needed by a first call
 
         def capture(stream: ctypes.c_void_p) -> None:
             self._run_all(self._pack(self._addresses, handles, stream))
@@ -267,6 +265,48 @@ class _PreparedWithMemory(_Prepared):
             addresses = _addresses(hidden, block)
             _fill(self._context, [array for array in hidden if array.fill], addresses)
             self._run_all(self._pack(addresses, handles, self._stream))
+
+
+class LaunchGraph:
+    """Operations that are captured once; the driver's memory of them is freed with the last reference."""
+
+    alive: ClassVar[WeakSet[LaunchGraph]] = WeakSet()
+
+    def __init__(
+        self, context: ctypes.c_void_p, stream: int, lock: Lock, queue: Callable[[ctypes.c_void_p], None]
+    ) -> None:
+        """Capture operations; raises DeviceError.
+
+        Args:
+            context: That of the stream.
+            stream: Where the graph is launched.
+            lock: Held while it is: a graph belongs to one thread at a time.
+            queue: Queues the operations on the stream that it is given.
+        """
+        from autotune.cuda.graph import Graph  # not needed by a first call
+
+        self._graph = Graph(context, queue)
+        self.alive.add(self)
+        self._lock = lock
+        self._launch = partial(driver().cuGraphLaunch, handle_of(self._graph.handle.value), handle_of(stream))
+        self._found: Any
+        if stream == LEGACY:
+            self._found, self._usual = ctypes.c_void_p(), context.value
+            self._ask = partial(driver().cuCtxGetCurrent, ctypes.byref(self._found))
+        else:
+            self._found, self._usual = ctypes.c_int(), 0
+            self._ask = partial(driver().cuStreamIsCapturing, handle_of(stream), ctypes.byref(self._found))
+
+    def launch(self) -> Any:
+        """Queue the operations; returns the driver's status, or _NOT_HERE.
+
+        _NOT_HERE is for a capture of the stream, to which no graph can be added like this. It is also for the
+        default stream if another context is current: there the graph would wait for other work.
+        """
+        with self._lock:
+            if not self._ask() and self._found.value == self._usual:
+                return self._launch()
+        return _NOT_HERE
 
 
 def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
