@@ -151,7 +151,8 @@ class IndexBounds:
         checked = [use for use in uses if not self._is_guarded(use)] or uses
         found = [self._place(use.index) for use in checked]
         known = [self._launch.text(one + Bound.of(1)) for one in found if one is not None]
-        return list(dict.fromkeys(known)), len(known) == len(found) > 0
+        is_complete = len(known) == len(found) > 0 and array not in self._facts.escaped
+        return list(dict.fromkeys(known)), is_complete
 
     def reads_neighbours(self, array: str) -> bool:
         """Whether guards seem to keep some indices of an array within a size."""

@@ -285,6 +285,14 @@ def test_the_bins_of_a_histogram_are_as_many_as_the_source_says_or_a_question(bo
 
 
 @pytest.mark.parametrize(
+    ("body", "shape"), [("p[3] = p[7];", "8"), ("p[3] = p[7]; unknown(p);", "n"), ("p[3] = p[x];", "n")]
+)
+def test_an_array_that_numbers_alone_index_has_as_many_elements_as_they_reach(body, shape):
+    (found, *_) = made(kernel(body, "float *p, int n")).guess.arguments
+    assert found.shape == (shape,)
+
+
+@pytest.mark.parametrize(
     ("body", "role"),
     [
         ("y[i] = x[i];", Role.OUT),
