@@ -1,6 +1,7 @@
 """Shared by every suite: run the command line, and write a small kernel for the fake device."""
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -168,6 +169,20 @@ def run_in_process(
 
 def pytest_addoption(parser):
     parser.addoption("--wide", action="store_true", help="also run tests of many minutes, marked wide")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """No garbage collection looks at modules and tests, half a million objects: none of them is garbage."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_sessionfinish():
+    """What libraries look for at their end is found again."""
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(config, items):
