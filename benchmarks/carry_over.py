@@ -171,7 +171,7 @@ def cases(folder: Path, scratch: Path) -> Iterator[LeftOut]:
 
 def _read(file: Path) -> Recorded:
     recording = read_recording(file)
-    times_ms = {item.config: item.time_ms for item in recording.results if item.time_ms is not None}
+    times_ms = {item.config: item.time_ms for item in recording.trials if item.time_ms is not None}
     return Recorded(file.name.split("_")[0], recording.parameters, times_ms)
 
 

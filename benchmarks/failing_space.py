@@ -23,9 +23,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from autotune.analysis.replay import Floats
-from autotune.core.trials import Status
+from autotune.core.trials import Status, Trial
 from autotune.errors import InputError
-from autotune.interop import RecordedResult, Recording, read_recording, t4
+from autotune.interop import Recording, imported_trial, read_recording, t4
 
 Rule = Callable[[Recording, np.random.Generator], Floats]
 
@@ -34,8 +34,8 @@ def limit(recording: Recording, _: np.random.Generator) -> Floats:
     """The log of the product of the numbers."""
     return np.array(
         [
-            sum(math.log(1 + abs(value)) for value in result.config.values() if not isinstance(value, str))
-            for result in recording.results
+            sum(math.log(1 + abs(value)) for value in trial.config.values() if not isinstance(value, str))
+            for trial in recording.trials
         ]
     )
 
@@ -47,17 +47,17 @@ def pairs(recording: Recording, rng: np.random.Generator) -> Floats:
     return np.array(
         [
             of_pair[first.values.index(r.config[first.name]), second.values.index(r.config[second.name])]
-            for r in recording.results
+            for r in recording.trials
         ]
     )
 
 
 def weights(recording: Recording, rng: np.random.Generator) -> Floats:
     """A random number for each value of each parameter, summed."""
-    total = np.zeros(len(recording.results))
+    total = np.zeros(len(recording.trials))
     for parameter in recording.parameters:
         of_value = dict(zip(parameter.values, rng.standard_normal(len(parameter.values)), strict=True))
-        total += [of_value[result.config[parameter.name]] for result in recording.results]
+        total += [of_value[trial.config[parameter.name]] for trial in recording.trials]
     return total
 
 
@@ -68,19 +68,17 @@ def with_failures(recording: Recording, rule: str, share: float, seed: int) -> R
     """The recording in which those with the highest figure by the rule fail, about `share` of all."""
     figures = RULES[rule](recording, np.random.default_rng(seed))
     allowed = np.quantile(figures, 1 - share)
-    results = [
-        failed(result) if figure > allowed else result
-        for result, figure in zip(recording.results, figures, strict=True)
+    trials = [
+        failed(trial) if figure > allowed else trial
+        for trial, figure in zip(recording.trials, figures, strict=True)
     ]
-    return replace(recording, results=tuple(results))
+    return replace(recording, trials=tuple(trials))
 
 
-def failed(result: RecordedResult) -> RecordedResult:
-    """The result as if the device had refused the launch."""
-    costs = replace(result.costs, benchmark_ms=None, verification_ms=None)
-    return replace(
-        result, status=Status.LAUNCH_ERROR, time_ms=None, samples_ms=(), costs=costs, detail="refused"
-    )
+def failed(trial: Trial) -> Trial:
+    """The trial as if the device had refused the launch."""
+    costs = {"compile_ms": trial.compile_ms, "cost_s": trial.compile_ms / 1e3}
+    return imported_trial(trial.config, Status.LAUNCH_ERROR, detail="refused", **costs)
 
 
 def main() -> None:
@@ -101,8 +99,8 @@ def main() -> None:
     recording = replace(recording, device=f"{recording.device}, {asked.rule}")
     asked.output.parent.mkdir(parents=True, exist_ok=True)
     asked.output.write_text(t4.write(recording))
-    failing = sum(result.time_ms is None for result in recording.results)
-    print(f"{asked.output}: {failing:,} of {len(recording.results):,} configurations fail")
+    failing = sum(trial.time_ms is None for trial in recording.trials)
+    print(f"{asked.output}: {failing:,} of {len(recording.trials):,} configurations fail")
 
 
 if __name__ == "__main__":

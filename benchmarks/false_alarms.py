@@ -47,10 +47,9 @@ from autotune.evaluation.instance import KernelInstance
 from autotune.problem.problem_instance import in_order
 from autotune.space import load_space
 from autotune.tuning import stored_checks
-from autotune.tuning.context import TuningContext, open_context
+from autotune.tuning.context import TuningContext, open_context, open_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.study import study_of
 from autotune.tuning.task import Target, TuningTask, bind_target
 

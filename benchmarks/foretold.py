@@ -72,7 +72,10 @@ def main() -> None:
     parser.add_argument("--device", default="cuda:0", help="the device (default %(default)s)")
     parsed = parser.parse_args()
     chosen = [step for step in STEPS if step[1] in (parsed.landmarks or [step[1]])]
-    found = [*compared(chosen, parsed.device)]
+    found = []
+    for one in compared(chosen, parsed.device):
+        found.append(one)
+        print(f"{len(found)} of {len(chosen)}: {one.step}, {one.foretold_ms} ms foretold", file=sys.stderr)
     rows = [
         (
             one.step,

@@ -1,12 +1,12 @@
 """Tune every shipped GPU space on this GPU, and measure what another model's results are worth here.
 
-    python benchmarks/gpu_models.py tune FOLDER [--minutes 9] [--seconds 120] [SPACE ...]
-    python benchmarks/gpu_models.py transfer FOLDER OTHER [--minutes 9] [SPACE ...]
+    python benchmarks/gpu_models.py tune FOLDER [SPACE ...] [--minutes 9] [--seconds 120]
+    python benchmarks/gpu_models.py transfer FOLDER OTHER [SPACE ...] [--minutes 9]
 
 `tune` searches each space and element type at its default sizes, and stores results in FOLDER/cache and
 journals in FOLDER/runs. It begins no search that may last longer than `--minutes` and says what is left; the
-same command goes on there. After the last call, `autotune merge FOLDER/cache cache` adds the results to those
-of the repository.
+same command goes on there. After the last call, `autotune merge FOLDER/cache --into cache` adds the results
+to those of the repository.
 
 `transfer` needs a finished `tune` of this GPU in FOLDER, and a cache with the other model's results in OTHER.
 For each kernel it times in turns, in one run: this GPU's best, the other's, and the choice of `adopt` after

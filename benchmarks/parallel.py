@@ -70,7 +70,7 @@ async def work(scheduler: str, count: int) -> None:
 @contextmanager
 def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int]]]:
     """A cluster with so many fake devices, and the ids of its processes: first the scheduler's."""
-    from autotune.cluster.connection import SETTINGS, open_cluster, open_devices
+    from autotune.cluster.connection import SETTINGS, open_devices, open_each_model
     from autotune.cluster.local_devices import local_devices
     from autotune.core.stages import unobserved
 
@@ -97,7 +97,7 @@ def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int
         for count in each:
             one = [*own, "--devices", str(count)]
             started.append(subprocess.Popen(one, stderr=subprocess.DEVNULL, env=variables))
-        with open_cluster(address, "fake", unobserved) as cluster:
+        with open_each_model(address, "fake", unobserved, print) as (cluster,):
             cluster.client.wait_for_workers(devices, timeout=120)
             yield cluster, [process.pid for process in started]
     finally:

@@ -45,12 +45,11 @@ from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
 from autotune.serving.cache import read_entry
 from autotune.tuning.conclusion import conclude
-from autotune.tuning.context import POLICY, open_context
+from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.finalists import finalists
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import unlimited
 from autotune.tuning.options import Options
-from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.study import study_of
 from autotune.tuning.sweep import bind_sweep

@@ -33,12 +33,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
-from autotune.core.trials import Budget
+from autotune.core.trials import Budget, Failure, Measurement
 from autotune.devices.fake import FakeCompiler, FakeDevice
 from autotune.evaluation import device_process, measure
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.work_item import Outcome, WorkItem
-from autotune.tuning import finals, last_round, shared_processes, tuner
+from autotune.evaluation.work_item import WorkItem
+from autotune.tuning import context, finals, last_round, tuner
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target
@@ -162,7 +162,7 @@ class InProcess:
         self._state = device_process.DeviceState(setting)
         self._state.device = self._device = device
 
-    def start(self, *upcoming: Any, waits: bool = True) -> None:
+    def start(self, *, waits: bool = True) -> None:
         """There is nothing to start, to renew or to end."""
 
     end = close = renew = start
@@ -179,7 +179,7 @@ class InProcess:
         self._device.now_ms += JOB_MS
         self._outcome = device_process.run_work_item(self._state, item)
 
-    def finish_item(self) -> Outcome:
+    def finish_item(self) -> Measurement | Failure:
         """The outcome."""
         return self._outcome
 
@@ -252,11 +252,9 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
         for name, module in list(sys.modules.items()):
             if hasattr(module, "time") and name.startswith(("autotune.tuning.", measure.__name__)):
                 patched.enter_context(patch.object(module, "time", clock))
-        worker = patch.object(
-            shared_processes, "Worker", lambda setting, *_, **__: InProcess(device, setting)
-        )
+        worker = patch.object(context, "Worker", lambda setting, *_, **__: InProcess(device, setting))
         patched.enter_context(worker)
-        patched.enter_context(patch.object(shared_processes, "CompilerPool", lambda *_, **__: Compilers()))
+        patched.enter_context(patch.object(context, "CompilerPool", lambda *_, **__: Compilers()))
         patched.enter_context(patch.object(last_round, "remeasure", noted))
         patched.enter_context(patch.object(SearchProgress, "_say", lambda *_, **__: None))
         with SearchProgress() as progress:

@@ -1,6 +1,7 @@
 """Shared by every suite: run the command line, and write a small kernel for the fake device."""
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from autotune.cli import main, progress
 from autotune.devices import listing
-from autotune.tuning import finals, tuner
+from autotune.tuning import finals, stored_checks, tuner
 from autotune.tuning.context import open_context
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -170,6 +171,20 @@ def pytest_addoption(parser):
     parser.addoption("--wide", action="store_true", help="also run tests of many minutes, marked wide")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """No garbage collection looks at modules and tests, half a million objects: none of them is garbage."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_sessionfinish():
+    """What libraries look for at their end is found again."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(config, items):
     """Leave tests of many minutes to a job of their own; where several run at once, the longest begin."""
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist
@@ -222,6 +237,14 @@ def devices_listed_once():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def few_runs_of_winners():
+    """Commands in this process run a winner 20 times in a row, not 200, as one test of faults does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_checks, "MAX_RUNS", 20)
+        yield
+
+
 LIMIT_S = 300.0  # longer than what does not hang takes on any loaded machine
 
 
@@ -249,27 +272,6 @@ def folder(tmp_path):
 def short_energy(monkeypatch):
     """Energies of few runs: those of the fake device are the same however many there are."""
     monkeypatch.setattr(tuner, "ENERGY_POLICY", replace(tuner.ENERGY_POLICY, energy_s=0.05))
-
-
-@pytest.fixture
-def logged(tmp_path):
-    """Writes a reference that logs its calls, then runs a statement; returns it, and what counts them."""
-    log = tmp_path / "log"
-
-    def write(then="pass"):
-        reference = tmp_path / "reference.py"
-        reference.write_text(f"""\
-import os
-LOG = {str(log)!r}
-def reference(inputs, sizes):
-    with open(LOG, "a") as log:
-        log.write("+")
-    {then}
-    return {{"y": 2 * inputs["x"]}}
-""")
-        return reference, lambda: log.stat().st_size
-
-    return write
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from statistics import harmonic_mean
@@ -134,7 +134,7 @@ class KernelComparison:
         return sum(share is None for row in self.matrix.values() for share in row.values())
 
 
-def results_of(device_records: Sequence[DeviceRecord]) -> list[DeviceResult]:
+def results_of(device_records: Iterable[DeviceRecord]) -> list[DeviceResult]:
     """All results of some devices."""
     return [
         DeviceResult(device_record.folder, device_record.device, entry)
@@ -143,14 +143,14 @@ def results_of(device_records: Sequence[DeviceRecord]) -> list[DeviceResult]:
     ]
 
 
-def problem_of(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> ProblemKey | None:
+def problem_of(results: Sequence[DeviceResult], sizes: Sizes, dtype: str | None) -> ProblemKey | None:
     """The problem to compare, of these sizes and type if given; None if there are no results for it.
 
     Of several problems take the one with results on most devices, then the largest.
     """
     counts = Counter(
         result.entry.problem
-        for result in results_of(device_records)
+        for result in results
         if (not sizes or result.entry.sizes == sizes) and dtype in (None, result.entry.dtype)
     )
 
@@ -161,32 +161,31 @@ def problem_of(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str 
     return min(counts, key=rank, default=None)
 
 
-def select(device_records: Sequence[DeviceRecord], sizes: Sizes, dtype: str | None) -> list[DeviceResult]:
+def select(results: Sequence[DeviceResult], sizes: Sizes, dtype: str | None) -> list[DeviceResult]:
     """The results for the problem that `problem_of` finds; raises InputError when there is none."""
-    results = results_of(device_records)
-    chosen = problem_of(device_records, sizes, dtype)
+    chosen = problem_of(results, sizes, dtype)
     if chosen is None:
         known = dict.fromkeys(_problem_text(result.entry) for result in results)
         raise InputError(f"no results for this problem; there are some for {' and '.join(known)}")
     return [result for result in results if result.entry.problem == chosen]
 
 
-def require_one_kernel(device_records: Sequence[DeviceRecord]) -> None:
-    """Raise InputError if two records have no parameter in common: they are of different kernels."""
-    for device_record in device_records[1:]:
-        first, other = device_records[0].record.parameter_names, device_record.record.parameter_names
+def require_one_kernel(results: Sequence[DeviceResult]) -> None:
+    """Raise InputError if two results have no parameter in common: they are of different kernels."""
+    for result in results[1:]:
+        first, other = results[0].entry.config.keys(), result.entry.config.keys()
         if first.isdisjoint(other):
             raise InputError(
-                f"{device_record.folder} has another kernel of that name: its parameters are "
-                f"{', '.join(sorted(other))}, those of {device_records[0].folder} {', '.join(sorted(first))}"
+                f"{result.folder} has another kernel of that name: its parameters are "
+                f"{', '.join(sorted(other))}, those of {results[0].folder} {', '.join(sorted(first))}"
             )
 
 
-def left_out(device_records: Sequence[DeviceRecord], selected: Sequence[DeviceResult]) -> dict[str, str]:
+def left_out(results: Sequence[DeviceResult], selected: Sequence[DeviceResult]) -> dict[str, str]:
     """The devices without a selected result, with the problems that they have results for."""
     compared = {result.folder for result in selected}
     problems: dict[str, list[str]] = {}
-    for result in results_of(device_records):
+    for result in results:
         if result.folder not in compared:
             problems.setdefault(result.folder, []).append(_problem_text(result.entry))
     return {folder: " and ".join(texts) for folder, texts in problems.items()}

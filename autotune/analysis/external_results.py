@@ -1,4 +1,4 @@
-"""Results of other tools as device records: to compare with, never to serve.
+"""Results of other tools as those of devices: to compare with, never to serve.
 
 They are not stored. The device's name and the provenance say that they are imported.
 """
@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from autotune.core.records import Entry, KernelRecord, ProblemKey, Provenance, Sizes
+from autotune.analysis.compare import DeviceResult
+from autotune.core.records import Entry, ProblemKey, Provenance, Sizes
 from autotune.core.text import problem_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
 from autotune.interop import Recording, read_recording
-from autotune.serving.device_records import DeviceRecord
 from autotune.space.recorded import unknown_device
 
 _UNKNOWN_TIME = "1970-01-01T00:00:00+00:00"  # older than any: the files state none
@@ -48,24 +48,24 @@ def read_external(kernel: str, paths: Iterable[Path]) -> list[External]:
 
 
 def of_same_kernel(
-    device_records: Iterable[DeviceRecord], external: Sequence[External]
-) -> tuple[list[DeviceRecord], list[str]]:
-    """The records whose parameters some of the recorded results have, and the devices of the others.
+    results: Iterable[DeviceResult], external: Sequence[External]
+) -> tuple[list[DeviceResult], list[str]]:
+    """The results whose parameters some of the recorded ones have, and the devices of the others.
 
-    Without recorded results, all records count.
+    Without recorded results, all count.
     """
     theirs = {parameter.name for one in external for parameter in one.recording.parameters}
-    same, others = [], []
-    for known in device_records:
-        if external and theirs.isdisjoint(known.record.parameter_names):
-            others.append(known.folder)
+    same, others = [], dict[str, None]()
+    for result in results:
+        if external and theirs.isdisjoint(result.entry.config):
+            others[result.folder] = None
         else:
-            same.append(known)
-    return same, others
+            same.append(result)
+    return same, list(others)
 
 
-def as_records(external: Iterable[External], sizes: Sizes, dtype: str | None) -> list[DeviceRecord]:
-    """Recorded results as records.
+def as_results(external: Iterable[External], sizes: Sizes, dtype: str | None) -> list[DeviceResult]:
+    """The best of recorded results.
 
     Args:
         external: As `read_external` gives them.
@@ -76,26 +76,24 @@ def as_records(external: Iterable[External], sizes: Sizes, dtype: str | None) ->
         InputError: Two have the same device and problem.
     """
     seen: dict[tuple[str, ProblemKey], Path] = {}
-    records = []
+    results = []
     for path, recording in external:
-        found = _device_record(recording, sizes, recording.dtype or dtype or UNKNOWN_DTYPE)
-        (entry,) = found.record.entries
-        if (found.folder, entry.problem) in seen:
+        entry = _entry(recording, sizes, recording.dtype or dtype or UNKNOWN_DTYPE)
+        name = slug(recording.device)
+        if (name, entry.problem) in seen:
             problem = problem_text(entry.sizes, entry.dtype, entry.data)
-            other = f"{recording.device}, {problem}, as {seen[found.folder, entry.problem]} does"
+            other = f"{recording.device}, {problem}, as {seen[name, entry.problem]} does"
             raise InputError(f"{path}: holds results of {other}; give one of them")
-        seen[found.folder, entry.problem] = path
-        records.append(found)
-    return records
+        seen[name, entry.problem] = path
+        results.append(DeviceResult(f"{name} (imported)", unknown_device(recording.device, name), entry))
+    return results
 
 
-def _device_record(recording: Recording, sizes: Sizes, dtype: str) -> DeviceRecord:
+def _entry(recording: Recording, sizes: Sizes, dtype: str) -> Entry:
     best = recording.best
     assert best is not None and best.time_ms is not None
-    times = tuple(
-        (result.config, result.time_ms) for result in recording.results if result.time_ms is not None
-    )
-    entry = Entry(
+    times = ((trial.config, trial.time_ms) for trial in recording.trials)
+    return Entry(
         sizes=dict(sizes if recording.sizes is None else recording.sizes),
         dtype=dtype,
         data=recording.data or "",
@@ -105,22 +103,8 @@ def _device_record(recording: Recording, sizes: Sizes, dtype: str) -> DeviceReco
         default_time_ms=None,
         ties=(),
         provenance=_provenance(recording),
-        measured=times,
+        measured=tuple((config, time_ms) for config, time_ms in times if time_ms is not None),
     )
-    record = KernelRecord(
-        kernel=recording.kernel,
-        dtypes=(dtype,),
-        parameters=recording.parameters,
-        constraints=(),
-        derived={},
-        arguments=(),
-        launch=(),
-        compiler_options={},
-        default=best.config,
-        entries=(entry,),
-    )
-    name = slug(recording.device)
-    return DeviceRecord(f"{name} (imported)", unknown_device(recording.device, name), record)
 
 
 def _provenance(recording: Recording) -> Provenance:
@@ -134,7 +118,7 @@ def _provenance(recording: Recording) -> Provenance:
         space_sha256="",
         engine=_ORIGIN,
         seed=0,
-        trials=len(recording.results),
-        valid_configurations=len(recording.results),
+        trials=len(recording.trials),
+        valid_configurations=len(recording.trials),
         protocol="",
     )

@@ -12,15 +12,15 @@ from pathlib import Path
 from autotune.analysis.inventory import inventory
 from autotune.compilers.binary_cache import default_folder
 from autotune.compilers.known_compilers import cuda_compiler
+from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.records import DeviceInfo
 from autotune.core.text import count_text
 from autotune.devices import BACKENDS, CPU_ADVICE, INTEL_PACKAGES, Address, backend
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import AutotuneError, MissingExtra, WriteError
-from autotune.evaluation.sanitizer import find_sanitizer
 from autotune.hardware.cuda_driver import driver_version
 from autotune.serving.cache import check_writable, read_roots, writable_root
-from autotune.tuning.machine_load import BUSY_SHARE, slow_governors
+from autotune.tuning.doubts import BUSY_SHARE, slow_governors
 
 MIN_FREE_BYTES = 2**30
 _DRIVER_SETTINGS = Path("/proc/driver/nvidia/params")
@@ -129,15 +129,10 @@ def _nvidia_gpu(devices: Sequence[tuple[Address, DeviceInfo]]) -> Address | None
 
 def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
     """Sanitizer and profilers, where there is a GPU that they work for."""
-    gpu = _nvidia_gpu(devices)
-    if gpu is None:
+    if _nvidia_gpu(devices) is None:
         return
-    tools = {
-        "compute-sanitizer": find_sanitizer(gpu),
-        "ncu": shutil.which("ncu"),
-        "nsys": shutil.which("nsys"),
-    }
-    for name, path in tools.items():
+    for name in ("compute-sanitizer", "ncu", "nsys"):
+        path = find_tool(name)
         if path is None:
             yield HealthFinding(
                 name, Severity.WARNING, "not found", "install the CUDA toolkit, or add it to PATH"
@@ -184,11 +179,7 @@ def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
 
 def _folders(runs: Path) -> Iterator[HealthFinding]:
     """The folders that a search writes besides the cache."""
-    binaries = default_folder()
-    for subject, folder in (("journals", runs), ("binary cache", binaries)):
-        if folder is None:
-            yield HealthFinding(subject, Severity.WARNING, "no home folder", "set XDG_CACHE_HOME")
-            continue
+    for subject, folder in (("journals", runs), ("binary cache", default_folder())):
         existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
         free_bytes = shutil.disk_usage(existing).free
         detail = f"{folder}, {free_bytes / 2**30:.1f} GiB free"

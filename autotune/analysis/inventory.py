@@ -12,7 +12,7 @@ from autotune.core.trials import Objective, Status
 from autotune.devices.listing import find_devices
 from autotune.errors import AutotuneError
 from autotune.evaluation.identity import header_sizes
-from autotune.evaluation.journal import ParseJournal, journal_text, parse_journal
+from autotune.evaluation.journal import read_journal
 from autotune.serving.cache import (
     device_path,
     folders,
@@ -141,9 +141,9 @@ def _results(
                     )
 
 
-def journal_summary(path: Path, parse: ParseJournal = parse_journal) -> JournalSummary:
+def journal_summary(path: Path) -> JournalSummary:
     """Summarise a journal; raises InputError or JournalError if it cannot be read."""
-    content = parse(journal_text(path), path)
+    content = read_journal(path)
     header, trials = content.header, content.trials
     times_ms = [measured.median_ms for measured in content.last_round.measurements.values()] or [
         trial.time_ms for trial in trials if trial.time_ms is not None

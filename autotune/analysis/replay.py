@@ -1,7 +1,7 @@
 """Replays of searches on recorded results, without a device.
 
-A recording becomes a space whose valid configurations are the recorded ones, and an `evaluate` that answers
-from the record. `replay_score` scores the runs.
+A recording becomes a space whose valid configurations are the recorded ones, and trials that are answered
+from it. `replay_score` scores the runs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.records import Config
-from autotune.core.trials import Rule, Status, Trial
+from autotune.core.trials import Status, Trial
 from autotune.errors import BudgetSpent, InputError
 from autotune.hardware.names import slug, traits_of_name
 from autotune.interop import Recording, read_recording
-from autotune.interop.recording import domains, trial_of
+from autotune.interop.recording import domains
 from autotune.searchers.base import Searcher, SourceResults
 from autotune.space import Space
 from autotune.space.recorded import recorded_space, unknown_device
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A recording to search: for each row of the space a trial, its time (nan: failed) and its cost."""
+    """A recording to search: a trial for each row of the space, with its time (nan: failed) and its cost."""
 
     recording: Recording
     space: Space
@@ -65,18 +65,18 @@ def load(path: Path) -> Recorded:
 
 
 def prepare(recording: Recording) -> Recorded:
-    """Make a space and trials of a recording; the later result of a configuration counts."""
-    results = {result.config: result for result in recording.results}
-    parameters = domains([parameter.name for parameter in recording.parameters], results)
+    """Make a space and trials of a recording; the later trial of a configuration counts."""
+    trials = {trial.config: trial for trial in recording.trials}
+    parameters = domains([parameter.name for parameter in recording.parameters], trials)
     device = unknown_device(recording.device, slug(recording.device))
-    space = recorded_space(recording.kernel, device, parameters, list(results), recording.sizes)
-    ordered = [results[config] for config in space]
+    space = recorded_space(recording.kernel, device, parameters, list(trials), recording.sizes)
+    ordered = [trials[config] for config in space]
     return Recorded(
         recording=recording,
         space=space,
-        trials=tuple(trial_of(result, Rule.RECORDED) for result in ordered),
-        times_ms=np.array([result.time_ms for result in ordered], np.float64),
-        costs_s=np.array([result.cost_s for result in ordered]),
+        trials=tuple(ordered),
+        times_ms=np.array([trial.time_ms for trial in ordered], np.float64),
+        costs_s=np.array([trial.cost_s for trial in ordered]),
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self
 
 from autotune.analysis.find_journal import find_journal
 from autotune.cli.search_summary import result_text
@@ -27,27 +27,16 @@ if TYPE_CHECKING:
     import pandas
 
 
-class Trials(Sequence[Trial]):
+class Trials(tuple[Trial, ...]):
     """The trials of a search, in the order that they were tried."""
 
-    def __init__(self, trials: Sequence[Trial], metrics: Sequence[Mapping[str, float]] = ()) -> None:
-        self._trials = tuple(trials)
-        self._metrics = metrics or [{} for _ in trials]
+    _metrics: Sequence[Mapping[str, float]]
 
-    @overload
-    def __getitem__(self, index: int) -> Trial: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Trial]: ...
-
-    def __getitem__(self, index: int | slice) -> Trial | Sequence[Trial]:
-        return self._trials[index]
-
-    def __len__(self) -> int:
-        return len(self._trials)
-
-    def __iter__(self) -> Iterator[Trial]:
-        return iter(self._trials)
+    def __new__(cls, trials: Iterable[Trial], metrics: Sequence[Mapping[str, float]] = ()) -> Self:
+        """Take the trials, and the metrics of each if the space has some."""
+        found = super().__new__(cls, trials)
+        found._metrics = metrics or [{} for _ in found]
+        return found
 
     def __repr__(self) -> str:
         return f"{count_text(len(self), 'trial')}; to_pandas() gives a table, rows() dictionaries"
@@ -63,7 +52,7 @@ class Trials(Sequence[Trial]):
                 **({"objective": trial.score} if trial.objective is Objective.OWN else {}),
                 "detail": trial.detail,
             }
-            for trial, metrics in zip(self._trials, self._metrics, strict=True)
+            for trial, metrics in zip(self, self._metrics, strict=True)
         ]
 
     def to_pandas(self) -> pandas.DataFrame:

@@ -139,10 +139,10 @@ def tune_sweep(
 ) -> Sweep:
     """Tune a range of sizes, and choose a few variants that serve all between: `autotune search --sweep`.
 
-    `sizes` has all values of each size, of which all combinations are tuned, or the sizes of each problem;
-    one value is for a size that does not vary. `dtypes` has element types, of which
-    none takes the first that is declared; `variants` is the most of an element type. The budget is that of
-    the first size, and each other one gets a part. All other arguments are those of `tune`.
+    `sizes` has all values of each size, and all their combinations are tuned; or it lists the sizes of each
+    problem. A size that does not vary has one value. `dtypes` lists element types; without any, the first
+    that is declared is tuned. `variants` is the most of an element type. The budget is that of the first
+    size, and each other one gets a part. All other arguments are those of `tune`.
 
     Returns:
         A result for each size, and a table of variants for each element type.
@@ -185,9 +185,9 @@ def tune_all(
     """Search several spaces, the problems that programs requested, or one space on every model of a cluster.
 
     Next is always the space with the most to gain. `wanted` searches what programs requested and did not
-    find, with a space that of its kernel; `each_model` searches one space on every GPU model of the cluster
-    at once. Trials of the budget count per search, seconds for all together. All other arguments are those
-    of `tune`.
+    find, or only the requests for the kernel of a space. `each_model` searches one space on every GPU model
+    of the cluster at once. The budget's trials are those of each search, its seconds those of all together.
+    All other arguments are those of `tune`.
 
     Raises:
         InputError: Something that was given is wrong; nothing was written.
@@ -231,11 +231,10 @@ def _on_each_model(
     target: Target, options: Options, progress: CallbackProgress, cluster: str
 ) -> tuple[PlanResult, str]:
     """Search on every model of a cluster; also returns what to say of failures."""
-    from autotune.cluster.connection import open_each_model, warn_of_open_scheduler  # needs the extra
+    from autotune.cluster.connection import open_each_model  # needs the extra
     from autotune.tuning.each_model import search_each_model
 
-    warn_of_open_scheduler(cluster, progress.warn)
-    with open_each_model(cluster, target.device, progress.stage) as clusters:
+    with open_each_model(cluster, target.device, progress.stage, progress.warn) as clusters:
         found = search_each_model(target, options, progress, clusters)
     return found, f"of {len(clusters)} models failed"
 

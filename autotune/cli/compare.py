@@ -56,12 +56,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     """Compare cached and imported results, and print tables."""
-    from autotune.analysis.external_results import as_records, of_same_kernel, read_external
+    from autotune.analysis.external_results import as_results, of_same_kernel, read_external
     from autotune.report.plots import matrix_figure
 
     sizes = parse_sizes(parsed.size)
     try:
-        found = device_records(parsed.kernel, parsed.cache)
+        found = results_of(device_records(parsed.kernel, parsed.cache))
     except NoConfig:
         if not parsed.imported:
             raise
@@ -74,18 +74,17 @@ def run(parsed: argparse.Namespace) -> None:
     # An imported file without sizes or type counts as one for the cache's problem.
     likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
     dtype, cached_sizes, _ = likely or (parsed.dtype, (), "")
-    found += as_records(external, sizes or dict(cached_sizes), dtype)
+    found += as_results(external, sizes or dict(cached_sizes), dtype)
     require_one_kernel(found)
     selected = select(found, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)
-    results = results_of(found)
-    beside = list(against_cpus(results))
+    beside = list(against_cpus(found))
     if parsed.plot is not None:
         save(matrix_figure(comparison), parsed.plot)
     if parsed.json:
         emit(comparison_json(comparison, beside))
     else:
-        emit(*comparison_text(comparison, beside), *_others(results, comparison))
+        emit(*comparison_text(comparison, beside), *_others(found, comparison))
     compared = [*selected, *(pair.cpu for pair in beside), *(pair.gpu for pair in beside)]
     if others := left_out(found, compared):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())

@@ -11,7 +11,8 @@ from autotune.cli.output import emit, say
 from autotune.core.text import count_text
 from autotune.errors import InputError
 from autotune.frameworks import FORMATS
-from autotune.frameworks.export import Request, Written, export, installed_folder, restore
+from autotune.frameworks.export import Request, export, installed_folder
+from autotune.frameworks.planned_file import PlannedFile, restore
 
 EXAMPLE = "autotune export runs/FILE.jsonl --format t4 -o results.json"
 HEADER = "c-header"
@@ -118,10 +119,10 @@ def run(parsed: argparse.Namespace) -> None:
     recording = read_recording(source)
     if parsed.format == STUDY:
         name = optuna_study.export(recording, parsed.output)
-        emit(f"{count_text(len(recording.results), 'trial')} in the study {name!r} of {parsed.output}")
+        emit(f"{count_text(len(recording.trials), 'trial')} in the study {name!r} of {parsed.output}")
     else:
         write_text(Path(parsed.output), WRITERS[parsed.format](recording))
-        emit(f"wrote {parsed.output}: {count_text(len(recording.results), 'result')}")
+        emit(f"wrote {parsed.output}: {count_text(len(recording.trials), 'result')}")
 
 
 def _export_to_folder(parsed: argparse.Namespace) -> None:
@@ -164,9 +165,9 @@ def _restore(kernel: str, root: Path) -> None:
     emit("\n".join(f"{path}: as it was" for path in restore(kernel, root)))
 
 
-def _written_text(written: Written, key: str = "") -> str:
-    """What was written to a file, as text; `key` names the quantity that its keys are values of."""
-    parts = [f"tuned {key}{_listed(written.tuned)}"]
+def _written_text(written: PlannedFile, key: str = "") -> str:
+    """What was written to a file; `key` is the name of what its keys are values of."""
+    parts = [f"tuned {key}{_listed(sorted(written.results))}"]
     if written.known:
         parts.append(f"{key}{_listed(written.known)} keep what was served before, which is not slower")
     if written.kept:

@@ -65,7 +65,7 @@ def run(parsed: argparse.Namespace) -> None:
 def _configurations(path: Path) -> Recording | None:
     """The distinct configurations of a framework's file, without times; None for another file."""
     from autotune.frameworks import config_file, format_of
-    from autotune.interop import RecordedResult, Recording
+    from autotune.interop import Recording, imported_trial
     from autotune.interop.recording import domains
 
     form = format_of(path)
@@ -75,18 +75,18 @@ def _configurations(path: Path) -> Recording | None:
     configs = list(dict.fromkeys(Config(one) for one in config_file.load(form, path).entries.values()))
     names = list(configs[0])
     alike = [config for config in configs if set(config) == set(names)]
-    results = tuple(RecordedResult(config, Status.OK, None) for config in alike)
+    trials = tuple(imported_trial(config, Status.OK) for config in alike)
     kernel, device = form.name.replace("-", "_"), shape.device.replace("_", " ")
-    return Recording(kernel, device, shape.sizes, domains(names, alike), results)
+    return Recording(kernel, device, shape.sizes, domains(names, alike), trials)
 
 
 def imported_text(recording: Recording, journal: Path) -> str:
     """Say how many results there are, how many succeeded, which is best, and where they were recorded."""
-    timed = sum(result.time_ms is not None for result in recording.results)
+    timed = sum(trial.time_ms is not None for trial in recording.trials)
     best = recording.best
     found = f"best {best.time_ms:.6g} ms with {best.config}" if best else "none has a time"
     return (
-        f"{recording.kernel} on {recording.device}: {count_text(len(recording.results), 'result')}, "
+        f"{recording.kernel} on {recording.device}: {count_text(len(recording.trials), 'result')}, "
         f"{timed:,} with a time; {found}; recorded in {journal}"
     )
 
@@ -97,8 +97,8 @@ def imported_json(recording: Recording, journal: Path) -> dict[str, Any]:
         "kernel": recording.kernel,
         "device": recording.device,
         "sizes": recording.sizes,
-        "results": len(recording.results),
-        "timed": sum(result.time_ms is not None for result in recording.results),
+        "results": len(recording.trials),
+        "timed": sum(trial.time_ms is not None for trial in recording.trials),
         "best": {"config": dict(best.config), "time_ms": best.time_ms} if best else None,
         "journal": str(journal),
     }

@@ -227,6 +227,11 @@ class SearchProgress(StageProgress, Observer):
             self._forecast.last_round(count, time.monotonic())
         self._best_ms = None  # best of the search; another may be best in turns
 
+    def over(self) -> None:
+        """Show only the stages of what follows, with their own time left."""
+        self._count(None)
+        self._forecast = None
+
     def stage(self, stage: Stage) -> None:
         """Show the present stage."""
         if self._forecast is not None:

@@ -287,23 +287,23 @@ def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractC
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     """Search for every model of a cluster, and compare them; raises SetupError at the end if some failed."""
     from autotune.cli.compare import comparison_text
-    from autotune.cluster.connection import open_each_model, warn_of_open_scheduler
+    from autotune.cluster.connection import open_each_model
     from autotune.tuning.each_model import search_each_model
 
-    show = partial(_show, parsed)
-    with opt.progress(parsed) as progress:
-        warn_of_open_scheduler(parsed.cluster, progress.warn)
-        with open_each_model(parsed.cluster, parsed.device, progress.stage) as clusters:
-            found = search_each_model(opt.target(parsed), options, progress, clusters, show)
+    with (
+        opt.progress(parsed) as progress,
+        open_each_model(parsed.cluster, parsed.device, progress.stage, progress.warn) as clusters,
+    ):
+        found = search_each_model(opt.target(parsed), options, progress, clusters, partial(_show, parsed))
     if parsed.json:
         emit(_results_json(found))
     elif found.results:
-        from autotune.analysis.compare import compare, select
+        from autotune.analysis.compare import compare, results_of, select
         from autotune.serving.device_records import device_records
 
         task = found.results[0].task
-        records = device_records(task.spec.kernel, found.results[0].cache_root)
-        selected = select(records, task.space.problem.sizes, task.space.problem.dtype)
+        known = results_of(device_records(task.spec.kernel, found.results[0].cache_root))
+        selected = select(known, task.space.problem.sizes, task.space.problem.dtype)
         emit(*comparison_text(compare(task.spec.kernel, selected)))
     found.require_all(f"of {len(clusters)} models failed")
 

@@ -187,45 +187,44 @@ def open_several(
         with open_devices(local_devices(devices or ALL)) as opened:
             yield opened
     else:
-        warn_of_open_scheduler(cluster, warn)
-        with open_cluster(cluster, device, on_stage) as opened:
-            yield opened
-
-
-def warn_of_open_scheduler(address: str, warn: Callable[[str], None]) -> None:
-    """Warn that the scheduler is open: Dask itself authenticates nobody."""
-    if "://" in address and not address.startswith(("tls://", "wss://")):
-        warn(
-            f"--cluster {address}: anyone who reaches this scheduler or its workers can run code on them; "
-            "use tls://, or a network of your own"
-        )
+        with open_each_model(cluster, device, on_stage, warn) as models:
+            yield models[0]
 
 
 @contextmanager
-def open_cluster(text: str, device: str | None, on_stage: OnStage) -> Iterator[Cluster]:
+def open_each_model(
+    text: str, device: str | None, on_stage: OnStage, warn: Callable[[str], None]
+) -> Iterator[list[Cluster]]:
     """Connect to a cluster, or start one: `tcp://HOST:PORT`, `slurm`, `slurm:JOBS` or `local:WORKERS`.
 
     Args:
         text: As `--cluster`.
         device: As `--device`, looked up among the devices of all workers.
-        on_stage: Is told what is being done.
+        on_stage: Called with each stage.
+        warn: Called with a warning if the scheduler is open to others.
+
+    Returns:
+        The cluster for each model of the chosen device's backend and kind, first for that device's.
 
     Raises:
         InputError: There is no such kind of cluster, or no such device.
         SetupError: The scheduler does not answer, or no worker comes.
     """
-    with _connected(text, device, on_stage) as (client, found):
-        first, info = choose(device, found)
-        yield Cluster(client, first, info, partial(alike, first.backend, info))
-
-
-@contextmanager
-def open_each_model(text: str, device: str | None, on_stage: OnStage) -> Iterator[list[Cluster]]:
-    """As `open_cluster`, for every model of the chosen device's backend and kind."""
-    with _connected(text, device, on_stage) as (client, found):
+    if "://" in text and not text.startswith(("tls://", "wss://")):  # Dask itself authenticates nobody
+        warn(
+            f"--cluster {text}: anyone who reaches this scheduler or its workers can run code on them; "
+            "use tls://, or a network of your own"
+        )
+    on_stage(Stage(f"waiting for the workers of {text}"))
+    with ExitStack() as opened:
+        opened.enter_context(_dask_settings())
+        client = _client(text, opened)
+        on_stage(Stage("finding devices"))
+        listed = client.run(find_devices, _backends(device))
+        found = [item for devices in listed.values() for item in devices]
         first, chosen = choose(device, found)
         models: dict[str, tuple[Address, DeviceInfo]] = {}
-        for address, info in found:
+        for address, info in ((first, chosen), *found):
             if (address.backend, info.kind) == (first.backend, chosen.kind):
                 models.setdefault(info.slug, (address, info))
         one = Cluster(client, first, chosen, list)
@@ -233,20 +232,6 @@ def open_each_model(text: str, device: str | None, on_stage: OnStage) -> Iterato
             replace(one, address=address, info=info, list_addresses=partial(alike, address.backend, info))
             for address, info in models.values()
         ]
-
-
-@contextmanager
-def _connected(
-    text: str, device: str | None, on_stage: OnStage
-) -> Iterator[tuple[distributed.Client, list[tuple[Address, DeviceInfo]]]]:
-    """A client, and all workers' devices."""
-    on_stage(Stage(f"waiting for the workers of {text}"))
-    with ExitStack() as opened:
-        opened.enter_context(_dask_settings())
-        client = _client(text, opened)
-        on_stage(Stage("finding devices"))
-        listed = client.run(find_devices, _backends(device))
-        yield client, [item for found in listed.values() for item in found]
 
 
 def alike(backend: str, info: DeviceInfo) -> list[Address]:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,10 +26,8 @@ from autotune.cluster.travelling_files import TravellingFiles
 from autotune.devices import Address, cold_environment
 from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.device_process import DeviceSetting
-from autotune.evaluation.work_item import Evaluated, Outcome, WorkItem
+from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.evaluation.worker import Worker
-from autotune.evaluation.wrong_result import WrongArrays
-from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.scratch_folder import scratch_folder
 
@@ -42,21 +40,15 @@ class HostSetting:
         search: Identifies the search.
         run: Identifies the command: a Dask worker holds one device for all its searches.
         list_addresses: Lists the devices of a machine that may be claimed.
-        reference: The reference file, as an absolute path.
-        problems: The first problems of every device process.
+        process: The setting of every device process but for its device; the reference is an absolute path.
         files: The content of the reference and the problems' files, by path.
-        wrong: Saves the arrays of wrong results.
-        kept: Keeps the results of slow references.
     """
 
     search: str
     run: str
     list_addresses: Callable[[], Sequence[Address]]
-    reference: Path
-    problems: tuple[ProblemInstance, ...]
+    process: DeviceSetting
     files: Mapping[str, bytes]
-    wrong: WrongArrays | None = None
-    kept: KeptResults | None = None
 
     @property
     def name(self) -> str:
@@ -88,7 +80,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
 
     async def setup(self, worker: distributed.Worker) -> None:
         """Claim a device and offer it to the scheduler as a resource."""
-        setting = self._setting
+        setting, self._dask_worker = self._setting, worker
         self._opened = ExitStack()
         scratch = self._opened.enter_context(scratch_folder())
         admitted = await worker.scheduler.get_metadata(keys=[setting.name], default=None)
@@ -97,19 +89,23 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
             return
         self.files = TravellingFiles(Path(scratch))
         self.files.add(setting.files)
-        reference = Path(self.files.path(str(setting.reference)))
-        problems = tuple(map(self.files.problem, setting.problems))
-        own = DeviceSetting(address, reference, problems, setting.wrong, setting.kept)
+        reference = Path(self.files.path(str(setting.process.reference)))
+        problems = tuple(map(self.files.problem, setting.process.problems))
+        own = replace(setting.process, address=address, reference=reference, problems=problems)
         self._worker = Worker(own, cold_environment(scratch))
         self._opened.callback(self._worker.end)
         await worker.set_resources(**{setting.name: 1})
 
     async def teardown(self, worker: distributed.Worker) -> None:
+        """Take no further part in the search, at its end."""
+        await self.give_back()
+
+    async def give_back(self) -> None:
         """End the device process and give the device back."""
         with self._opened:  # closed even if the scheduler has dropped this worker
             if self.device is not None:
                 self.device = None
-                await worker.set_resources(**{self._setting.name: 0})
+                await self._dask_worker.set_resources(**{self._setting.name: 0})
 
     def evaluate(self, item: WorkItem, timeout_s: float) -> Evaluated:
         """Verify and time one configuration; raises DeviceGone."""
@@ -118,13 +114,32 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         if device is None:  # Dask began the task before it heard of that
             raise DeviceGone("", SetupError("it was given back"))
         try:
-            failure = worker.begin_item(self.files.item(item), timeout_s)
-            outcome = worker.finish_item() if failure is None else Outcome(failure)
+            worker.begin_item(self.files.item(item), timeout_s)
+            outcome = worker.finish_item()
         except BrokenReference:  # no other device would do better
             raise
         except (SetupError, NoMemory) as error:  # other programs may use this device's memory
             raise DeviceGone(device, error) from None
         return Evaluated(outcome, device, time.perf_counter() - began)
+
+    async def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Call a method of the device process's worker, or read a property; other calls go on meanwhile."""
+        here = [self.files.problem(one) if isinstance(one, ProblemInstance) else one for one in arguments]
+
+        def call() -> Any:
+            found = getattr(self.worker, method)
+            return found(*here, **options) if callable(found) else found
+
+        return await asyncio.to_thread(call)
+
+    async def take_files(self, files: Mapping[str, bytes]) -> None:
+        """Store files that later problems read."""
+        if self.device is not None:
+            self.files.add(files)
+
+    async def claimed_device(self) -> str | None:
+        """The device that the Dask worker has claimed, if any."""
+        return self.device
 
     @property
     def worker(self) -> Worker:
@@ -177,44 +192,10 @@ def _claimed(what: str) -> socket.socket | None:
 
 def evaluate(name: str, items: bytes, timeout_s: float) -> list[Evaluated]:
     """Evaluate pickled work items on the device of this Dask worker; `name` is the plugin's."""
-    return [_host(name).evaluate(item, timeout_s) for item in pickle.loads(items)]
+    host = cast(DeviceHost, distributed.get_worker().plugins[name])
+    return [host.evaluate(item, timeout_s) for item in pickle.loads(items)]
 
 
-async def call_worker(
-    name: str,
-    method: str,
-    arguments: tuple[Any, ...],
-    options: dict[str, Any],
-    dask_worker: distributed.Worker,
-) -> Any:
-    """Call a method of the device process's worker, or read a property; the Dask worker goes on meanwhile."""
-    host = cast(DeviceHost, dask_worker.plugins[name])
-    here = [host.files.problem(one) if isinstance(one, ProblemInstance) else one for one in arguments]
-
-    def call() -> Any:
-        found = getattr(host.worker, method)
-        return found(*here, **options) if callable(found) else found
-
-    return await asyncio.to_thread(call)
-
-
-def take_files(name: str, files: Mapping[str, bytes], dask_worker: distributed.Worker) -> None:
-    """Store files that later problems read."""
-    host = cast(DeviceHost | None, dask_worker.plugins.get(name))
-    if host is not None and host.device is not None:
-        host.files.add(files)
-
-
-async def give_back(name: str, dask_worker: distributed.Worker) -> None:
-    """Take no further part in a search."""
-    await cast(DeviceHost, dask_worker.plugins[name]).teardown(dask_worker)
-
-
-def claimed_device(name: str, dask_worker: distributed.Worker) -> str | None:
-    """The device that a Dask worker has claimed, if any."""
-    host = dask_worker.plugins.get(name)
-    return cast(DeviceHost, host).device if host is not None else None
-
-
-def _host(name: str) -> DeviceHost:
-    return cast(DeviceHost, distributed.get_worker().plugins[name])
+async def on_host(name: str, method: str, *arguments: Any, dask_worker: distributed.Worker) -> Any:
+    """Call a method of a Dask worker's device host, which is the plugin of this name."""
+    return await getattr(dask_worker.plugins[name], method)(*arguments)

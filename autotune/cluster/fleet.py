@@ -17,16 +17,7 @@ from typing import Any
 
 import distributed
 
-from autotune.cluster.device_host import (
-    DeviceGone,
-    DeviceHost,
-    HostSetting,
-    call_worker,
-    claimed_device,
-    evaluate,
-    give_back,
-    take_files,
-)
+from autotune.cluster.device_host import DeviceGone, DeviceHost, HostSetting, evaluate, on_host
 from autotune.cluster.travelling_files import paths_of
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure
@@ -79,7 +70,7 @@ class Fleet:
         self._find()  # workers that are gone cannot be asked
         others = [worker for device, worker in self.devices.items() if device not in devices]
         if others:
-            self._client.run(give_back, name, workers=others, on_error="ignore")
+            self._client.run(on_host, name, "give_back", workers=others, on_error="ignore")
             self._find()
 
     def leave_out(self, device: str, reason: SetupError | NoMemory) -> None:
@@ -212,7 +203,8 @@ class Fleet:
     def _give_files(self, files: Mapping[str, bytes], workers: Iterable[str]) -> None:
         """Send files to workers that hold a device; a stopped one is noticed later."""
         if files and (there := list(workers)):
-            self._client.run(take_files, self._setting.name, files, workers=there, on_error="ignore")
+            name = self._setting.name
+            self._client.run(on_host, name, "take_files", files, workers=there, on_error="ignore")
 
     def _find(self) -> None:
         """Find the devices; only new workers are asked, because a stopped one never answers."""
@@ -225,7 +217,8 @@ class Fleet:
         known = {device: address for device, address in self.devices.items() if address in offering}
         fresh = list(offering - set(known.values()))
         if fresh:
-            asked = self._client.run(claimed_device, self._setting.name, workers=fresh, on_error="ignore")
+            name = self._setting.name
+            asked = self._client.run(on_host, name, "claimed_device", workers=fresh, on_error="ignore")
             joined = {device: address for address, device in asked.items() if device}
             self._give_files(self._files, joined.values())  # those that it was not started with
             known |= joined
@@ -243,7 +236,7 @@ class Fleet:
 
 
 class RemoteWorker:
-    """The worker of one device in a Dask worker; its methods are those of `Worker`, and raise DeviceGone."""
+    """The worker of one device in a Dask worker, with the methods of `Worker`; these raise DeviceGone."""
 
     def __init__(
         self,
@@ -276,8 +269,8 @@ class RemoteWorker:
         """As `Worker.run`."""
         return self._call("run", function, *arguments, timeout_s=timeout_s, **options)
 
-    def renew(self, *upcoming: ProblemInstance) -> None:
-        """As `Worker.renew`, without preparing later problems."""
+    def renew(self) -> None:
+        """As `Worker.renew`."""
         self._call("renew")
 
     def close(self) -> None:
@@ -289,7 +282,7 @@ class RemoteWorker:
         # directly, not as a task: that takes 2 ms instead of 20, and a last round makes hundreds of calls
         try:
             found = self._client.run(
-                call_worker, self._plugin, method, arguments, options, workers=[self._address]
+                on_host, self._plugin, "call", method, arguments, options, workers=[self._address]
             )
         except BrokenReference:  # no other device would do better
             raise

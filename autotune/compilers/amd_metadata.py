@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -12,15 +12,10 @@ _START, _END = "\t.amdgpu_metadata\n", "\t.end_amdgpu_metadata"
 _REGISTER_BYTES = 4
 
 
-class AmdKernel(NamedTuple):
-    """The resources of a kernel, and the sizes of its parameters in bytes."""
+def read_kernel(assembly: str) -> tuple[Resources, list[int]]:
+    """The resources of the only kernel of an assembly text, and the sizes of its parameters in bytes.
 
-    resources: Resources
-    parameter_bytes: list[int]
-
-
-def read_kernel(assembly: str) -> AmdKernel:
-    """Read the only kernel of an assembly text; raises ValueError if the text has no metadata of one.
+    Raises ValueError if the text has no metadata of one kernel.
 
     Triton allocates shared memory at the launch, so none is in the metadata. `vgpr_count` includes the
     accumulation registers on the architectures that have some.
@@ -33,7 +28,7 @@ def read_kernel(assembly: str) -> AmdKernel:
             for part in kernel.get(".args", ())
             if not part[".value_kind"].startswith("hidden")  # of the system
         ]
-        return AmdKernel(_resources(kernel), sizes)
+        return _resources(kernel), sizes
     except (ValueError, KeyError, TypeError, yaml.YAMLError) as error:
         raise ValueError(f"the assembly has no metadata of one kernel: {error}") from None
 

@@ -30,8 +30,8 @@ _FACTS = ("sha256", "log", "compile_ms", "registers", "spill_bytes", "shared_byt
 _CHECKS = 64  # size checks while writing as many bytes as the limit
 
 
-def default_folder() -> Path | None:
-    """The binaries' folder in the user's cache folder; None for a user without a home."""
+def default_folder() -> Path:
+    """The binaries' folder in the user's cache folder."""
     return user_folder("binaries")
 
 
@@ -39,10 +39,7 @@ class BinaryCache:
     """A folder of binaries whose total size is kept near `limit_bytes`."""
 
     def __init__(self, folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:
-        self._folder = folder
-        self._limit_bytes = limit_bytes
-        # random, so that many short runs check as often as one long run
-        self._until_check_bytes = random.randrange(limit_bytes // _CHECKS + 1)
+        self._folder, self._limit_bytes = folder, limit_bytes
 
     def get(self, key: str) -> Binary | None:
         """The binary of a key, marked as cached, or None; it becomes the most recently used."""
@@ -60,9 +57,8 @@ class BinaryCache:
         content = encode(binary, key)
         with suppress(OSError):
             write_own(self._folder / key, lambda file: file.write(content))
-            self._until_check_bytes -= len(content)
-            if self._until_check_bytes < 0:
-                self._until_check_bytes = self._limit_bytes // _CHECKS
+            # by chance: many short runs check as often as one long run
+            if random.randrange(self._limit_bytes) < _CHECKS * len(content):
                 remove_oldest(self._folder, self._limit_bytes)
 
 

@@ -46,9 +46,9 @@ class Cubins:
         return self._plain_kernels[name]
 
     def has(self, names: Iterable[str]) -> bool:
-        """True if the kernels and variables of these names are there, as far as the names tell.
+        """True if the binary has all these kernels and variables, as far as names tell.
 
-        A plain one may be that of C code.
+        A plain identifier may be a name of C, which binaries do not list.
         """
         known = self._triton.keys() or self._binary.symbols.keys()
         return all(name in known or (name.isidentifier() and not self._triton) for name in names)

@@ -176,7 +176,7 @@ def find_header(name: str) -> Path | None:
 
 
 def is_cuda_header(name: str) -> bool:
-    """True if a CUDA compiler has a header itself, so that no folder of the source needs to have it."""
+    """True if a CUDA compiler has a header itself: no folder of the source needs to have it."""
     own = {*_STAND_INS, *_BUILT_IN.split(), *_FOR_DEVICES.split()}
     return name in own or bool(_OF_TOOLKIT.fullmatch(name)) or find_header(name) is not None
 

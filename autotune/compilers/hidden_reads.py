@@ -1,7 +1,7 @@
 """Files that a compiler reads beyond a source's text: their changes go unnoticed.
 
-Most includes are part of the text. What is left are those that the compiler finds in folders of its own, or
-under a name that only it can make out, and what the environment adds.
+Most includes are part of the text. The others are in the compiler's own folders, or have a name that only the
+compiler can work out, or come from the environment.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def variables_text(kind: str) -> str:
 
 
 def hidden_read(line: SourceLine) -> str:
-    """What a compiler may read for a line of C beyond the text; empty if nothing.
+    """The part of a line of C for which a compiler may read another file; empty if there is none.
 
     Args:
         line: A line that is compiled, certainly or perhaps, and no include that is put in its place.

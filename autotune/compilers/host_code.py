@@ -2,8 +2,8 @@
 
 A kernel's file often also holds a host program, whose libraries a compiler of device code does not have.
 Kernels cannot call host functions, so they lose nothing. The source is parsed with all branches of its
-conditions; what the parser cannot read stays. Where that is not enough, as with headers for programs, only
-what kernels name is left.
+conditions; text that the parser cannot read stays. Where that is not enough, as with headers for programs,
+only what kernels name is left.
 """
 
 from __future__ import annotations
@@ -32,28 +32,24 @@ _ROOTS = frozenset(("__global__", "operator"))  # no name says that these are ne
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
 )
-_HOST_TYPES = re.compile(
-    r"\bstd::(?:vector|string|map|set|list|unordered_\w+|shared_ptr|unique_ptr|function|chrono|mutex|thread|"
-    r"[io]?f?stream)\b|\bcuda(?:Event|Stream|Graph|Array)_t\b|\bFILE\b|\bthrust::(?:device|host)_vector\b"
-)
 _SCOPES = ("namespace_definition", "linkage_specification", "declaration_list")
-_TYPES = ("struct_specifier", "class_specifier", "union_specifier", "enum_specifier")
 
 
 def device_part(source: str) -> str:
-    """The source with functions and types that only the host uses replaced by spaces."""
+    """The source with functions and variables that only the host uses replaced by spaces."""
     code = without_comments(source)
     tree = _tree(code)
     if tree is None:
         return source
-    of_host = _of_host(tree, tree.root, _words_for_device(code))
+    words = _words_for_device(code)
+    of_host = (node for node in _outer(tree.root) if _is_of_host(tree, node, words))
     return _without(source, ((node.start_byte, node.end_byte) for node in of_host))
 
 
 def needed_part(source: str, names: Iterable[str]) -> str:
-    """The source with all replaced by spaces but its kernels, and what these and other `names` need.
+    """The source with spaces in place of all but its kernels, and what these and other `names` need.
 
-    It is read with its macros written out, in the branches that a device's compiler takes.
+    It is parsed with its macros expanded, in the branches that a device's compiler takes.
     """
     source = _UNFIT.sub(lambda found: blank(found[0]), source)
     try:
@@ -132,7 +128,7 @@ def _without(source: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _outer(scope: Node) -> Iterator[Node]:
-    """What stands in a scope and those inside."""
+    """The declarations in a scope and in the scopes inside it."""
     for node in scope.named_children:
         body = field(node, "body")
         if node.type in _SCOPES and (body is None or body.type == "declaration_list"):
@@ -142,13 +138,11 @@ def _outer(scope: Node) -> Iterator[Node]:
 
 
 def _declared(tree: SourceTree, node: Node) -> set[str]:
-    """What a declaration is needed by: the names that it gives, and the words before a function.
+    """The words by which kernels need a declaration: the names that it declares, and `__global__`.
 
-    Nothing for a function that no device can call.
+    None for a function that no device can call.
     """
-    inside = node
-    while inside.type in ("template_declaration", "linkage_specification") and inside.named_children:
-        inside = inside.named_children[-1]
+    inside = _inside(node)
     body, kind = field(inside, "body"), field(inside, "type")
     head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
     words = {*_WORD.findall(head)}
@@ -177,50 +171,28 @@ def _words_for_device(code: str) -> frozenset[str]:
     return words
 
 
-def _of_host(tree: SourceTree, scope: Node, words: frozenset[str]) -> Iterator[Node]:
-    """The declarations and definitions in a scope that only the host uses."""
-    for node in scope.named_children:
-        body = field(node, "body")
-        if node.type == "linkage_specification" and body is not None and body.type != "declaration_list":
-            if _is_of_host(tree, body, words):  # `extern "C"` before one function
-                yield node
-        elif node.type in _SCOPES:
-            yield from _of_host(tree, body or node, words)
-        elif _is_of_host(tree, node, words):
-            yield node
-
-
 def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
-    """True for what no device uses."""
-    text = tree.text[node.start_byte : node.end_byte]
-    inside = node.named_children[-1] if node.type == "template_declaration" else node
-    body = field(inside, "body")
+    """True for a function that no device can call, its prototype, and a variable that is not constant."""
+    inside = _inside(node)
+    body, kind = field(inside, "body"), field(inside, "type")
     head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
     if words & {*_WORD.findall(head)}:
         return False
-    match inside.type:
-        case "function_definition":  # macros may stand for the words before one without a type
-            return field(inside, "type") is not None or "::" in head
-        case "template_instantiation":
-            return True
-        case "declaration":
-            return _is_host_declaration(tree, inside, text)
-    return inside.type in _TYPES and body is not None and _HOST_TYPES.search(text) is not None
+    if inside.type == "function_definition":  # macros may stand for the words before one without a type
+        return kind is not None or "::" in head
+    if inside.type != "declaration" or field(kind, "body"):
+        return inside.type == "template_instantiation"
+    declared = inside.children_by_field_name("declarator")
+    is_prototype = any(one.type == "function_declarator" for each in declared for one in descendants(each))
+    before = {tree.of(one) for one in inside.children}
+    return bool(declared) and ("typedef" if is_prototype else "const") not in before
 
 
-def _is_host_declaration(tree: SourceTree, node: Node, text: str) -> bool:
-    """True for a prototype, and a variable that is not constant."""
-    kind = field(node, "type")
-    if kind is not None and kind.type in _TYPES and field(kind, "body") is not None:
-        return _HOST_TYPES.search(text) is not None
-    words = {
-        tree.of(one) for one in node.children if one.type in ("type_qualifier", "storage_class_specifier")
-    }
-    declared = node.children_by_field_name("declarator")
-    parts = [one for each in declared for one in descendants(each)]
-    if any(one.type == "function_declarator" for one in parts):
-        return "typedef" not in words
-    return bool(declared) and "const" not in words
+def _inside(node: Node) -> Node:
+    """A definition or declaration without the `template` or `extern "C"` before it."""
+    while node.type in ("template_declaration", "linkage_specification") and node.named_children:
+        node = node.named_children[-1]
+    return node
 
 
 def _blank(text: str) -> str:

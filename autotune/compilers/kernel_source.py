@@ -1,10 +1,10 @@
 """Read kernel sources: inline their includes, prepend macros, hash the text.
 
-Compilers get one text, so that a kernel in any folder finds `portable.h` without an include path. `#line`
-directives make error messages point at the user's file.
+Compilers get one text: a kernel in any folder finds `portable.h` without an include path. `#line` directives
+make error messages point at the user's file.
 
-What was compiled is known by its text. A text of which a compiler reads more than it has gets a mark that is
-another one each time it is read: so neither a binary nor a trial of an earlier run is taken for its own.
+Binaries and trials are known by the text. If a compiler also reads files that are not in the text, the text
+gets a random mark at its end: then no binary and no trial of an earlier run is taken for it.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*$", re.MULTILINE)
 class SourceText:
     """A source file with its includes resolved; `sha256` is of that text.
 
-    `hidden` is something that a compiler reads besides the text, and `mark` the end of the text that makes it
-    another one each time it is read; empty if there is nothing.
+    `hidden` names something that a compiler reads besides the text, and `mark` is then the random end of the
+    text; both are empty if there is nothing.
     """
 
     path: Path
@@ -96,7 +96,7 @@ class SourceText:
 
     @cached_property
     def narrow_types(self) -> Mapping[str, str]:
-        """What defines each narrow type for this source, by the type's name."""
+        """The text that defines each narrow type for this source, by the type's name."""
         if _HAS_NARROW.search(self.text):
             return {one.name: f"#include <{one.toolkit_header}>\n" for one in _NARROW}
         own = {one.name: _own_header(one.own_header) for one in _NARROW}
@@ -110,12 +110,12 @@ class SourceText:
 
     @property
     def _has_pairs(self) -> bool:
-        """Whether it uses the pairs of halves of its language."""
+        """True if it uses its language's pairs of halves."""
         return _PAIRS.search(self.text) is not None and not _OWN_PAIRS.search(self.text)
 
     @cached_property
     def is_triton(self) -> bool:
-        """Whether it has kernels in Triton."""
+        """True if it has kernels in Triton."""
         return self.path.suffix == ".py" and is_triton(self.text)
 
 
@@ -237,7 +237,7 @@ class _Reader:
         return _guarded(placed) if self._open and _ONCE.search(placed) else placed
 
     def _included(self, line: SourceLine, path: Path, number: int) -> str | None:
-        """What stands for an include; None for one that is left to the compiler."""
+        """The text in place of an include; None for one that is left to the compiler."""
         macro = self._macros.get(line.rest.strip())
         written = macro.bodies[0] if macro is not None and macro.is_sure else line.rest
         header = re.match(_HEADER, written)
@@ -257,7 +257,7 @@ class _Reader:
         return f"{body}\n#line {number + 1} {c_string(path.name)}"
 
     def _has_include(self, match: re.Match[str], path: Path) -> str:
-        """What `__has_include` of a header gives; a compiler's own header is left to it."""
+        """The value of `__has_include` of a header; a compiler's own header is left to it."""
         name, is_quoted = match[1] or match[2], match[1] is not None
         is_found = self._find(name, path, is_quoted=is_quoted) is not None
         return match[0] if is_cuda_header(name) and not is_found else str(int(is_found))

@@ -43,13 +43,11 @@ def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | Nvcc
 
     Raises MissingExtra without NVRTC or Triton, and SetupError without nvcc.
     """
-    if kind == TRITON:
-        try:
-            from autotune.compilers.triton_compiler import TritonCompiler
-        except ImportError as error:
-            raise missing_extra(error) or error from None
-        return TritonCompiler(architecture)
     try:
+        if kind == TRITON:
+            from autotune.compilers.triton_compiler import TritonCompiler
+
+            return TritonCompiler(architecture)
         from autotune.compilers.nvcc import NvccCompiler
         from autotune.compilers.nvrtc import CudaCompiler
     except ImportError as error:
@@ -69,9 +67,8 @@ class LazyCompiler:
 
     def __init__(self, architecture: str, kind: str) -> None:
         self._architecture, self._kind = architecture, kind
-        folder = default_folder()
-        self._binaries = None if folder is None else BinaryCache(folder)
-        self._known = None if folder is None else _recall(architecture, kind)
+        self._binaries = BinaryCache(default_folder())
+        self._known = _recall(architecture, kind)
 
     @property
     def name(self) -> str:
@@ -80,12 +77,10 @@ class LazyCompiler:
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Look up or compile; raises CompileError, MissingExtra and SetupError as the compilers do."""
-        if self._known and self._binaries:
+        if self._known:
             found = self._binaries.get(content_key(self._known.identity, source, options, names))
             if found is not None:
                 return found
-        if self._binaries is None:
-            return self._compiler.compile(source, options, names)
         return CachedCompiler(self._compiler, self._binaries).compile(source, options, names)
 
     @cached_property
@@ -127,10 +122,7 @@ def _remember(architecture: str, kind: str, known: KnownCompiler, files: Iterabl
 def _path(architecture: str, kind: str) -> Path:
     environment = [sys.prefix, *(os.environ.get(name, "") for name in _VARIABLES)]
     key = hashlib.sha256(json.dumps(environment).encode()).hexdigest()[:16]
-    folder = user_folder("compilers")
-    if folder is None:
-        raise FileNotFoundError("no home")
-    return folder / f"{kind or 'nvrtc'}-{architecture}-{key}.json"
+    return user_folder("compilers") / f"{kind or 'nvrtc'}-{architecture}-{key}.json"
 
 
 def _state(path: str) -> list[int]:

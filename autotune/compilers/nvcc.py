@@ -1,22 +1,20 @@
 """Compile CUDA C++ to a cubin with nvcc: relocatable device code, linked with the device runtime.
 
-Needed for kernels that launch kernels. nvcc takes seconds, and runs in the caller's process group, so that a
-timeout that ends the group ends it, too.
+Needed for kernels that launch kernels. nvcc takes seconds, and runs in the caller's process group: a timeout
+that ends the group ends nvcc, too.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from cuda.pathfinder import find_nvidia_binary_utility
-
 from autotune.compilers.hidden_reads import variables_text
+from autotune.compilers.nvidia_tools import find_tool
 from autotune.compilers.nvrtc import cubin_binary, name_expression, version_in
 from autotune.compilers.resource_usage import read_pointers
 from autotune.core.trials import Binary
@@ -76,11 +74,11 @@ def _pointers(names: Sequence[str]) -> str:
 
 
 def find_nvcc() -> str:
-    """Find nvcc on the PATH, in an NVIDIA package or under CUDA_HOME; raises SetupError without one."""
-    found = shutil.which("nvcc") or find_nvidia_binary_utility("nvcc")
+    """The path of nvcc; raises SetupError without one."""
+    found = find_tool("nvcc")
     if found is None:
         raise SetupError(
             "nvcc was not found, and this space needs it (compiler: nvcc); install the CUDA toolkit "
             "and put its bin folder on the PATH"
         )
-    return str(found)
+    return found

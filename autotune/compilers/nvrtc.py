@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -35,28 +35,11 @@ _ABSENT = re.compile(r"the header (\S+) is not found: name")  # as `missing_head
 _OK = nvrtc.nvrtcResult.NVRTC_SUCCESS
 
 
-class _Output(NamedTuple):
-    """One of the things that NVRTC makes of a program."""
-
-    size_of: Callable[[Any], tuple[Any, int]]
-    copy: Callable[[Any, bytearray], Any]
-
-    def of(self, program: Any) -> bytes:
-        _, size_bytes = self.size_of(program)
-        content = bytearray(size_bytes)
-        self.copy(program, content)
-        return bytes(content)
-
-
-_CUBIN = _Output(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
-_PTX = _Output(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
-_LOG = _Output(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
-
-
 class _Compiled(NamedTuple):
-    """A program's output, its log, and its symbols by the C++ names that were looked up."""
+    """A program's code, its log, and its symbols by the C++ names that were looked up."""
 
-    data: bytes
+    cubin: bytes
+    ptx: str
     log: str
     symbols: dict[str, str]
 
@@ -72,70 +55,59 @@ class CudaCompiler:
     def __init__(self, architecture: str) -> None:
         self._options = (f"--gpu-architecture={architecture}", "--std=c++17", "--no-cache")
         self._is_plain = True  # no source has needed more so far
-        self.identity = " ".join((_library(), *self._options, cuda_headers.identity()))
+        library = _library()
+        # the files that identity and name depend on; none if NVRTC's is not known
+        self.files = (library, *cuda_headers.version_files()) if library else ()
+        self.identity = " ".join((_version(library), *self._options, cuda_headers.identity()))
 
     @property
     def name(self) -> str:
         """Name and version in stored results, such as NVRTC 13.0.88."""
         return _name()
 
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that `identity` and `name` depend on; none if NVRTC's is not known."""
-        library = _library_path()
-        return (library, *cuda_headers.version_files()) if library else ()
-
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile one source and look up C++ names in it; raises CompileError with NVRTC's log."""
         began = time.perf_counter()
-        found = self._compiled(source, options, names, _CUBIN)
-        return cubin_binary(found.data, found.log, (time.perf_counter() - began) * 1e3, found.symbols)
+        found = self._compiled(source, options, names)
+        return cubin_binary(found.cubin, found.log, (time.perf_counter() - began) * 1e3, found.symbols)
 
     def ptx(
         self, source: str, options: Sequence[str], names: Sequence[str] = ()
     ) -> tuple[str, dict[str, str]]:
         """The PTX of one source, and the symbols of C++ names; raises CompileError with NVRTC's log."""
-        found = self._compiled(source, options, names, _PTX)
-        return found.data.decode(errors="replace").rstrip("\0"), found.symbols
+        found = self._compiled(source, options, names)
+        return found.ptx, found.symbols
 
-    def _compiled(
-        self, source: str, options: Sequence[str], names: Sequence[str], output: _Output
-    ) -> _Compiled:
+    def _compiled(self, source: str, options: Sequence[str], names: Sequence[str]) -> _Compiled:
         """The least that is enough for the source, as the class says."""
         flags = (*self._options, *options)
         if self._is_plain and not _CUB.search(source):
             with suppress(CompileError):
-                return _run(source, (*flags, "--minimal"), names, output)
+                return _run(source, (*flags, "--minimal"), names)
         try:
-            found = _run(device_part(source), flags, names, output, has_prelude=True)
+            found = _run(device_part(source), flags, names, has_prelude=True)
         except CompileError as error:
             try:
-                found = _of_needed_part(source, flags, names, output)
+                found = _of_needed_part(source, flags, names)
             except CompileError as again:  # of two reasons, the first is of the source as it is
                 raise (again if _ABSENT.search(str(error)) else error) from None
         self._is_plain = False  # the next source of this kernel will need as much
         return found
 
 
-def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str], output: _Output) -> _Compiled:
-    """Compile only what kernels need; raises CompileError.
+def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str]) -> _Compiled:
+    """Compile only what kernels need; raises the first CompileError.
 
-    Headers that are not there, or that are for the host alone, are empty: the first error is that of the
-    first of them if the kernels need it.
+    A header that is missing, or that stops the compiler, is replaced by an empty one, and the rest is tried
+    again.
     """
     text = needed_part(source, names)
     error: CompileError | None = None
     absent: dict[str, str] = {}
     while True:
         try:
-            return _run(
-                text,
-                (*flags, "--device-as-default-execution-space"),
-                names,
-                output,
-                has_prelude=True,
-                absent=absent,
-            )
+            own_flags = (*flags, "--device-as-default-execution-space")
+            return _run(text, own_flags, names, has_prelude=True, absent=absent)
         except CompileError as found:
             error = error or found
             name = _ABSENT.search(str(found))
@@ -146,7 +118,7 @@ def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str], out
 
 
 def _headers_around(source: str, log: str) -> list[str]:
-    """The headers of a source that the file of a log's first error is, or may be a part of."""
+    """The headers that a source includes and that may have brought the file of a log's first error."""
     place = re.match(r"(.+?)\(\d+\): ", log)
     parts = Path(place[1]).parts if place else ()
     names = map(Path, _INCLUDED.findall(source))
@@ -161,7 +133,6 @@ def _run(
     source: str,
     flags: Sequence[str],
     names: Sequence[str],
-    output: _Output,
     *,
     has_prelude: bool = False,
     absent: Mapping[str, str] = MappingProxyType({}),
@@ -184,14 +155,23 @@ def _run(
             nvrtc.nvrtcAddNameExpression(program, expression)
         encoded = [flag.encode() for flag in (*flags, *header_flags)]
         (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
-        log = _LOG.of(program).decode(errors="replace").strip("\0\n")
+        log = _output(program, "ProgramLog").decode(errors="replace").strip("\0\n")
         if result != _OK:
             raise CompileError(_explained(log, names, source) or result.name)
         found = {name: nvrtc.nvrtcGetLoweredName(program, text)[1] for name, text in asked.items()}
         symbols = {name: symbol.decode() for name, symbol in found.items()}
-        return _Compiled(output.of(program), log, symbols)
+        ptx = _output(program, "PTX").decode(errors="replace").rstrip("\0")
+        return _Compiled(_output(program, "CUBIN"), ptx, log, symbols)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+
+
+def _output(program: Any, kind: str) -> bytes:
+    """One of the things that NVRTC makes of a program."""
+    _, size_bytes = getattr(nvrtc, f"nvrtcGet{kind}Size")(program)
+    content = bytearray(size_bytes)
+    getattr(nvrtc, f"nvrtcGet{kind}")(program, content)
+    return bytes(content)
 
 
 def _headers(source: str, *, has_prelude: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:
@@ -249,7 +229,7 @@ def cubin_binary(data: bytes, log: str, compile_ms: float, symbols: Mapping[str,
     )
 
 
-def _library_path() -> Path | None:
+def _library() -> Path | None:
     """Load NVRTC; raises MissingExtra if the library is not installed."""
     try:
         path = load_nvidia_dynamic_lib("nvrtc").abs_path
@@ -258,12 +238,8 @@ def _library_path() -> Path | None:
     return Path(path) if path else None
 
 
-def _library() -> str:
-    """NVRTC's version with its file's size and date, because patches of one version generate other code.
-
-    Raises MissingExtra if the library is not installed.
-    """
-    path = _library_path()
+def _version(path: Path | None) -> str:
+    """NVRTC's version with its file's size and date, because patches of one version generate other code."""
     _, major, minor = nvrtc.nvrtcVersion()
     status = path.stat() if path else None
     file = f"{status.st_size}/{status.st_mtime_ns}" if status else "of the system"
@@ -273,7 +249,7 @@ def _library() -> str:
 @cache
 def _name() -> str:
     """NVRTC with its full version, which only its PTX contains."""
-    return f"NVRTC {version_in(_run('', (), (), _PTX).data.decode())}"
+    return f"NVRTC {version_in(_run('', (), ()).ptx)}"
 
 
 def version_in(text: str) -> str:

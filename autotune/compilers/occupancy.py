@@ -58,7 +58,7 @@ def occupancy(
 def bytes_to_add(
     where: Architecture, threads: int, registers: int, shared_bytes: int, blocks: int
 ) -> int | None:
-    """Shared memory to add to a block so that just so many are resident; None if there is no amount."""
+    """Shared memory to add to a block for exactly `blocks` resident blocks; None if no amount does it."""
     unit = where.shared_memory_unit_bytes
     room = where.shared_bytes // blocks // unit * unit - where.reserved_shared_bytes
     extra = min(room, where.shared_bytes_per_block) - shared_bytes

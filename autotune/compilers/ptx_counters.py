@@ -5,7 +5,7 @@ memory gets one: of the sectors of global memory that a warp touches, of the pas
 in the banks of shared memory, or of the different words that a warp's atomics add to.
 
 The driver translates the counted PTX. Machine code may have fewer instructions than PTX (addresses are folded
-into accesses), so that counts of integer operations are an upper bound.
+into accesses): counts of integer operations are an upper bound.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 VARIABLE = "autotune_counts"
@@ -66,18 +66,26 @@ _COSTS: tuple[tuple[re.Pattern[str], Mapping[str, float]], ...] = tuple(
         ),
     )
 )
-# Of tensor cores by type: time of a multiply-add over that of float16 and bfloat16.
+# Time of a multiply-add on tensor cores by type, relative to float16 and bfloat16.
 _TENSOR_COSTS = {"tf32": 2.0, "e4m3": 0.5, "e5m2": 0.5, "s8": 0.5, "u8": 0.5}
+
+
+class _Address(NamedTuple):
+    """A register or a variable, and the bytes that are added to it."""
+
+    base: str
+    offset: int
 
 
 @dataclass(frozen=True)
 class MemoryAccess:
-    """One instruction that accesses memory, and the place of its counter; None if it has none."""
+    """One instruction that accesses memory."""
 
     space: str  # "global", "shared" or "local"
     kind: str  # "load", "store" or "atomic"
     bytes: int  # of a thread
-    counter: int | None
+    address: _Address | None  # if the instruction shows one
+    counter: int | None = None  # the place of its counter, if it has one
 
 
 @dataclass(frozen=True)
@@ -100,25 +108,25 @@ class CountedPtx:
     counters: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Counts:
     """Counts of one run of a plan, by warps: one active thread costs as much as all of them."""
 
-    instructions: float
+    instructions: float = 0.0
     active_lanes: float  # of 32, mean over instructions
     pipe_lanes: Mapping[str, float]  # uses of each pipe, 32 for each warp; of tensor cores, multiply-adds
     pipe_threads: Mapping[str, float]  # the same by active threads: the work, however warps diverge
-    global_load_bytes: float  # that threads ask for
-    global_store_bytes: float
-    sectors: float  # of 32 bytes, of loads and stores
-    requests: float  # loads and stores of warps
-    shared_passes: float  # of warps
-    min_shared_passes: float  # without bank conflicts
-    atomics: float  # of threads, on global memory
-    atomic_bytes: float
-    atomic_words: float  # different ones within each warp
-    local_bytes: float
-    barriers: float
+    global_load_bytes: float = 0.0  # that threads ask for
+    global_store_bytes: float = 0.0
+    sectors: float = 0.0  # of 32 bytes, of loads and stores
+    requests: float = 0.0  # loads and stores of warps
+    shared_passes: float = 0.0  # of warps
+    min_shared_passes: float = 0.0  # without bank conflicts
+    atomics: float = 0.0  # of threads, on global memory
+    atomic_bytes: float = 0.0
+    atomic_words: float = 0.0  # different ones within each warp
+    local_bytes: float = 0.0
+    barriers: float = 0.0
     bytes_per_thread_in_flight: float  # loaded from global memory by the block that loads most
 
     @property
@@ -167,22 +175,12 @@ def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
         for access in block.accesses:
             counted_here = 0 if access.counter is None else values[access.counter]
             _add(total, access, warps, threads, counted_here)
+    lanes = total.pop("lanes", 0.0)
     return Counts(
-        instructions=total["instructions"],
-        active_lanes=total["lanes"] / total["instructions"] if total["instructions"] else 32.0,
+        **total,
+        active_lanes=lanes / total["instructions"] if total["instructions"] else 32.0,
         pipe_lanes=pipes,
         pipe_threads=of_threads,
-        global_load_bytes=total["load"],
-        global_store_bytes=total["store"],
-        sectors=total["sectors"],
-        requests=total["requests"],
-        shared_passes=total["passes"],
-        min_shared_passes=total["least"],
-        atomics=total["atomics"],
-        atomic_bytes=total["atomic_bytes"],
-        atomic_words=total["words"],
-        local_bytes=total["local"],
-        barriers=total["barriers"],
         bytes_per_thread_in_flight=in_flight,
     )
 
@@ -190,36 +188,20 @@ def counts_of(counted: CountedPtx, values: Sequence[int]) -> Counts:
 def _add(total: dict[str, float], access: MemoryAccess, warps: int, threads: int, counted: int) -> None:
     """Add the runs of one access to the totals; without a counter it touches as little as it can."""
     if access.space == "local":
-        total["local"] += threads * access.bytes
+        total["local_bytes"] += threads * access.bytes
     elif access.kind == "atomic":
         if access.space == "global":
             total["atomics"] += threads
             total["atomic_bytes"] += threads * access.bytes
-            total["words"] += counted
+            total["atomic_words"] += counted
     elif access.space == "global":
-        total[access.kind] += threads * access.bytes
+        total[f"global_{access.kind}_bytes"] += threads * access.bytes
         total["requests"] += warps
         total["sectors"] += counted if access.counter is not None else threads * access.bytes / SECTOR_BYTES
     else:
         least = warps * max(1, 32 * access.bytes // _BANK_BYTES)
-        total["passes"] += counted if access.counter is not None else least
-        total["least"] += min(least, counted) if access.counter is not None else least
-
-
-class _Address(NamedTuple):
-    """A register or a variable, and the bytes that are added to it."""
-
-    base: str
-    offset: int
-
-
-class _Access(NamedTuple):
-    """An access to memory: its space, its kind, the bytes of a thread, and its address if it shows one."""
-
-    space: str
-    kind: str
-    bytes: int
-    address: _Address | None
+        total["shared_passes"] += counted if access.counter is not None else least
+        total["min_shared_passes"] += min(least, counted) if access.counter is not None else least
 
 
 @dataclass(frozen=True)
@@ -276,11 +258,11 @@ class _Counting:
         if access is None:
             return
         address = None if instruction["predicate"] else _counted_address(access)
-        counter = None
         if address is not None:
             counter = self._take(1)
             yield _probe(access, address, _place(counter))
-        self._block.accesses.append(MemoryAccess(access.space, access.kind, access.bytes, counter))
+            access = replace(access, counter=counter)
+        self._block.accesses.append(access)
 
     def _take(self, count: int) -> int:
         first, self.counters = self.counters, self.counters + count
@@ -310,12 +292,12 @@ def _costs(operation: str) -> Mapping[str, float]:
     return next((costs for pattern, costs in _COSTS if pattern.match(operation)), {})
 
 
-def _access(operation: str, operands: str) -> _Access | None:
+def _access(operation: str, operands: str) -> MemoryAccess | None:
     """The access to memory that an operation is; None for any other."""
     words = operation.split(".")
     if operation.startswith("cp.async.c"):
         size = int(operands.replace(" ", "").split(",")[2]) if operands.count(",") >= 2 else 0
-        return _Access("global", "load", size, _address(operands, last=True))
+        return MemoryAccess("global", "load", size, _address(operands, last=True))
     kinds = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic"}
     if words[0] not in kinds or "param" in words or "const" in words or "async" in words:
         return None
@@ -325,7 +307,7 @@ def _access(operation: str, operands: str) -> _Access | None:
     width = _WIDTH.search(words[-1])
     vector = next((int(word[1]) for word in words if re.fullmatch(r"v[248]", word)), 1)
     size = vector * int(width[1]) // 8 if width else 4
-    return _Access(space.partition(":")[0], kinds[words[0]], size, _address(operands))
+    return MemoryAccess(space.partition(":")[0], kinds[words[0]], size, _address(operands))
 
 
 def _address(operands: str, *, last: bool = False) -> _Address | None:
@@ -336,13 +318,13 @@ def _address(operands: str, *, last: bool = False) -> _Address | None:
     return _Address(base.strip(), int(offset or 0))
 
 
-def _counted_address(access: _Access) -> _Address | None:
+def _counted_address(access: MemoryAccess) -> _Address | None:
     """The address of an access to count: to global memory, or to shared memory without atomics; else None."""
     is_counted = access.space == "global" or (access.space == "shared" and access.kind != "atomic")
     return access.address if is_counted else None
 
 
-def _probe(access: _Access, address: _Address, counter: str) -> str:
+def _probe(access: MemoryAccess, address: _Address, counter: str) -> str:
     """The code that counts what a warp's access touches."""
     width = max(4, min(16, access.bytes))
     if access.space == "shared":

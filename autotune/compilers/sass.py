@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 
 from autotune.errors import SetupError
 
-_USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
-_PACKAGES = (("triton", "backends/nvidia/bin"), ("nvidia", "cu13/bin"), ("nvidia", "cuda_nvdisasm/bin"))
 _TIMEOUT_S = 60.0
 _KERNEL = re.compile(r"^\.text\.(.+):$")
 _LABEL = re.compile(r"^(\.L_\w+):")
@@ -57,7 +51,7 @@ class MachineCode:
         kinds: How many of each kind, such as float32 or shared load.
         loop_kinds: The same in the longest innermost loop; empty without a loop.
         access_bits: Accesses to global and shared memory by kind and bits, such as ("global load", 128).
-        is_unrolled: Whether unrolling changes the code; None where the source asks for none.
+        is_unrolled: True if unrolling changes the code; None where the source asks for none.
     """
 
     instructions: int
@@ -71,17 +65,6 @@ def without_unrolling(source: str) -> str:
     """The source with each loop that it asks to unroll rolled, by `#pragma` or by UNROLL_LOOP."""
     rolled = re.sub(r"(#\s*pragma\s+unroll\b)[^\n]*", r"\1 1", source)
     return re.sub(r"(PRAGMA\(unroll|_Pragma\(\"unroll)\b[^)\"]*", r"\1 1", rolled)
-
-
-def find_disassembler() -> str | None:
-    """The path of nvdisasm: on PATH, in a CUDA toolkit, or in an installed package; None without one."""
-    folders = [*_USUAL_PLACES]
-    for package, inside in _PACKAGES:
-        spec = find_spec(package)
-        folders += (
-            [str(Path(place) / inside) for place in (spec.submodule_search_locations or ())] if spec else []
-        )
-    return shutil.which("nvdisasm") or shutil.which("nvdisasm", path=os.pathsep.join(folders))
 
 
 def read_machine_code(cubin: bytes, program: str) -> dict[str, MachineCode]:

@@ -75,7 +75,7 @@ def unpack(binary: Binary) -> dict[str, TritonBinary]:
 
 
 def joined(binaries: Mapping[str, Binary]) -> Binary:
-    """One binary of those of several entries, each of which has one kernel; some may be the same."""
+    """One binary of several entries' binaries, each of which has one kernel; some may be the same."""
     kernels = {entry: kernel for entry, one in binaries.items() for kernel in unpack(one).values()}
     data, parts = pack(kernels), set(binaries.values())
     return Binary(

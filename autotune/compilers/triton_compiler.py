@@ -127,16 +127,16 @@ class TritonCompiler:
         except Exception as error:  # noqa: BLE001 - Triton raises whatever its passes do
             raise CompileError(_message(error)) from None
         if self._target.backend == "hip":
-            amd = read_kernel(made["amdgcn"])
-            kernel = _kernel(facts, amd.parameter_bytes, made["hsaco"], task.passed)
-            return replace(kernel, warp_size=self._target.warp_size, amd=amd.resources)
+            resources, sizes = read_kernel(made["amdgcn"])
+            kernel = _kernel(facts, sizes, made["hsaco"], task.passed)
+            return replace(kernel, warp_size=self._target.warp_size, amd=resources)
         return _kernel(facts, _parameter_bytes(made["ptx"]), made["cubin"], task.passed)
 
 
 def firsts(source: str, names: Sequence[str]) -> tuple[str, ...]:
-    """For each entry the first one that gets the same code; raises CompileError.
+    """For each entry, the first entry that gets the same code; raises CompileError.
 
-    Entries may differ in what the kernel is not compiled for.
+    Entries may differ in values that the kernel is not compiled for.
     """
     module, known = _load(source), dict[str, str]()
     return tuple(known.setdefault(_task(module, name).key, name) for name in names)
@@ -281,7 +281,7 @@ def _type_bytes(kind: str) -> int:
 
 
 def _message(error: Exception) -> str:
-    """Triton's message with those of its causes, which say more."""
+    """Triton's message with the messages of its causes, which say more."""
     texts, cause = [], error
     while cause is not None:
         text = f"{type(cause).__name__}: {str(cause).strip()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from autotune.errors import InputError
 
@@ -77,6 +78,7 @@ def struct_dtype(fields: Iterable[Field]) -> str:
     return f"struct({','.join(texts)})"
 
 
+@cache
 def struct_fields(dtype: str) -> tuple[Field, ...]:
     """The fields of a structure; empty for any other type or text."""
     if not (dtype.startswith("struct(") and dtype.endswith(")")):
@@ -92,6 +94,7 @@ def is_dtype(text: object) -> bool:
     return isinstance(text, str) and (text in (*C_TYPES, FLOAT8) or bool(struct_fields(text)))
 
 
+@cache
 def element_bytes(dtype: str) -> int:
     """The size of an element of one of C_TYPES, or of FLOAT8."""
     bits = re.search(r"\d+", dtype)

@@ -1,4 +1,7 @@
-"""Fills of random inputs, and the special values that they may contain."""
+"""Fills of random inputs, and the special values that they may contain.
+
+They are not in `space`, which processes of a device do not import.
+"""
 
 from __future__ import annotations
 

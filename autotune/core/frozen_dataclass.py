@@ -1,8 +1,8 @@
 """Classes that behave as `dataclass(frozen=True)` makes them, without the module `dataclasses`.
 
 That module imports `inspect` and compiles half a dozen functions for each class, which takes longer than a
-whole look-up. Here `__init__` is compiled once there are many instances, and fields are described to the
-functions of `dataclasses` on demand. Type checkers see `dataclasses`: import from `autotune.core.frozen`.
+whole look-up. Here nothing is compiled, and fields are described to the functions of `dataclasses` on demand.
+Type checkers see `dataclasses`: import from `autotune.core.frozen`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _MISSING: Any = object()
-_MANY = 100  # instances of a class: they take as long to make as it takes to compile an `__init__`
 
 
 class Field:
@@ -57,7 +56,7 @@ def dataclass(*, frozen: bool, eq: bool = True) -> Callable[[Any], Any]:
                 delattr(cls, name)
             found.append(item)
         cls.__frozen_fields__ = tuple(found)
-        cls.__init__ = _first_init(cls)
+        cls.__init__ = _init(cls)
         methods: dict[str, Any] = {
             "__match_args__": tuple(item.name for item in found),
             "__repr__": _repr,
@@ -91,7 +90,11 @@ def fields(record: Any) -> tuple[Any, ...]:
 
 def optional_fields(kind: type) -> frozenset[str]:
     """The names of the fields of a class that have a default."""
-    return frozenset(item.name for item in fields(kind) if _has_default(item))
+    return frozenset(
+        item.name
+        for item in fields(kind)
+        if item.default is not _MISSING or item.default_factory is not _MISSING
+    )
 
 
 def replace(record: Any, **changes: Any) -> Any:
@@ -99,55 +102,27 @@ def replace(record: Any, **changes: Any) -> Any:
     return type(record)(**{item.name: getattr(record, item.name) for item in fields(record)} | changes)
 
 
-def _first_init(cls: Any) -> Callable[..., None]:
-    """An `__init__` for the first instances; the compiled one that follows says what is wrong with a call."""
+def _init(cls: Any) -> Callable[..., None]:
     items = cls.__frozen_fields__
-    names = [item.name for item in items]
+    names = tuple(item.name for item in items)
+    defaults = {item.name: item.default for item in items if item.default is not _MISSING}
+    factories = {item.name: item.default_factory for item in items if item.default_factory is not _MISSING}
     has_more = hasattr(cls, "__post_init__")
-    left = _MANY
+    expected = frozenset(names)
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        nonlocal left
-        left -= 1
-        given = dict(zip(names, args)) | kwargs  # noqa: B905 - their numbers are compared below
-        rest = [item for item in items if item.name not in given]
-        is_right = len(args) + len(kwargs) + len(rest) == len(items) and all(map(_has_default, rest))
-        if not left or not is_right:
-            cls.__init__ = _compiled_init(cls)
-            cls.__init__(self, *args, **kwargs)
-            return
-        for item in rest:
-            given[item.name] = item.default if item.default_factory is _MISSING else item.default_factory()
-        self.__dict__.update(given)
+        values = defaults | dict(zip(names, args)) | kwargs  # noqa: B905 - their numbers are compared below
+        for name, make in factories.items():
+            if name not in values:
+                values[name] = make()
+        is_right = len(args) <= len(names) and not (args and kwargs.keys() & names[: len(args)])
+        if not is_right or values.keys() != expected:
+            given = ", ".join((*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())))
+            raise TypeError(f"{cls.__name__} has the fields {', '.join(names)}; given: {given}")
+        self.__dict__.update(values)
         if has_more:
             self.__post_init__()
 
-    return init
-
-
-def _has_default(item: Field) -> bool:
-    return item.default is not _MISSING or item.default_factory is not _MISSING
-
-
-def _compiled_init(cls: Any) -> Callable[..., None]:
-    namespace: dict[str, Any] = {"_missing": _MISSING}
-    parameters, lines = [], ["_own = self.__dict__"]
-    for item in cls.__frozen_fields__:
-        name = value = item.name
-        if item.default_factory is not _MISSING:
-            namespace[f"_make_{name}"] = item.default_factory
-            value = f"_make_{name}() if {name} is _missing else {name}"
-            parameters.append(f"{name}=_missing")
-        elif item.default is not _MISSING:
-            namespace[f"_default_{name}"] = item.default
-            parameters.append(f"{name}=_default_{name}")
-        else:
-            parameters.append(name)
-        lines.append(f"_own[{name!r}] = {value}")
-    if hasattr(cls, "__post_init__"):
-        lines.append("self.__post_init__()")
-    exec(f"def __init__(self, {', '.join(parameters)}):\n " + "\n ".join(lines), namespace)
-    init: Callable[..., None] = namespace["__init__"]
     return init
 
 

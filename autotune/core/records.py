@@ -186,9 +186,8 @@ class LaunchSpec:
     """One step of a launch plan as expressions; it is skipped unless `when` is true.
 
     It runs `repeat` times, every second time with the two arrays of `swap` exchanged. A Triton kernel is
-    compiled for the values of the names in `constants`, of which `NAME=EXPRESSION` are the launch's own. The
-    other fields are as in `Launch`; empty ones were
-    not given.
+    compiled for the values of the names in `constants`; one with an expression, `NAME=EXPRESSION`, has that
+    value in this launch only. The other fields are as in `Launch`; those that were not given are empty.
     """
 
     entry: str

@@ -11,12 +11,11 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 STAGES = "stages"  # the track of the run's stages, which is no thread
@@ -68,7 +67,7 @@ def is_recording() -> bool:
 
 def span(name: str, *, call: str = "") -> AbstractContextManager[None]:
     """Record what the `with` block does, which may end by an exception."""
-    return _NOTHING if _state.spans is None else _Running(name, call)
+    return _NOTHING if _state.spans is None else _running(name, call)
 
 
 def add(
@@ -148,17 +147,11 @@ def chrome_trace(spans: Iterable[Span]) -> str:
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": described + events}, separators=(",", ":"))
 
 
-class _Running:
-    """A span that has begun."""
-
-    def __init__(self, name: str, call: str) -> None:
-        self._name, self._call = name, call
-
-    def __enter__(self) -> None:
-        self._began_s, self._cpu_began_s = time.perf_counter(), time.thread_time()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        cpu_s = time.thread_time() - self._cpu_began_s
-        add(self._name, self._began_s, time.perf_counter(), cpu_s=cpu_s, call=self._call)
+@contextmanager
+def _running(name: str, call: str) -> Iterator[None]:
+    began_s, cpu_began_s = time.perf_counter(), time.thread_time()
+    try:
+        yield
+    finally:
+        cpu_s = time.thread_time() - cpu_began_s
+        add(name, began_s, time.perf_counter(), cpu_s=cpu_s, call=call)

@@ -147,7 +147,6 @@ class Rule(StrEnum):
     HOPELESS = "hopeless"  # the first run, or two, were far slower
     FINALS = "finals"  # a sample of the last round
     IMPORTED = "imported"  # from another tool's results
-    RECORDED = "recorded"  # from a recorded space
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Graph:
         freed_with(self, context, "cuGraphExecDestroy", self.handle)  # not before what is queued has ended
 
     def upload(self, stream: ctypes.c_void_p) -> None:
-        """Bring the graph to the GPU, so that its first launch takes no longer than others."""
+        """Bring the graph to the GPU: its first launch then takes no longer than others."""
         call("cuGraphUpload", self.handle, stream)
 
     def launch(self, stream: ctypes.c_void_p) -> None:

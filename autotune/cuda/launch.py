@@ -43,7 +43,7 @@ class _Config(ctypes.Structure):
 def launch_call(
     step: Launch, function: ctypes.c_void_p, arguments: Sequence[Any], stream: ctypes.c_void_p
 ) -> Callable[[], int]:
-    """Prepare all that the driver reads of a launch, so that a call does little.
+    """Prepare all that the driver reads of a launch: a call then does little.
 
     Args:
         step: The launch; a grid that is too large raises LaunchError.

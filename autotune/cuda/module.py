@@ -32,7 +32,7 @@ class Module:
         Args:
             binary: Of any compiler.
             context: Where to load it.
-            stays: Whether it stays loaded without a reference to this object: graphs may still use it.
+            stays: True to keep it loaded without a reference to this object: graphs may still use it.
         """
         self.cubins = Cubins(binary)
         self._handles: dict[str, ctypes.c_void_p] = {}

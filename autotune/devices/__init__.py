@@ -76,16 +76,17 @@ def backend(name: str) -> Backend:
         raise MissingExtra(entry.package, entry.extra) from None
 
 
-# variables that disable drivers' own caches
-COLD = {"PYOPENCL_NO_CACHE": "1", "CUDA_CACHE_DISABLE": "1"}
-
-
 def cold_environment(scratch: str) -> dict[str, str]:
     """Environment variables that disable drivers' own caches and keep a child's temporary files in `scratch`.
 
     PoCL lists no device if it cannot write its cache, for example in a read-only home.
     """
-    return COLD | {"POCL_CACHE_DIR": scratch, "TMPDIR": scratch}
+    return {
+        "PYOPENCL_NO_CACHE": "1",
+        "CUDA_CACHE_DISABLE": "1",
+        "POCL_CACHE_DIR": scratch,
+        "TMPDIR": scratch,
+    }
 
 
 def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, DeviceInfo]]:

@@ -115,8 +115,7 @@ class Clocks:
 
 def restore_abandoned() -> None:
     """Restore values that killed processes left changed; refused ones stay for a later start."""
-    folder = user_folder("clocks")
-    for path in folder.glob("*.json") if folder is not None else ():
+    for path in user_folder("clocks").glob("*.json"):
         with suppress(OSError, LaunchError):
             record = open_own(path, os.O_RDWR)
             try:
@@ -129,8 +128,6 @@ def restore_abandoned() -> None:
 def _locked_record(name: str) -> int:
     """Open and lock the record of one device; raises LaunchError if it cannot be written."""
     folder = user_folder("clocks")
-    if folder is None:
-        raise LaunchError("clocks are not changed without a place to note what they were: set XDG_CACHE_HOME")
     try:
         record = open_own(folder / f"{name}.json", os.O_RDWR | os.O_CREAT)
     except OSError as error:

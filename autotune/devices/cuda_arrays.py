@@ -199,10 +199,7 @@ def _with_itself(buffer: Buffer, size_bytes: int) -> ArrayComparison:
 
 def _compiled(architecture: str, source: str) -> Binary:
     """A kernel that every device process needs: one process compiles it for all."""
-    compiler, folder = CudaCompiler(architecture), default_folder()
-    if folder is None:
-        return compiler.compile(source, ())
-    return CachedCompiler(compiler, BinaryCache(folder)).compile(source, ())
+    return CachedCompiler(CudaCompiler(architecture), BinaryCache(default_folder())).compile(source, ())
 
 
 def _difference(first: int, differing: int) -> Difference | None:

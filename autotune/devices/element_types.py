@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # importing it takes as long as loading a kernel
 _NARROW = ("bfloat16", FLOAT8)
 
 
+@cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """The numpy type of an element type."""
     if name in _NARROW:

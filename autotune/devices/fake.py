@@ -193,7 +193,7 @@ def _without_unused_macros(tree: ast.Module) -> ast.Module:
 
 
 def list_devices() -> list[DeviceInfo]:
-    """One fake device, or those of the environment variable AUTOTUNE_FAKE_DEVICES.
+    """One fake device, or those that the environment variable AUTOTUNE_FAKE_DEVICES counts.
 
     `3` stands for three equal ones, `2,1` for two of one model and one of another.
     """

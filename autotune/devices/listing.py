@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from autotune.core.records import DeviceInfo
-from autotune.devices import BACKENDS, COLD, Address, choose, cold_environment, list_devices
+from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.hardware.names import slug, traits_of_name
@@ -37,7 +37,7 @@ class Listing:
         self._begin()
 
     def _begin(self) -> Child:
-        preload([module for name in self._names for module in _needed(name)], COLD)
+        preload([module for name in self._names for module in _needed(name)])
         scratch = self._opened.enter_context(scratch_folder())
         self._child = Child(int, environment=cold_environment(scratch))
         self._child.ask(_list, self._names, timeout_s=_TIMEOUT_S)
@@ -50,7 +50,7 @@ class Listing:
 
     def load_packages(self) -> None:
         """Import the packages of the backends in the background, for device processes to come."""
-        preload([BACKENDS[name].module for name in self._names], COLD)
+        preload([BACKENDS[name].module for name in self._names])
 
     def devices(self) -> Found:
         """Wait for the devices; raises SetupError if looking for them fails."""

@@ -35,7 +35,7 @@ from autotune.devices.opencl_arrays import BlockMemoryFiller, CacheFlusher, Cont
 from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
-from autotune.processes.control_groups import GROUPS, OWN, group_folders
+from autotune.processes.control_groups import GROUPS, OWN, group_limits
 
 _FILES = {1: ("cpu.cfs_quota_us", "cpu.cfs_period_us"), 2: ("cpu.max",)}  # by version
 POCL = "Portable Computing Language"  # PoCL's platform name
@@ -243,19 +243,10 @@ def list_devices() -> list[DeviceInfo]:
 
 def cpu_limits(groups: Path = GROUPS, own: Path = OWN) -> str:
     """The allowed cores, and the control groups' quota in cores: `4 cores, quota 2.5`."""
-    quota = min(_quotas(groups, own), default=None)
+    limits = group_limits("cpu", _FILES, groups, own)
+    quotas = [int(quota) / int(period) for quota, period in limits if quota not in ("max", "-1")]
+    quota = min(quotas, default=None)
     return f"{len(os.sched_getaffinity(0))} cores" + (f", quota {quota:g}" if quota is not None else "")
-
-
-def _quotas(groups: Path, own: Path) -> Iterator[float]:
-    """Quotas in cores of the process's control group and its parents."""
-    for folder, version in group_folders("cpu", groups, own):
-        try:
-            quota, period = " ".join((folder / name).read_text() for name in _FILES[version]).split()
-        except (OSError, ValueError):  # the root has no such file
-            continue
-        if quota not in ("max", "-1"):
-            yield int(quota) / int(period)
 
 
 def open_device(index: int) -> OpenCLDevice:

@@ -46,6 +46,7 @@ def counted_runs(
         observer: Receives the stages and the warnings.
         trials: The trials by name.
     """
+    observer.over()
     missing: set[str] = set()
     found: dict[str, CountedRun] = {}
     with ExitStack() as opened:

@@ -39,7 +39,7 @@ from autotune.evaluation.journal import read_trials
 from autotune.searchers.base import evaluate
 from autotune.serving.cache import read_roots
 from autotune.serving.ceilings import known_ceilings
-from autotune.space.troubles import PARTS, TROUBLES
+from autotune.space.configurations import PARTS, TROUBLES
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options

@@ -16,9 +16,10 @@ from math import ceil, prod
 from statistics import median
 from typing import NamedTuple
 
+from autotune.compilers.nvidia_tools import find_tool
 from autotune.compilers.occupancy import Occupancy, bytes_to_add
 from autotune.compilers.ptx_counters import COUNTER_BYTES, VARIABLE, Counts, counts_of, with_counters
-from autotune.compilers.sass import MachineCode, find_disassembler, read_machine_code, without_unrolling
+from autotune.compilers.sass import MachineCode, read_machine_code, without_unrolling
 from autotune.core.records import Launch
 from autotune.core.trials import Binary, Failure, Trial
 from autotune.errors import InputError, SetupError
@@ -199,7 +200,7 @@ class OtherForms:
 
     def machine_code(self) -> MachineCode | None:
         """Facts of the largest launch's machine code, if it is there; raises InputError without means."""
-        program = find_disassembler()
+        program = find_tool("nvdisasm")
         if program is None:
             raise InputError("that needs nvdisasm, which comes with the CUDA toolkit")
         if self._task.dialect != "cuda":

@@ -101,6 +101,12 @@ class ProblemBuffers:
             raise ImpossibleTime(f"the device reports a run time of {time_ms} ms")
         return time_ms
 
+    def run_anew(self, program: Program) -> None:
+        """Run the launch plan once on the arrays in their initial state."""
+        for guarded in self.arrays():
+            guarded.restore()
+        self.run(program)
+
     def arguments(self, program: Program) -> Arguments:
         """The arguments of a run that is about to change the arrays; variables of the program are set."""
         by_name = {guarded.array.name: guarded for guarded in self.arrays()}

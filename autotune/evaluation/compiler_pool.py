@@ -23,10 +23,10 @@ from autotune.compilers.triton_binary import joined
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Binary, Failure, Status
-from autotune.devices import BACKENDS, COLD, Address, backend
+from autotune.devices import BACKENDS, Address, backend
 from autotune.errors import Blame, ChildFailed, ChildRaised, ChildTimeout, CompileError, LaunchError
 from autotune.processes.child import Child, kill_all
-from autotune.processes.fork_server import SHARED, preload
+from autotune.processes.fork_server import preload
 
 if TYPE_CHECKING:  # the children need not load it
     from autotune.evaluation.instance import KernelInstance
@@ -41,13 +41,11 @@ class CompilerSetting:
     Attributes:
         open: Opens it, in each process.
         modules: The modules that their fork server imports for it.
-        server: The name of the fork server.
         has_parts: True if each name of a source is compiled on its own.
     """
 
     open: Callable[[], Compiler]
     modules: tuple[str, ...] = ()
-    server: str = SHARED
     has_parts: bool = False
 
 
@@ -79,7 +77,7 @@ class CompilerPool:
         self._closing = False
         self._busy: set[Child] = set()
         self._dropped = 0  # how often compilations were dropped
-        preload((__name__, *setting.modules), COLD, server=setting.server)
+        preload((__name__, *setting.modules))
         self._children = {self._start() for _ in range(workers)}
         for child in self._children:
             self._idle.put(child)
@@ -115,9 +113,7 @@ class CompilerPool:
 
     def _start(self) -> Child:
         folders, environment = (self._binaries, self._scratch), self._environment
-        return Child(
-            _open, self._setting.open, *folders, environment=environment, server=self._setting.server
-        )
+        return Child(_open, self._setting.open, *folders, environment=environment)
 
     def _compile_parts(self, source: str, options: tuple[str, ...], names: tuple[str, ...]) -> Compilation:
         """Compile each name in a process of its own, except for those that get the same code."""
@@ -210,13 +206,10 @@ def compiler_setting(address: Address, device: DeviceInfo, kind: str) -> Compile
 
 
 def cuda_setting(architecture: str, kind: str = "") -> CompilerSetting:
-    """The setting for an architecture's compiler.
-
-    Triton takes long to import: a server of its own does it, while another one imports what devices need.
-    """
+    """The setting for an architecture's compiler."""
     opener = partial(cuda_compiler, architecture, kind)
     if kind == TRITON:
-        return CompilerSetting(opener, (TRITON_MODULE,), TRITON, has_parts=True)
+        return CompilerSetting(opener, (TRITON_MODULE,), has_parts=True)
     return CompilerSetting(opener, ("autotune.compilers.nvrtc",))
 
 

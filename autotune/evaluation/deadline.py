@@ -1,4 +1,4 @@
-"""When checks should end; the processes that they wait for can be killed at any time."""
+"""Deadlines of checks, and processes that can be killed while a check waits for them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Killable:
 
 @dataclass(frozen=True)
 class Deadline:
-    """When checks should end, on the clock of `time.perf_counter`."""
+    """The time at which checks should end, on the clock of `time.perf_counter`."""
 
     at_s: float = math.inf
     processes: Killable = field(default_factory=Killable)  # that the checks wait for

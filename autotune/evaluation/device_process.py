@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from autotune.core import timeline
 from autotune.core.syntax import retried
 from autotune.core.text import size_text
-from autotune.core.trials import Binary, Failure, Rule, Status
+from autotune.core.trials import Binary, Failure, Measurement, Rule, Status
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import scalar_of
@@ -36,7 +36,7 @@ from autotune.evaluation.verify import (
     verify,
     wrong_arrays,
 )
-from autotune.evaluation.work_item import Outcome, WorkItem
+from autotune.evaluation.work_item import WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.problem.inputs import ProblemData, draw_inputs
 from autotune.problem.kept_results import KeptResults, save_results
@@ -53,7 +53,6 @@ class DeviceSetting:
         problems: The first problems; it begins to prepare them at once.
         wrong: Saves the arrays of wrong results; None saves none.
         kept: Keeps the results of slow references; None keeps none.
-        upcoming: Later problems, which it also prepares if they are small.
     """
 
     address: Address
@@ -61,7 +60,6 @@ class DeviceSetting:
     problems: tuple[ProblemInstance, ...] = ()
     wrong: WrongArrays | None = None
     kept: KeptResults | None = None
-    upcoming: tuple[ProblemInstance, ...] = ()
 
 
 class DeviceState:
@@ -79,7 +77,7 @@ class DeviceState:
         self._passed: set[tuple[str, str]] = set()  # keys of items that were right on all their checks
         self._control: Control | None = None
         self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
-        self._preparation = Preparation(setting.reference, setting.problems, setting.kept, setting.upcoming)
+        self._preparation = Preparation(setting.reference, setting.problems, setting.kept)
 
     @cached_property
     def device(self) -> Device:
@@ -203,7 +201,7 @@ def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments
         state.device.clocks.restore()
 
 
-def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
+def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
     """Verify a configuration on all problems, time it on its own, and verify the arrays there again."""
     control = state.control(item)
     try:
@@ -214,22 +212,22 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Outcome:
             with timeline.span(f"verify at {size_text(problem.definition.sizes)}"):
                 failure = verify(program, buffers)
             if failure is not None:
-                return Outcome(state.save_arrays(failure, buffers))
+                return state.save_arrays(failure, buffers)
         state.note_passed(item)
         buffers = state.buffers(item.problem)
         failure, run_ms = attempt(program, buffers, inputs=False)
         if failure is not None:
-            return Outcome(state.save_arrays(failure, buffers))
+            return state.save_arrays(failure, buffers)
         stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed_inouts(buffers))
         with timeline.span("take samples"):
             measurement = measure(stopwatch, item, run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
         failure = check(buffers) or impossible(measurement, item.floor_ms)
-        return Outcome(failure and state.save_arrays(failure, buffers), measurement)
+        return state.save_arrays(failure, buffers) if failure else measurement
     except LaunchError as error:
         is_of_control = control is not None and control.is_running
-        return Outcome(replace(_refused(error), blame=Blame.PROCESS if is_of_control else Blame.NOTHING))
+        return replace(_refused(error), blame=Blame.PROCESS if is_of_control else Blame.NOTHING)
 
 
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:
@@ -315,9 +313,7 @@ def arrays_after_run(
     `names` names the arrays to save; None saves all.
     """
     buffers = state.buffers(problem)
-    for guarded in buffers.arrays():
-        guarded.restore()
-    buffers.run(state.program(binary))
+    buffers.run_anew(state.program(binary))
     files = {}
     for guarded in (one for one in buffers.arrays() if names is None or one.array.name in names):
         with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:

@@ -47,9 +47,7 @@ def output_hashes(
     program, buffers = state.program(binary, keep=True), state.buffers(problem)
     found = []
     for _ in range(runs):
-        for guarded in buffers.arrays():
-            guarded.restore()
-        buffers.run(program)
+        buffers.run_anew(program)
         written = (one for one in buffers.arrays() if one.array.role in ("out", "inout"))
         found.append(
             {one.array.name: hashlib.sha256(as_bytes(one.content()).data).hexdigest() for one in written}

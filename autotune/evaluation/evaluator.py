@@ -17,14 +17,14 @@ from typing import Any
 from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
-from autotune.core.trials import Binary, Failure, Status, Trial
+from autotune.core.trials import Binary, Failure, Measurement, Status, Trial
 from autotune.errors import Blame, BudgetSpent, ExpressionError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.ledger import Ledger, RunKey
 from autotune.evaluation.one_device import Devices, TaskDropped, TaskKills
-from autotune.evaluation.work_item import Evaluated, MeasurementPolicy, Outcome, WorkItem
+from autotune.evaluation.work_item import Evaluated, MeasurementPolicy, WorkItem
 from autotune.evaluation.worker import DeviceWorker
 from autotune.space.functions import function_name
 
@@ -32,7 +32,7 @@ MIN_TIMEOUT_S = 10.0
 COMPILE_AHEAD = 4  # configurations per compiler process
 BY_MACHINE = "the machine may be the cause: the next search tries again"
 TIMEOUT_FACTOR = 20  # a trial may take this many times as long as the default's
-LOST = Outcome(Failure(Status.CRASHED, "the workers that ran it were lost", Blame.MACHINE))
+LOST = Failure(Status.CRASHED, "the workers that ran it were lost", Blame.MACHINE)
 _PATIENCE_S = 5.0  # without an event, before looking for devices
 _CHOOSING = Stage("choosing what to try next")
 
@@ -45,13 +45,11 @@ class Begun:
         compilation: Its binary or failure; done at once where the trial is known.
         instance: None if none could be made, which is why it failed.
         known: The trial, if it needs no run.
-        is_journaled: True if that was read from the journal.
     """
 
     compilation: Future[Compilation]
     instance: KernelInstance | None
     known: Trial | None = None
-    is_journaled: bool = False
 
     @property
     def config(self) -> Config | None:
@@ -216,10 +214,10 @@ class Evaluator:
             instance = self._maker.make(config)
         except ExpressionError as error:
             trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return Begun(_done(), None, trial, is_journaled=self._ledger.has_row(trial.key))
+            return Begun(_done(), None, trial)
         earlier = self._ledger.journaled(instance)
         if earlier is not None:
-            return Begun(_done(), instance, earlier, is_journaled=True)
+            return Begun(_done(), instance, earlier)
         return Begun(self._pool.compile(instance), instance)
 
     def _send(self, wanted: Config | None) -> None:
@@ -275,17 +273,17 @@ class Evaluator:
         instance, compiled = begun.instance, begun.compilation.result()
         assert instance is not None
         if isinstance(compiled, Failure):
-            self._record(self._trial(instance, None, Outcome(compiled), self._lap_s()), begun)
+            self._record(self._trial(instance, None, compiled, self._lap_s()), begun)
             return None
         key = _short(compiled), instance.runs
         if (same := self._ledger.same_run(key)) is not None:
-            trial = self._trial(instance, compiled, Outcome(None, same.measurement), self._lap_s())
+            trial = self._trial(instance, compiled, same.measurement, self._lap_s())
             detail = f"same binary and launches as {same.config}"
             self._record(replace(trial, detail=detail), begun, compiled)
         elif key in self._duplicates:
             self._duplicates[key].append(begun)
         elif (failure := self._verified_here(instance, compiled)) is not None:
-            trial = self._trial(instance, compiled, Outcome(failure), self._lap_s())
+            trial = self._trial(instance, compiled, failure, self._lap_s())
             self._record(trial, begun, compiled)
         else:
             item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
@@ -363,7 +361,7 @@ class Evaluator:
     def _land(self, running: Running, evaluated: Evaluated) -> None:
         """Record the trial of a configuration that ran."""
         outcome, cost_s = evaluated.outcome, evaluated.cost_s
-        if self._ledger.best is None and outcome.failure is None:
+        if self._ledger.best is None and isinstance(outcome, Measurement):
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
         trial = self._trial(running.instance, running.binary, outcome, cost_s)
         self._record(replace(trial, device=evaluated.device), running.begun, running.binary)
@@ -371,21 +369,20 @@ class Evaluator:
         self._landed_s = perf_counter()
 
     def _trial(
-        self, instance: KernelInstance, binary: Binary | None, outcome: Outcome, cost_s: float
+        self,
+        instance: KernelInstance,
+        binary: Binary | None,
+        outcome: Measurement | Failure | None,
+        cost_s: float,
     ) -> Trial:
-        failure, detail = outcome.failure, ""
-        if failure is not None:
-            detail = f"{failure.detail}; {BY_MACHINE}" if failure.by_machine else failure.detail
         trial = Trial(
-            config=instance.config,
-            key=instance.key,
-            status=failure.status if failure else Status.OK,
-            detail=detail,
-            measurement=None if failure else outcome.measurement,
-            cost_s=cost_s,
-            objective=self._ledger.objective,
-            by_machine=failure is not None and failure.by_machine,
+            instance.config, instance.key, Status.OK, cost_s=cost_s, objective=self._ledger.objective
         )
+        if isinstance(outcome, Failure):
+            detail = f"{outcome.detail}; {BY_MACHINE}" if outcome.by_machine else outcome.detail
+            trial = replace(trial, status=outcome.status, detail=detail, by_machine=outcome.by_machine)
+        else:
+            trial = replace(trial, measurement=outcome)
         if binary is None:
             return trial
         return replace(
@@ -408,7 +405,7 @@ class Evaluator:
             trial,
             begun.instance,
             binary,
-            is_journaled=begun.is_journaled,
+            is_journaled=begun.known is not None and self._ledger.has_row(trial.key),
             devices=self._devices.count,
         )
         self._under_way.discard(trial.config)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from autotune.compilers.base import TRITON_MODULE
-from autotune.core.launch_plan import TRITON
 from autotune.processes.fork_server import preload
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ def get_ready(listing: Listing, *, triton: bool) -> None:
         listing: The listing of the devices that the search chooses from.
         triton: True if the kernel is, or seems to be, written for Triton.
     """
-    if triton:
-        preload((TRITON_MODULE,), server=TRITON)
     preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_samples"))
     listing.load_packages()
+    if triton:
+        preload((TRITON_MODULE,))

@@ -1,6 +1,6 @@
 """The journal of a search: a file with one JSON line per trial, appended before the next trial starts.
 
-Once the operating system has a line, it outlives this process; a thread syncs it to the disk.
+Once the operating system has a line, it outlives this process; `close` syncs all to the disk.
 
 The first line describes what all rows share: kernel, source, device, problem and arguments. A row's key
 covers all that its outcome depends on, so the row is valid as long as its key is.
@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from io import FileIO
@@ -44,7 +43,6 @@ from autotune.processes.files import (
 
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-_MAX_KNOWN = 16  # journals that a reader remembers
 _FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: scales of devices, and which device failed
 # the row that ends a search: seconds of its stages, doubts about its times, the tried share of the space
 _STAGES, _DOUBTS, _EXPLORED = "stages", "doubts", "explored"
@@ -106,11 +104,6 @@ class Journal:
         self.is_concluded = False
         self._header, self._notes = dict(header), dict(notes or {})
         self._file = _open_locked(path)
-        self._unsynced = threading.Event()
-        self._replacing = threading.Lock()  # the file, which nobody syncs then
-        self._sync_error: OSError | None = None  # not raised yet
-        self._is_closing = False
-        self._syncer = threading.Thread(target=self._keep_synced, name="journal", daemon=True)
         try:
             self._load(fresh, keep, key_of)
         except OSError as error:
@@ -119,7 +112,6 @@ class Journal:
         except AutotuneError:
             self._file.close()
             raise
-        self._syncer.start()
 
     @property
     def has_success(self) -> bool:
@@ -164,32 +156,13 @@ class Journal:
         self._write({_STAGES: stages, _DOUBTS: [*doubts], _EXPLORED: explored})
 
     def close(self) -> None:
-        """Sync and close the file, and release its lock; raises WriteError when a sync failed."""
-        self._is_closing = True
-        self._unsynced.set()
-        self._syncer.join()
-        self._sync()  # a row may have been added during the last sync
-        self._file.close()
-        self._raise_sync_error()
-
-    def _keep_synced(self) -> None:
-        """Sync in the background: a disk may take longer than a trial."""
-        while not self._is_closing:
-            self._unsynced.wait()
-            self._unsynced.clear()
-            self._sync()
-
-    def _sync(self) -> None:
+        """Sync and close the file, and release its lock; raises WriteError when the sync fails."""
         try:
-            with self._replacing:
-                os.fsync(self._file.fileno())
+            os.fsync(self._file.fileno())
         except OSError as error:
-            self._sync_error = error
-
-    def _raise_sync_error(self) -> None:
-        error, self._sync_error = self._sync_error, None
-        if error is not None:
-            raise _unwritable(self.path, error)
+            raise _unwritable(self.path, error) from None
+        finally:
+            self._file.close()
 
     def _load(self, fresh: bool, keep: bool, key_of: KeyOf) -> None:
         self._file.seek(0)
@@ -206,8 +179,7 @@ class Journal:
         if not lines:
             self.start_over()
             return
-        rows = _Rows()
-        rows.add(lines, self.path)
+        rows = _Rows(lines, self.path)
         self.trials, self.finals, self.is_concluded = rows.trials, rows.finals, rows.is_concluded
         if not self.has_success:
             # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
@@ -230,15 +202,13 @@ class Journal:
         if not os.fstat(self._file.fileno()).st_size:  # there is nothing to lose
             self._write(*rows)
             return
-        self._raise_sync_error()
         try:
             with locked(self.path.parent):
                 file = replacement(self.path, _lines(rows))
         except OSError as error:
             raise _unwritable(self.path, error) from None
-        with self._replacing:
-            self._file.close()
-            self._file = file
+        self._file.close()
+        self._file = file
 
     def _continue_after(self, edit: Edit, keep: bool) -> None:
         """Keep the trials that hold, or raise JournalError: the changes, and what to do."""
@@ -262,7 +232,6 @@ class Journal:
 
     def _write(self, *rows: Mapping[str, Any]) -> None:
         """Write whole rows at once; if the disk is full, remove a partial one."""
-        self._raise_sync_error()
         data = _lines(rows)
         whole_bytes = os.fstat(self._file.fileno()).st_size
         try:
@@ -273,7 +242,6 @@ class Journal:
             with suppress(OSError):  # a reader drops a partial last row
                 self._file.truncate(whole_bytes)
             raise _unwritable(self.path, error) from None
-        self._unsynced.set()
 
 
 def _trial_row(trial: Trial) -> dict[str, Any]:
@@ -305,9 +273,6 @@ class JournalContent(NamedTuple):
     is_concluded: bool
 
 
-ParseJournal = Callable[[str, Path], JournalContent]
-
-
 def read_trials(path: Path) -> list[Trial]:
     """Read the trials of a journal; raises as `read_journal` does."""
     return read_journal(path).trials
@@ -318,49 +283,24 @@ def read_journal(path: Path) -> JournalContent:
 
     Raises InputError when the file cannot be read and JournalError when it is not a journal.
     """
-    return parse_journal(journal_text(path), path)
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    return parse_journal(text, path)
 
 
 def parse_journal(text: str, path: Path) -> JournalContent:
-    """Parse a journal's text; errors name `path`."""
-    return JournalReader().parse(text, path)
-
-
-class JournalReader:
-    """Parses growing journals: if it has parsed the beginning of a text, it parses only the new rows."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, _Rows] = {}
-        self._lock = threading.Lock()
-
-    def parse(self, text: str, path: Path) -> JournalContent:
-        """As `parse_journal`; may be called from several threads."""
-        with self._lock:
-            rows = self._known.pop(path, None)
-            if rows is None or not text.startswith(rows.text):
-                rows = _Rows()
-            rows.read(text, path)
-            self._known[path] = rows  # the latest is last
-            if len(self._known) > _MAX_KNOWN:
-                del self._known[next(iter(self._known))]
-            trials = list(rows.trials.values())
-            return JournalContent(
-                rows.header,
-                trials,
-                rows.last_round,
-                rows.stages,
-                rows.doubts,
-                rows.explored,
-                rows.is_concluded,
-            )
-
-
-def journal_text(path: Path) -> str:
-    """The text of a file with any bytes; raises InputError when it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    """Parse a journal's text, whose last line may be incomplete; errors name `path`."""
+    lines = text.splitlines(keepends=True)
+    _require_journal(lines or [""], path)
+    if lines and not _is_whole(lines[-1]):
+        lines.pop()
+    rows = _Rows(lines, path)
+    last_round = next(reversed(rows.finals.values()), LastRound())
+    trials = [*rows.trials.values()]
+    ending = rows.stages, rows.doubts, rows.explored, rows.is_concluded
+    return JournalContent(rows.header, trials, last_round, *ending)
 
 
 def _require_journal(lines: Sequence[str], path: Path) -> None:
@@ -372,8 +312,8 @@ def _require_journal(lines: Sequence[str], path: Path) -> None:
 class _Rows:
     """The content of a journal's rows; a later row replaces an earlier one of the same trial."""
 
-    def __init__(self) -> None:
-        self.text = ""  # the text of the added rows
+    def __init__(self, lines: Sequence[str], path: Path) -> None:
+        """Read lines; raises JournalError for one that is damaged."""
         self.header: dict[str, Any] = {}
         self.trials: dict[str, Trial] = {}
         self.finals: _Finals = {}
@@ -381,52 +321,31 @@ class _Rows:
         self.stages: dict[str, float] = {}  # of the latest search
         self.doubts: tuple[str, ...] = ()  # about its times
         self.explored = ""
-        self._count = 0
-
-    @property
-    def last_round(self) -> LastRound:
-        """The latest last round; an empty one before the first."""
-        return next(reversed(self.finals.values()), LastRound())
-
-    def read(self, text: str, path: Path) -> None:
-        """Add the new whole rows of a text that begins with the rows already added."""
-        lines = text[len(self.text) :].splitlines(keepends=True)
-        if not self._count:
-            _require_journal(lines or [""], path)
-        if lines and not _is_whole(lines[-1]):
-            lines.pop()
-        self.add(lines, path)
-        self.text += "".join(lines)
-
-    def add(self, lines: Sequence[str], path: Path) -> None:
-        """Add rows; raises JournalError for one that is damaged."""
-        for line in lines:
-            row = _object(line)
+        for number, line in enumerate(lines, 1):
+            place, row = f"{path}:{number}", _object(line)
             if row is None:
-                place = f"{path}:{self._count + 1}"
                 raise JournalError(
                     f"{place}: the line is damaged; rows after it cannot be trusted. Use --fresh"
                 )
-            if self._count:
-                self._add(row, path)
-            else:
+            if number == 1:
                 self.header = _header(row, path)
-            self._count += 1
+                continue
+            try:
+                self._add(row)
+            except ValueError as error:
+                raise JournalError(f"{place}: not a row of a journal ({error})") from None
 
-    def _add(self, row: Mapping[str, Any], path: Path) -> None:
-        try:
-            if "trial" in row:
-                trial = decode_trial(row["trial"])
-                self.trials[trial.key] = trial
-                self.is_concluded = False
-            elif _STAGES in row:
-                self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
-                self.doubts = tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS))
-                self.explored = values.text(row.get(_EXPLORED, ""), _EXPLORED)
-            elif not row.keys() & _FOR_PEOPLE:
-                self._add_finals(row)
-        except ValueError as error:
-            raise JournalError(f"{path}:{self._count + 1}: not a row of a journal ({error})") from None
+    def _add(self, row: Mapping[str, Any]) -> None:
+        if "trial" in row:
+            trial = decode_trial(row["trial"])
+            self.trials[trial.key] = trial
+            self.is_concluded = False
+        elif _STAGES in row:
+            self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
+            self.doubts = tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS))
+            self.explored = values.text(row.get(_EXPLORED, ""), _EXPLORED)
+        elif not row.keys() & _FOR_PEOPLE:
+            self._add_finals(row)
 
     def _add_finals(self, row: Mapping[str, Any]) -> None:
         measurements, sanitizers = read_finals(row.get("finals"), "finals"), row.get("sanitizers")

@@ -8,8 +8,7 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from autotune.core.stages import Stage
-from autotune.core.trials import Failure
-from autotune.evaluation.work_item import Evaluated, Outcome, WorkItem
+from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.evaluation.worker import Worker
 
 
@@ -32,7 +31,7 @@ class Devices(Protocol):
 
     @property
     def count(self) -> int:
-        """How many devices there are."""
+        """Number of devices."""
         ...
 
     @property
@@ -83,13 +82,12 @@ class OneDevice:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._task: Future[list[Evaluated]] | None = None  # under way
-        self._failure: Failure | None = None  # why it could not be begun
         self._idle_since_s = time.perf_counter()
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
         """Begin a work item; its cost includes the time that the device waited for it."""
         (item,) = items
-        self._failure = self._worker.begin_item(item, timeout_s)
+        self._worker.begin_item(item, timeout_s)
         self._task = Future()
         return self._task
 
@@ -97,7 +95,7 @@ class OneDevice:
         """Wait for the item that was begun, if there is one."""
         task, self._task = self._task, None
         if task is not None:
-            outcome = self._worker.finish_item() if self._failure is None else Outcome(self._failure)
+            outcome = self._worker.finish_item()
             began_s, self._idle_since_s = self._idle_since_s, time.perf_counter()
             task.set_result([Evaluated(outcome, "", self._idle_since_s - began_s)])
 

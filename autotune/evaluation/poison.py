@@ -53,7 +53,7 @@ def guard_zone(array: Array, seed: int) -> Bytes:
         most = np.iinfo(dtype).max
         values = [most, -most if dtype.kind == "i" else 1, most // 3]
     zone = np.roll(np.array(values, dtype), seed + (array.role != "in"))
-    return as_bytes(np.resize(zone, GUARD_BYTES // dtype.itemsize))
+    return as_bytes(np.tile(zone, GUARD_BYTES // zone.nbytes + 1))[:GUARD_BYTES]
 
 
 def as_bytes(content: NDArray[Any]) -> Bytes:

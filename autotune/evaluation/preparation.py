@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,37 +11,24 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.evaluation.buffers import device_bytes
 from autotune.problem.inputs import Drawn, ProblemData, prepare
 from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.rounding import allows_rounding
-from autotune.processes.host_memory import host_memory
-
-# arrays that are prepared in advance: of a size that every machine has, or that this one can spare
-_UPCOMING_BYTES, _UPCOMING_SHARE = 2**31, 1 / 8
 
 
 class Preparation:
     """Problems that are being prepared, one at a time, because references are not made for threads."""
 
     def __init__(
-        self,
-        reference: Path,
-        problems: tuple[ProblemInstance, ...],
-        kept: KeptResults | None,
-        upcoming: tuple[ProblemInstance, ...],
+        self, reference: Path, problems: tuple[ProblemInstance, ...], kept: KeptResults | None
     ) -> None:
-        """Begin with all problems but the last, the one to be timed, and with `upcoming`, if they are small.
-
-        The data of `problems` are kept, the data of `upcoming` until their first use.
-        """
+        """Begin with all problems but the last, the one to be timed; their data are kept."""
         self._reference, self._kept = reference, kept
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="preparation")
         self._drawn: Drawn = WeakValueDictionary()  # inputs in use; sizes of a sweep have some in common
         self._problems = problems
         self._prepared = {problem.data_key: self._begun(problem) for problem in problems[:-1]}
-        self._upcoming = {problem.data_key: self._begun(problem) for problem in _small(upcoming)}
 
     def begin_last(self) -> None:
         """Begin with the last problem, which may take much memory."""
@@ -53,12 +38,7 @@ class Preparation:
 
     def of(self, problem: ProblemInstance) -> ProblemData:
         """Wait for the inputs and expected results of a problem; raises what preparing it raises."""
-        if (key := problem.data_key) in self._upcoming:
-            return self._upcoming.pop(key).result()
-        # the others are no longer needed, and background work disturbs times
-        wait([future for future in self._upcoming.values() if not future.cancel()])
-        self._upcoming.clear()
-        return self._prepared[key].result() if key in self._prepared else self._begun(problem).result()
+        return (self._prepared.get(problem.data_key) or self._begun(problem)).result()
 
     @cached_property
     def compared(self) -> frozenset[str]:
@@ -83,11 +63,3 @@ class Preparation:
 
     def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
         return self._thread.submit(prepare, problem, self._reference, self._kept, self._drawn)
-
-
-def _small(problems: Sequence[ProblemInstance]) -> list[ProblemInstance]:
-    """The first problems whose arrays take little memory together."""
-    host = host_memory() if problems else None
-    most_bytes = max(_UPCOMING_BYTES, _UPCOMING_SHARE * host.free_bytes if host else 0)
-    sizes = accumulate(device_bytes(problem) for problem in problems)
-    return [problem for problem, size in zip(problems, sizes, strict=True) if size <= most_bytes]

@@ -18,11 +18,8 @@ _COPIES = 7  # copies, of which the median counts
 
 def variable_after_run(state: DeviceState, binary: Binary, problem: ProblemInstance, name: str) -> bytes:
     """Run a configuration once on its pristine arrays, and return the content of a variable of its binary."""
-    buffers = state.buffers(problem)
-    for guarded in buffers.arrays():
-        guarded.restore()
     program = state.program(binary)
-    buffers.run(program)
+    state.buffers(problem).run_anew(program)
     return state.device.read_variable(program, name).tobytes()
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address
@@ -21,9 +20,6 @@ from autotune.processes.files import require_unlinked
 TIMEOUT_S = 300.0  # a profiler replays each kernel many times
 _PRODUCTS = {"ncu": "Nsight Compute", "nsys": "Nsight Systems"}
 PROFILERS = tuple(_PRODUCTS)
-_USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
-_NVIDIA = Path("/opt/nvidia")
-_OWN_PLACES = {"ncu": "nsight-compute/*", "nsys": "nsight-systems/*/bin"}
 
 
 @dataclass(frozen=True)
@@ -107,10 +103,7 @@ def find_profiler(name: str, address: Address) -> str:
         raise InputError(
             f"--profile {name}: {name} profiles NVIDIA GPUs through CUDA; {address} is another kind of device"
         )
-    places = os.pathsep.join(
-        (*_USUAL_PLACES, *sorted(map(str, _NVIDIA.glob(_OWN_PLACES[name])), reverse=True))
-    )
-    found = shutil.which(name) or shutil.which(name, path=places)
+    found = find_tool(name)
     if found is None:
         raise InputError(f"--profile {name}: {name} is not installed; it comes with {_PRODUCTS[name]}")
     return found

@@ -17,10 +17,7 @@ from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.inputs import prepare
 from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
-from autotune.problem.reference import may_use_device
 from autotune.processes.child import Child
-from autotune.space import SpaceSpec
-from autotune.space.arguments import INPUTS
 
 
 class References:
@@ -41,7 +38,7 @@ class References:
             self._begun = {one.data_key: self._thread.submit(self._compute, one) for one in problems}
 
     def settle(self, problems: Sequence[ProblemInstance]) -> None:
-        """Wait for those of these problems that are being computed, and drop those that are not begun."""
+        """Wait for the one of these problems that is being computed, and drop those that have not begun."""
         for problem in reversed(problems):
             begun = self._begun.pop(problem.data_key, None)
             if begun is not None and not begun.cancel():
@@ -69,12 +66,3 @@ class _Keeper:
     def keep(self, problem: ProblemInstance) -> None:
         """Compute and keep the results of a problem, unless they are on disk or the reference is fast."""
         prepare(problem, self._reference, self._kept)
-
-
-def can_run_aside(spec: SpaceSpec, kind: str) -> bool:
-    """True if a reference disturbs no times when it runs next to a search on a kind of device.
-
-    Inputs that a file or a function gives are left out: to know them takes time as well.
-    """
-    fills = {item.fill.kind for item in spec.arguments if item.fill is not None}
-    return kind == "gpu" and not fills & {"file", INPUTS} and not may_use_device(spec.reference)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,6 +18,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.checks import LATE, PASSED, Checks, Outcome, Unchecked
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import BACKENDS, Address
@@ -40,7 +40,6 @@ TIMEOUT_S = 60.0  # to open the device, and of one run: under the sanitizer it i
 RUNS_OF_PROCESS = 6  # the most runs per process: more are divided among parallel processes
 BROKEN = Unchecked("it does not work here")
 _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
-_USUAL_PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 _FIRST_ERROR = re.compile(
     r"^=+ (?:Error: |Warning: )?"
     r"((?:Invalid|Misaligned|Program hit|Potential|Barrier|Divergent|Uninitialized).*)$",
@@ -64,13 +63,10 @@ class Sanitizer:
         """The program's name and version."""
         return program_version(self.program, "--version")
 
-    def check(
-        self,
-        runs: Sequence[Run],
-        deadline: Deadline,
-        tools: Sequence[str] = TOOLS,
-    ) -> list[Checks]:
+    def check(self, runs: Sequence[Run], deadline: Deadline) -> list[Checks]:
         """Run configurations under each tool, and return the outcomes of each run by tool.
+
+        As many processes run at the same time as there are cores, or tools.
 
         A finding makes the launch fail, so errors of the run are ignored: the sanitizer's exit code and
         report decide.
@@ -78,9 +74,8 @@ class Sanitizer:
         Args:
             runs: The runs.
             deadline: When they should end.
-            tools: The tools; as many processes run at the same time as there are cores, or tools.
         """
-        parts = list(product(tools, range(0, len(runs), RUNS_OF_PROCESS)))
+        parts = list(product(TOOLS, range(0, len(runs), RUNS_OF_PROCESS)))
 
         def check(part: tuple[str, int]) -> list[Outcome]:
             tool, start = part
@@ -150,7 +145,4 @@ class Sanitizer:
 
 def find_sanitizer(address: Address) -> str | None:
     """Return the path of compute-sanitizer; None if it is not installed, or for devices other than CUDA's."""
-    if BACKENDS[address.backend].dialect != "cuda":
-        return None
-    usual = os.pathsep.join(_USUAL_PLACES)
-    return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=usual)
+    return find_tool("compute-sanitizer") if BACKENDS[address.backend].dialect == "cuda" else None

@@ -127,7 +127,10 @@ def check(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
             detail = f"wrote far from any array: over the data that {guarded.array.name} is compared with"
             return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(buffers.problem)})", Blame.PROCESS)
     reasons = (_outside(guarded, buffers.problem) or _inside(guarded, buffers) for guarded in arrays)
-    failure = next(reason for reason in reasons if reason is not None)
+    late = _wrong(
+        "results came after the launch had ended: wrong at first, right at a second look", buffers.problem
+    )
+    failure = next(filter(None, reasons), late)
     inputs_now = [
         buffers.difference(guarded.against_initial()) for guarded in arrays if guarded.array.role == "in"
     ]

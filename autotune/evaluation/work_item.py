@@ -95,17 +95,9 @@ class WorkItem:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The result of a work item: a failure or a measurement."""
-
-    failure: Failure | None = None
-    measurement: Measurement | None = None
-
-
-@dataclass(frozen=True)
 class Evaluated:
     """The outcome of a work item, the device that ran it, and the time it took."""
 
-    outcome: Outcome
+    outcome: Measurement | Failure
     device: str
     cost_s: float

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
-from autotune.core.trials import Failure, Status
-from autotune.devices import BACKENDS, COLD
+from autotune.core.trials import Failure, Measurement, Status
+from autotune.devices import BACKENDS
 from autotune.devices.clocks import restore_abandoned
 from autotune.errors import (
     Blame,
@@ -31,7 +31,7 @@ from autotune.evaluation.device_process import (
     run_and_restore,
     run_work_item,
 )
-from autotune.evaluation.work_item import Outcome, WorkItem
+from autotune.evaluation.work_item import WorkItem
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
@@ -53,8 +53,8 @@ class DeviceWorker(Protocol):
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(state, *arguments, **options)` on the device; return its answer or a Failure."""
 
-    def renew(self, *upcoming: ProblemInstance) -> None:
-        """Take a fresh process if a search has run in this one; it may prepare later problems."""
+    def renew(self) -> None:
+        """Take a fresh process if a search has run in this one."""
 
     def close(self) -> None:
         """End the process; the next run starts a fresh one."""
@@ -84,12 +84,12 @@ class Worker:
         self._child: Child | None = None
         self._has_ended = False
         self._is_ready = False
-        self._is_early = False  # True if the child began before the previous one had ended
         self._runs = 0  # configurations that ran in this child
         self._has_searched = False  # True if this child ran configurations that had not passed before
         self._repeat: Callable[[], None] = self.start  # repeats the latest run
         self._problems: tuple[ProblemInstance, ...] = ()  # for the next run
         self._placed: frozenset[str] = frozenset()  # data keys of the problems in the child's device memory
+        self._unplaced: Failure | None = None  # of the item that was to be begun
         self._timeout_s = 0.0
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
@@ -99,18 +99,15 @@ class Worker:
 
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
-        if self._child is None:
-            self._begin()
-
-    def _begin(self, upcoming: tuple[ProblemInstance, ...] = ()) -> None:
-        preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module), COLD)
-        setting = replace(self._setting, upcoming=upcoming)
-        self._child = Child(DeviceState, setting, environment=self._environment)
+        if self._child is not None:
+            return
+        preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
+        self._child = Child(DeviceState, self._setting, environment=self._environment)
         self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
             self.close()
             raise SetupError(f"{self._setting.address} is no longer used by this search")
-        self._is_ready = self._has_searched = self._is_early = False
+        self._is_ready = self._has_searched = False
         self._runs = 0
 
     @property
@@ -192,36 +189,27 @@ class Worker:
         self.close()
         return failure
 
-    def begin_item(self, item: WorkItem, timeout_s: float) -> Failure | None:
-        """Prepare the problems of an item and begin its run; return a Failure if that goes wrong."""
-        failure = self.place(*item.verify_problems, item.problem)
-        if failure is None:
+    def begin_item(self, item: WorkItem, timeout_s: float) -> None:
+        """Prepare the problems of an item and begin its run; `finish_item` waits for it."""
+        self._unplaced = self.place(*item.verify_problems, item.problem)
+        if self._unplaced is None:
             alone = item.alone()
             self.begin(run_work_item, item, timeout_s=timeout_s, alone=None if alone is None else (alone,))
-        return failure
 
-    def finish_item(self) -> Outcome:
-        """Wait for the item that was begun."""
-        answer: Outcome | Failure = self.finish()
-        outcome = Outcome(answer) if isinstance(answer, Failure) else answer
-        if outcome.failure is not None and outcome.failure.status is Status.OUT_OF_BOUNDS:
+    def finish_item(self) -> Measurement | Failure:
+        """The outcome of the item that was begun, or the failure that kept it from being run."""
+        if self._unplaced is not None:
+            return self._unplaced
+        outcome: Measurement | Failure = self.finish()
+        if isinstance(outcome, Failure) and outcome.status is Status.OUT_OF_BOUNDS:
             self.close()  # the kernel may have written beyond the guard zone as well
         return outcome
 
-    def renew(self, *upcoming: ProblemInstance) -> None:
-        """Replace a child in which a search has run; a child that only ran passed configurations stays.
-
-        The fresh one begins to prepare later problems.
-        """
+    def renew(self) -> None:
+        """Replace a child in which a search has run; a child that only ran passed configurations stays."""
         if self._has_searched:
-            old = self._child
-            if old is not None:
-                old.kill(waits=False)  # it takes a tenth of a second to end: the device is opened meanwhile
-            self._begin(upcoming)
-            self._is_early = True
-            if old is not None:
-                old.kill()
-                restore_abandoned()
+            self.close()
+            self.start()
 
     def end(self, *, waits: bool = True) -> None:
         """Kill the child for good: a run of another thread raises SetupError and starts no new child.
@@ -252,14 +240,8 @@ class Worker:
         self.start()
         assert self._child is not None
         if not self._is_ready:
-            try:
-                with self._setting_up():
-                    self._compared = self._child.answer()
-            except ChildFailed:
-                if not self._is_early:
-                    raise
-                # some GPUs serve one process at a time, or memory may have been short
-                return self._opened()
+            with self._setting_up():
+                self._compared = self._child.answer()
             self._is_ready, self._placed = True, frozenset()
         return self._child
 
@@ -330,5 +312,4 @@ def _unprepared(error: ChildFailed) -> Failure:
 
 def _blame(answer: Any) -> Blame:
     """The possible causes of the failure in a run's answer, if it is one."""
-    failure = answer if isinstance(answer, Failure) else getattr(answer, "failure", None)
-    return failure.blame if failure else Blame.NOTHING
+    return answer.blame if isinstance(answer, Failure) else Blame.NOTHING

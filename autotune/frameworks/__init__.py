@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from autotune.frameworks import sglang_moe, sglang_w8a8, vllm_moe, vllm_w8a8
+from autotune.frameworks import sglang, vllm
 from autotune.frameworks.config_file import Format
 
 __all__ = ["FORMATS", "Format", "format_of"]
 
 FORMATS: Mapping[str, Format] = {  # by the names of `autotune export --format`
-    one.name: one for one in (vllm_moe.FORMAT, sglang_moe.FORMAT, vllm_w8a8.FORMAT, sglang_w8a8.FORMAT)
+    one.name: one for one in (vllm.MOE, sglang.MOE, vllm.PRODUCT, sglang.PRODUCT)
 }
 
 

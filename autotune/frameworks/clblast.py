@@ -14,7 +14,7 @@ from autotune.core import json_values as values
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord
 from autotune.core.text import size_text
 from autotune.errors import InputError
-from autotune.frameworks.export import Plan, Written, exported_records, require_not_installed, write
+from autotune.frameworks.planned_file import PlannedFile, exported_records, require_not_installed, write
 from autotune.hardware.names import traits_of_name
 from autotune.processes.files import read_foreign
 from autotune.serving.cache import Folder
@@ -66,7 +66,7 @@ _FAMILIES = {  # by kernel
 
 def export_clblast(
     kernel: str, folder: Path, device_name: str | None, data: str | None, cache: Folder | None
-) -> list[Written]:
+) -> list[PlannedFile]:
     """Write a kernel's results into a folder, a file for each device and element type.
 
     Args:
@@ -85,11 +85,11 @@ def export_clblast(
     """
     require_not_installed(folder, NAME)
     records = exported_records(kernel, cache, data, device_name)
-    plans = [plan for one in records for plan in _plans(one, folder, device_name)]
-    return [write(kernel, plan, keeps_old=False) for plan in plans]
+    files = (file for one in records for file in _planned(one, folder, device_name))
+    return write(kernel, files, keeps_old=False)
 
 
-def _plans(one: DeviceRecord, folder: Path, device_name: str | None) -> Iterator[Plan]:
+def _planned(one: DeviceRecord, folder: Path, device_name: str | None) -> Iterator[PlannedFile]:
     """The files of a device; raises InputError."""
     record, (step, *others) = one.record, one.record.launch
     family = _FAMILIES.get(step.entry)
@@ -112,7 +112,7 @@ def _plans(one: DeviceRecord, folder: Path, device_name: str | None) -> Iterator
         content["results"] += kept
         text = json.dumps(content, indent=2) + "\n"
         labels = tuple(_label(Config(item["parameters"])) for item in kept)
-        yield Plan(path, text, {size_text(entry.sizes): (entry, entry.config)}, labels, _BESIDE)
+        yield PlannedFile(path, text, {size_text(entry.sizes): (entry, entry.config)}, labels, _BESIDE)
 
 
 def _label(parameters: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ TILE = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M")  # every
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "grf_mode")
 SWITCHES = ("SPLIT_K", "USE_TMA", "SWAP_AB")
 BLOCKS = ("group_n", "group_k")  # sizes of a block with a scale of its own
+WITHOUT_FLOAT8 = ("sm_75", "sm_80", "sm_86", "sm_87")
 _NAME = (
     r"{first}=(\d+),{second}=(\d+),device_name=([^,]+?)(?:,dtype=([a-z0-9_]+?))?"
     r"(?:,block_shape=\[(\d+), ?(\d+)\])?((?:,per_channel_quant=True)?(?:_down)?)\.json"
@@ -77,16 +78,16 @@ class Format:
         name: Of `autotune export --format`.
         package: The framework's top package.
         folder: Where its look-up reads files, inside the package.
-        subfolder: Below that folder; `{version}` is Triton's.
         sizes: The two sizes in a file's name.
         separator: Between the two numbers of a block.
-        heads: Keys that the look-up takes out before it reads numbers of tokens.
-        asked: The quantizations that look-ups ask for.
-        asked_blocks: Those that they ask for with a block.
+        asked_blocks: The quantizations that look-ups ask for with a block.
         device: The framework's spelling of a device's name.
         default: The configuration without a file, for so many tokens; None where it is not known.
         is_tried: True if the framework's tuner tries a configuration.
         unread: The reason why a file for this architecture is not read; empty if it is.
+        subfolder: Below the folder; `{version}` is Triton's.
+        heads: Keys that the look-up takes out before it reads numbers of tokens.
+        asked: The quantizations that look-ups ask for without a block.
         refused: The reasons why an entry gives a wrong result.
         launched: An entry as the launcher changes it.
         serving: The key, of those that a file has in ascending order, whose entry serves a number of tokens.
@@ -95,16 +96,16 @@ class Format:
     name: str
     package: str
     folder: str
-    subfolder: str
     sizes: tuple[str, str]
     separator: str
-    heads: tuple[str, ...]
-    asked: tuple[str, ...]
     asked_blocks: tuple[str, ...]
     device: Callable[[str], str]
     default: Callable[[Shape, int], Entry | None]
     is_tried: Callable[[Shape, Entry], bool]
     unread: Callable[[Shape, str], str]
+    subfolder: str = ""
+    heads: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
     refused: Callable[[Shape, Entry], Iterable[str]] = lambda shape, entry: ()
     launched: Callable[[Shape, Entry], Entry] = lambda shape, entry: entry
     serving: Callable[[Sequence[int], int], int] = nearest
@@ -204,3 +205,10 @@ def in_loops(entry: Entry, depths: tuple[int, ...] = (64, 128, 256)) -> bool:
 def entry_of(tile: tuple[int, ...], warps: int, stages: int) -> Entry:
     """An entry with the usual fields; `tile` in the order of TILE."""
     return dict(zip((*TILE, "num_warps", "num_stages"), (*tile, warps, stages), strict=True))
+
+
+def not_dividing(shape: Shape, entry: Entry) -> Iterator[str]:
+    """The reason why a tile that is not a part of a block of scales gives wrong results; none for others."""
+    _, columns = shape.block or (0, 0)
+    if columns and columns % (tile := int(entry["BLOCK_SIZE_K"])):
+        yield f"BLOCK_SIZE_K={tile} does not divide the block of {columns}: results are wrong"

@@ -1,21 +1,15 @@
-"""Write the cache's results into files that a framework reads."""
+"""Results of the cache as the files of vLLM and SGLang."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from autotune.core import json_values as values
-from autotune.core.frozen import replace
 from autotune.core.records import Config, Entry, KernelRecord
 from autotune.core.text import hint
-from autotune.core.version import __version__
-from autotune.errors import InputError, WriteError
+from autotune.errors import InputError
 from autotune.frameworks.config_file import (
     BLOCKS,
     KEY,
@@ -27,14 +21,17 @@ from autotune.frameworks.config_file import (
     load,
     quantization_of,
 )
-from autotune.frameworks.incumbents import Incumbents, package_folders
-from autotune.frameworks.lint import BESIDE, refusals
-from autotune.processes.files import locked, replace_file
+from autotune.frameworks.incumbents import Incumbents
+from autotune.frameworks.lint import refusals
+from autotune.frameworks.planned_file import (
+    PlannedFile,
+    exported_records,
+    package_folders,
+    require_not_installed,
+    write,
+)
 from autotune.serving.cache import Folder
-from autotune.serving.device_records import DeviceRecord, device_records
-
-_BEFORE = ".before-autotune"  # ends the name of an installed file's copy; an empty one: there was none
-_INSTALLED = ("site-packages", "dist-packages")
+from autotune.serving.device_records import DeviceRecord
 
 
 @dataclass(frozen=True)
@@ -56,24 +53,7 @@ class Request:
     data: str | None = None
 
 
-@dataclass(frozen=True)
-class Written:
-    """A file that was written.
-
-    Attributes:
-        path: The file.
-        tuned: Keys with results: numbers of tokens, or what a program's kernel is called with.
-        known: Of these, the ones where what was served before stays, as it is not slower.
-        kept: Keys that only the file had.
-    """
-
-    path: Path
-    tuned: tuple[int | str, ...]
-    known: tuple[int | str, ...]
-    kept: tuple[int | str, ...]
-
-
-def export(request: Request, folder: Path | None, cache: Folder | None = None) -> list[Written]:
+def export(request: Request, folder: Path | None, cache: Folder | None = None) -> list[PlannedFile]:
     """Merge results into a folder's files, or into those of the installed framework.
 
     Args:
@@ -91,57 +71,8 @@ def export(request: Request, folder: Path | None, cache: Folder | None = None) -
         require_not_installed(folder, request.format.package)
     root = folder or installed_folder(request.format)
     records = exported_records(request.kernel, cache, request.data, request.device)
-    plans = [plan for one in records for plan in _plans(request, one, root)]
-    return [write(request.kernel, plan, keeps_old=folder is None) for plan in plans]
-
-
-def exported_records(
-    kernel: str, cache: Folder | None, data: str | None, device_name: str | None = None
-) -> list[DeviceRecord]:
-    """The devices with results, the newest result of each last.
-
-    Args:
-        kernel: Of the cache.
-        cache: Where results are looked for.
-        data: The content of the inputs that was tuned for; None takes any.
-        device_name: A name that files are to give the device, which can be one only.
-
-    Raises:
-        InputError: There is no such result, or a name for several devices.
-        NoConfig: There are no results.
-        CacheError: A file of the cache is damaged.
-    """
-    found = []
-    for one in device_records(kernel, cache):
-        entries = [entry for entry in one.record.entries if data in (None, entry.data)]
-        if entries:
-            entries.sort(key=lambda entry: entry.provenance.tuned_at)
-            found.append(one._replace(record=replace(one.record, entries=tuple(entries))))
-    if not found:
-        raise InputError(f"{kernel}: no result is for --data {data}")
-    if device_name is not None and len(found) > 1:
-        names = ", ".join(one.device.name for one in found)
-        raise InputError(f"--device-name: there are results of several devices: {names}")
-    return found
-
-
-def restore(kernel: str, root: Path) -> list[Path]:
-    """Put back a folder's files that exports of a kernel replaced; raises InputError without any."""
-    done = []
-    for old in sorted(root.rglob(f"*{_BEFORE}")):
-        path = old.with_name(old.name.removesuffix(_BEFORE))
-        if _provenance(_beside(path)).get("kernel") == kernel:
-            with _writing(path):
-                if old.stat().st_size:
-                    replace_file(path, old.read_bytes())
-                else:
-                    path.unlink(missing_ok=True)
-                _beside(path).unlink()
-                old.unlink()
-            done.append(path)
-    if not done:
-        raise InputError(f"{root}: no file was replaced by an export of {kernel}")
-    return done
+    files = (file for one in records for file in _planned(request, one, root))
+    return write(request.kernel, files, keeps_old=folder is None)
 
 
 def installed_folder(format_: Format) -> Path:
@@ -155,33 +86,7 @@ def installed_folder(format_: Format) -> Path:
     )
 
 
-def require_not_installed(folder: Path, package: str) -> None:
-    """Raise InputError for a folder of this package, or of any that is installed."""
-    path = folder.resolve()
-    is_of_package = any(path.is_relative_to(one) for one in package_folders(package))
-    if is_of_package or any(one in path.parts for one in _INSTALLED):
-        raise InputError(
-            f"{folder}: belongs to an installed package; --install writes there, and keeps the old files"
-        )
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The content of one file to be written, before anything is."""
-
-    path: Path
-    text: str
-    results: Mapping[Any, tuple[Entry, Config]]  # by key, with the configuration that serves
-    kept: tuple[Any, ...] = ()  # keys that only the file had
-    beside: str = BESIDE  # ends the name of the file with the origin of its entries
-
-    @property
-    def origin(self) -> Path:
-        """The file with the origin of its entries."""
-        return _beside(self.path, self.beside)
-
-
-def _plans(request: Request, one: DeviceRecord, root: Path) -> Iterator[Plan]:
+def _planned(request: Request, one: DeviceRecord, root: Path) -> Iterator[PlannedFile]:
     """The files of a device; raises InputError."""
     form = request.format
     if request.device is None and (one.device.backend, one.device.kind) != ("cuda", "gpu"):
@@ -210,7 +115,7 @@ def _plans(request: Request, one: DeviceRecord, root: Path) -> Iterator[Plan]:
         content = ConfigFile(merged, head)
         text = form.text(content)
         assert form.read(text) == content
-        yield Plan(path, text, results, tuple(sorted(set(old.entries) - set(results))))
+        yield PlannedFile(path, text, results, tuple(sorted(set(old.entries) - set(results))))
 
 
 def _files(request: Request, one: DeviceRecord, root: Path) -> dict[Path, dict[int, Entry]]:
@@ -253,55 +158,3 @@ def _version(entry: Entry) -> str:
     if match is None:
         raise InputError(f"{entry.provenance.compiler or 'unknown'}: the result's compiler is not Triton")
     return match[1]
-
-
-def write(kernel: str, plan: Plan, *, keeps_old: bool) -> Written:
-    """Write a file and, next to it, the origin of its entries; raises WriteError."""
-    entries = dict(_provenance(plan.origin).get("entries", {}))
-    known = []
-    for key, (entry, served) in sorted(plan.results.items()):
-        if served != entry.config:
-            known.append(key)
-        entries[str(key)] = {
-            "time_ms": entry.time_ms,
-            "default_time_ms": entry.default_time_ms,
-            "fastest": dict(entry.config),
-            "device_driver": entry.provenance.driver,
-            "compiler": entry.provenance.compiler,
-            "tuned_at": entry.provenance.tuned_at,
-            "protocol": entry.provenance.protocol,
-            "dtype": entry.dtype,
-            "sizes": dict(entry.sizes),
-            "data": entry.data,
-        }
-    origin = {"kernel": kernel, "autotune": __version__, "entries": entries}
-    old = plan.path.with_name(plan.path.name + _BEFORE)
-    with _writing(plan.path):
-        if keeps_old and not old.exists():
-            replace_file(old, plan.path.read_bytes() if plan.path.exists() else b"")
-        replace_file(plan.path, plan.text)
-        replace_file(plan.origin, json.dumps(origin, indent=1) + "\n")
-    return Written(plan.path, tuple(sorted(plan.results)), tuple(known), plan.kept)
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Hold the file's folder; raises WriteError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path.parent):
-            yield
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _beside(path: Path, end: str = BESIDE) -> Path:
-    return path.with_name(path.name.removesuffix(".json") + end)
-
-
-def _provenance(path: Path) -> dict[str, Any]:
-    """What an earlier export wrote to such a file; empty without one."""
-    with suppress(OSError, values.NoJson, values.Damaged, UnicodeDecodeError):
-        found = values.mapping(values.load(path.read_text(encoding="utf-8")), "")
-        return {**found, "entries": values.mapping(found.get("entries", {}), "entries")}
-    return {}

@@ -11,8 +11,7 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.errors import InputError
-from autotune.frameworks.export import Plan
-from autotune.frameworks.incumbents import package_folders
+from autotune.frameworks.planned_file import PlannedFile, package_folders
 from autotune.frameworks.programs import Answer, ProgramFormat, never_asks
 from autotune.processes.files import read_foreign
 from autotune.recording.tunings import Plain, Tuning
@@ -36,7 +35,7 @@ def _refused(tuning: Tuning) -> str:
     return never_asks(tuning)
 
 
-def _plans(folder: Path, answers: Sequence[Answer]) -> Iterator[Plan]:
+def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
     """A file for each kernel with an entry for each key; what is there stays."""
     for function in dict.fromkeys(one.tuning.function for one in answers):
         mine = [one for one in answers if one.tuning.function == function]
@@ -55,7 +54,7 @@ def _plans(folder: Path, answers: Sequence[Answer]) -> Iterator[Plan]:
         kept = tuple(sorted(entries.keys() - results.keys()))
         head = {"kernel_name": function, "triton_version": mine[-1].tuning.triton}
         text = json.dumps({**old, **head, "autotune_entries": entries}, indent=2) + "\n"
-        yield Plan(path, text, results, kept)
+        yield PlannedFile(path, text, results, kept)
 
 
 def _digest(key: Sequence[Plain]) -> str:
@@ -77,4 +76,6 @@ def _entries(content: Mapping[str, Any]) -> Any:
     return {} if found is None else found
 
 
-FORMAT = ProgramFormat(name="fla", package="fla", root=_root, subfolder=_name, plans=_plans, refused=_refused)
+FORMAT = ProgramFormat(
+    name="fla", package="fla", root=_root, subfolder=_name, planned=_planned, refused=_refused
+)

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 
 from autotune.core.launch_plan import TRITON_USUAL
 from autotune.core.records import Config, Value
 from autotune.errors import InputError
 from autotune.frameworks.config_file import KEY, Entry, Format, load, quantization_of
+from autotune.frameworks.planned_file import package_folders
 
 _FORCED = ("SPLIT_K",)  # launchers set it to 1, whatever a file says
 
@@ -72,12 +72,6 @@ class Incumbents:
                 with suppress(InputError):
                     return folder / name, load(self._form, folder / name).entries
         return None
-
-
-def package_folders(package: str) -> list[Path]:
-    """The folders of an installed package, found without importing it; none without it."""
-    found = find_spec(package)
-    return [Path(place).resolve() for place in (found and found.submodule_search_locations) or ()]
 
 
 def _known(value: Value | None) -> Value:

@@ -20,9 +20,9 @@ from autotune.frameworks.config_file import (
     is_power_of_two,
     load,
 )
+from autotune.frameworks.planned_file import BESIDE
 from autotune.hardware.names import known_gpu, traits_of_name
 
-BESIDE = ".provenance.json"  # ends the name of what `autotune export` writes next to a file
 _LAST_WORKER = {2048, 3072, 4096}
 _MAX_WARPS = 32
 

@@ -13,7 +13,7 @@ from typing import Any
 from autotune.core.launch_plan import TRITON_OPTIONS, TRITON_USUAL, constant_expressions
 from autotune.core.records import Config, Entry, Value
 from autotune.errors import AutotuneError, InputError
-from autotune.frameworks.export import Plan, Written, exported_records, require_not_installed, write
+from autotune.frameworks.planned_file import PlannedFile, exported_records, require_not_installed, write
 from autotune.recording.tunings import Tuning
 from autotune.serving.cache import Folder
 from autotune.serving.device_records import DeviceRecord
@@ -52,7 +52,7 @@ class ProgramFormat:
         package: The package whose folders only `--install` writes to.
         root: The folder that is looked in unless an environment variable names another.
         subfolder: Below it, for a device's name.
-        plans: The files in a folder for these answers; raises InputError for a damaged one.
+        planned: The files in a folder for these answers; raises InputError for a damaged one.
         refused: The reason why the program's autotuner never asks; empty if it does.
     """
 
@@ -60,7 +60,7 @@ class ProgramFormat:
     package: str
     root: Callable[[], Path]
     subfolder: Callable[[str], str]
-    plans: Callable[[Path, Sequence[Answer]], Iterator[Plan]]
+    planned: Callable[[Path, Sequence[Answer]], Iterator[PlannedFile]]
     refused: Callable[[Tuning], str]
 
 
@@ -68,7 +68,7 @@ class ProgramFormat:
 class Exported:
     """What was written, and why recorded tunings have no entry."""
 
-    written: tuple[Written, ...]
+    written: list[PlannedFile]
     left_out: tuple[str, ...]
 
 
@@ -118,11 +118,11 @@ def export_program(
         raise InputError("; ".join(left_out))
     if folder is not None and len(found) > 1 and format_.subfolder("x"):
         raise InputError(f"{folder}: is for one device, and there are results of {', '.join(found)}")
-    plans: list[Plan] = []
+    files: list[PlannedFile] = []
     for device, answers in found.items():
         place = folder if folder is not None else format_.root() / format_.subfolder(device)
-        plans += format_.plans(place, answers)
-    return Exported(tuple(write(kernel, plan, keeps_old=folder is None) for plan in plans), tuple(left_out))
+        files += format_.planned(place, answers)
+    return Exported(write(kernel, files, keeps_old=folder is None), tuple(left_out))
 
 
 def _device_of(kernel: str, records: Iterable[DeviceRecord], tuning: Tuning) -> DeviceRecord:

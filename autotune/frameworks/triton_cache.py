@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from autotune.frameworks.export import Plan
+from autotune.frameworks.planned_file import PlannedFile
 from autotune.frameworks.programs import Answer, ProgramFormat, never_asks
 from autotune.recording.tunings import READ_BY, Tuning, is_known, triton_folder
 
@@ -19,11 +19,11 @@ def _refused(tuning: Tuning) -> str:
     return never_asks(tuning)
 
 
-def _plans(folder: Path, answers: Sequence[Answer]) -> Iterator[Plan]:
+def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
     """A file for each key, with one configuration: what the program timed is not comparable with it."""
     for one in answers:
         text = json.dumps({"key": one.tuning.key, "configs_timings": [[one.content, one.times_ms]]})
-        yield Plan(folder / one.tuning.place, text, {one.tuning.label: (one.entry, one.served)})
+        yield PlannedFile(folder / one.tuning.place, text, {one.tuning.label: (one.entry, one.served)})
 
 
 FORMAT = ProgramFormat(
@@ -31,6 +31,6 @@ FORMAT = ProgramFormat(
     package="triton",
     root=triton_folder,
     subfolder=lambda device: "",
-    plans=_plans,
+    planned=_planned,
     refused=_refused,
 )

@@ -77,40 +77,6 @@ def _architecture(
     warps: int,
     blocks: int,
     shared_kib: int,
-    gpu: str,
-    units: int,
-    memory_gib: int,
-    gb_per_s: float,
-    cache_mib: int,
-) -> Architecture:
-    since_ampere = name != "sm_75"
-    reserved_bytes = 1024 if since_ampere else 0
-    device = DeviceInfo(
-        backend="cuda",
-        name=gpu,
-        slug=gpu.lower().replace(" ", "-"),
-        kind="gpu",
-        vendor="NVIDIA",
-        architecture=name,
-        compute_units=units,
-        warp_size=WARP,
-        max_threads_per_block=MAX_THREADS,
-        shared_bytes_per_block=shared_kib * 1024 - reserved_bytes,
-        registers_per_block=REGISTERS,
-        memory_bytes=memory_gib * 2**30,
-        memory_bandwidth_bytes_per_s=gb_per_s * 1e9,
-        cache_bytes=cache_mib * 2**20,
-        has_shuffle=True,
-        driver=NOT_HERE,
-        runtime=NOT_HERE,
-    )
-    granularity = 128 if since_ampere else 256
-    return Architecture(name, warps, blocks, shared_kib * 1024, reserved_bytes, granularity, device)
-
-
-def _amd_architecture(
-    name: str,
-    shared_kib: int,
     shared_unit_bytes: int,
     gpu: str,
     units: int,
@@ -118,20 +84,21 @@ def _amd_architecture(
     gb_per_s: float,
     cache_mib: int,
 ) -> Architecture:
-    """CDNA has 64 threads in a warp and 512 registers for each; RDNA from version 3 on has 32 and 1536."""
-    is_rdna = int(name[3:-2]) >= 10
+    """AMD's CDNA has 64 threads in a warp and 512 registers for each; RDNA from version 3 on, 32 and 1536."""
+    is_amd, is_rdna = name.startswith("gfx"), name.startswith(("gfx11", "gfx12"))
+    reserved_bytes = 0 if is_amd or name == "sm_75" else 1024
     device = DeviceInfo(
-        backend="hip",
+        backend="hip" if is_amd else "cuda",
         name=gpu,
         slug=gpu.lower().replace(" ", "-"),
         kind="gpu",
-        vendor="AMD",
+        vendor="AMD" if is_amd else "NVIDIA",
         architecture=name,
         compute_units=units,
-        warp_size=32 if is_rdna else 64,
+        warp_size=64 if is_amd and not is_rdna else WARP,
         max_threads_per_block=MAX_THREADS,
-        shared_bytes_per_block=(64 if is_rdna else shared_kib) * 1024,
-        registers_per_block=None,
+        shared_bytes_per_block=(64 if is_rdna else shared_kib) * 1024 - reserved_bytes,
+        registers_per_block=None if is_amd else REGISTERS,
         memory_bytes=memory_gib * 2**30,
         memory_bandwidth_bytes_per_s=gb_per_s * 1e9,
         cache_bytes=cache_mib * 2**20,
@@ -139,29 +106,28 @@ def _amd_architecture(
         driver=NOT_HERE,
         runtime=NOT_HERE,
     )
-    shared = (shared_kib * 1024, 0, shared_unit_bytes)
+    limits = (name, warps, blocks, shared_kib * 1024, reserved_bytes, shared_unit_bytes, device)
     if is_rdna:
-        return Architecture(name, 64, 32, *shared, device, registers=1536, register_unit=24)
-    return Architecture(name, 32, 16, *shared, device, scalar_registers=800)
+        return Architecture(*limits, registers=1536, register_unit=24)
+    return Architecture(*limits, scalar_registers=800 if is_amd else None)
 
 
 ARCHITECTURES = {
     item.name: item
     for item in (
-        #             name     warps blocks KiB  GPU                        units GiB  GB/s  L2 MiB
-        _architecture("sm_75", 32, 16, 64, "NVIDIA T4", 40, 16, 320, 4),
-        _architecture("sm_80", 64, 32, 164, "NVIDIA A100", 108, 40, 1555, 40),
-        _architecture("sm_86", 48, 16, 100, "NVIDIA A10", 72, 24, 600, 6),
-        _architecture("sm_87", 48, 16, 164, "NVIDIA Jetson AGX Orin", 16, 64, 204.8, 4),
-        _architecture("sm_89", 48, 24, 100, "NVIDIA L4", 58, 24, 300, 48),
-        _architecture("sm_90", 64, 32, 228, "NVIDIA H100", 132, 80, 3350, 50),
-        _architecture("sm_100", 64, 32, 228, "NVIDIA B200", 148, 180, 8000, 126),
-        _architecture("sm_120", 48, 24, 100, "NVIDIA GeForce RTX 5090", 170, 32, 1792, 96),
-        #                name      KiB     unit  GPU                        units GiB  GB/s  cache MiB
-        _amd_architecture("gfx942", 64, 512, "AMD Instinct MI300X", 304, 192, 5300, 256),
-        _amd_architecture("gfx950", 160, 1280, "AMD Instinct MI355X", 256, 288, 8000, 256),
-        _amd_architecture("gfx1100", 128, 1024, "AMD Radeon RX 7900 XTX", 48, 24, 960, 96),
-        _amd_architecture("gfx1201", 128, 1024, "AMD Radeon RX 9070 XT", 32, 16, 640, 64),
+        #             name    warps blocks KiB unit  GPU                     units GiB GB/s cache MiB
+        _architecture("sm_75", 32, 16, 64, 256, "NVIDIA T4", 40, 16, 320, 4),
+        _architecture("sm_80", 64, 32, 164, 128, "NVIDIA A100", 108, 40, 1555, 40),
+        _architecture("sm_86", 48, 16, 100, 128, "NVIDIA A10", 72, 24, 600, 6),
+        _architecture("sm_87", 48, 16, 164, 128, "NVIDIA Jetson AGX Orin", 16, 64, 204.8, 4),
+        _architecture("sm_89", 48, 24, 100, 128, "NVIDIA L4", 58, 24, 300, 48),
+        _architecture("sm_90", 64, 32, 228, 128, "NVIDIA H100", 132, 80, 3350, 50),
+        _architecture("sm_100", 64, 32, 228, 128, "NVIDIA B200", 148, 180, 8000, 126),
+        _architecture("sm_120", 48, 24, 100, 128, "NVIDIA GeForce RTX 5090", 170, 32, 1792, 96),
+        _architecture("gfx942", 32, 16, 64, 512, "AMD Instinct MI300X", 304, 192, 5300, 256),
+        _architecture("gfx950", 32, 16, 160, 1280, "AMD Instinct MI355X", 256, 288, 8000, 256),
+        _architecture("gfx1100", 64, 32, 128, 1024, "AMD Radeon RX 7900 XTX", 48, 24, 960, 96),
+        _architecture("gfx1201", 64, 32, 128, 1024, "AMD Radeon RX 9070 XT", 32, 16, 640, 64),
     )
 }
 

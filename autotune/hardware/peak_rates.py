@@ -22,8 +22,8 @@ class _Rates(NamedTuple):
     """The rates of one architecture; None if unknown.
 
     Attributes:
-        float16: Results per clock of a multiprocessor, as of the other types; of floating point, they may be
-            those of fused multiply-adds.
+        float16: Results per clock of a multiprocessor, as for the other types; a fused multiply-add counts as
+            one.
         float32: Likewise.
         float64: Likewise.
         int32: Likewise.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from autotune.core import json_values as values
@@ -11,9 +10,9 @@ from autotune.errors import InputError
 from autotune.interop import journals, t4
 from autotune.interop import kernel_tuner as kernel_tuner_cache
 from autotune.interop.files import read_text
-from autotune.interop.recording import Costs, RecordedResult, Recording
+from autotune.interop.recording import Recording, imported_trial
 
-__all__ = ["WRITERS", "Costs", "RecordedResult", "Recording", "read_recording"]
+__all__ = ["WRITERS", "Recording", "imported_trial", "read_recording"]
 
 WRITERS: Mapping[str, Callable[[Recording], str]] = {  # by the names of `autotune export --format`
     t4.NAME: t4.write,
@@ -28,8 +27,14 @@ def read_recording(path: Path) -> Recording:
     The content decides on the format. Raises InputError for a file of another format, or a damaged one.
     """
     text = read_text(path)
-    with _errors_in(path):
+    try:
         return _read(text, path)
+    except values.Damaged as error:
+        raise InputError(f"{path}: {error}") from None
+    except values.NoJson as error:
+        raise InputError(
+            f"{path}: not recorded results, such as a journal in runs/ of a search (not JSON: {error})"
+        ) from None
 
 
 def _read(text: str, path: Path) -> Recording:
@@ -43,16 +48,3 @@ def _read(text: str, path: Path) -> Recording:
     raise InputError(
         f"{path}: not recorded results: expected a journal of autotune, T4 results or a Kernel Tuner cache"
     )
-
-
-@contextmanager
-def _errors_in(path: Path) -> Iterator[None]:
-    """Turn errors in the content of a file into an InputError that names the file."""
-    try:
-        yield
-    except values.Damaged as error:
-        raise InputError(f"{path}: {error}") from None
-    except values.NoJson as error:
-        raise InputError(
-            f"{path}: not recorded results, such as a journal in runs/ of a search (not JSON: {error})"
-        ) from None

@@ -14,11 +14,10 @@ from itertools import product
 from math import log2, prod
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
 
 from autotune.core.escapes import c_string
 from autotune.core.launch_plan import macro_name
-from autotune.core.records import Config, DeviceInfo, KernelRecord, Sizes, Tier, Value, VariantTable
+from autotune.core.records import Config, KernelRecord, Match, Sizes, Tier, Value, VariantTable
 from autotune.core.version import __version__
 from autotune.errors import ExpressionError, InputError
 from autotune.hardware.names import Traits, traits_of
@@ -44,24 +43,8 @@ _KEYWORDS = """
 """
 
 
-class _Target(NamedTuple):
-    """A device that the header has answers for, with its records in the order of the caches."""
-
-    slug: str
-    device: DeviceInfo | None
-    traits: Traits
-    records: tuple[DeviceRecord, ...] = ()
-
-
-class _Answer(NamedTuple):
-    """A configuration for some sizes, its registers per thread, and the device that it was tuned on."""
-
-    kernel: KernelOnDevice
-    sizes: Sizes
-    config: Config
-    tier: Tier
-    source: str | None = None
-    registers: int | None = None
+_Targets = Mapping[TargetDevice, Sequence[DeviceRecord]]  # with their own records, in the order of the caches
+_Answers = Iterator[tuple[Sizes, Best]]  # each for some sizes
 
 
 def header(kernel: str, cache: Folder | None = None, data: str | None = None) -> str:
@@ -81,16 +64,16 @@ def header(kernel: str, cache: Folder | None = None, data: str | None = None) ->
     newest = latest(one.record for one in firsts)
     sizes = _common_sizes(kernel, [one.record for one in known], newest)
     tuned = _tuned_targets(known)
-    targets = [*tuned, *_other_targets(tuned)]
+    targets: _Targets = {**tuned, **dict.fromkeys(_other_targets(tuned), ())}
     domains: dict[str, dict[Value, None]] = {parameter.name: {} for parameter in newest.parameters}
     for one in known:
         for parameter in one.record.parameters:
             domains[parameter.name].update(dict.fromkeys(parameter.values))
-    answers = _Answers(firsts, newest, sizes)
-    table = _Table(sizes, domains, [target.slug for target in tuned])
-    for number, target in enumerate(targets):
+    results = _Results(firsts, newest, sizes)
+    table = _Table(sizes, domains, [target.label for target in tuned])
+    for number, (target, own) in enumerate(targets.items()):
         for dtype_number, dtype in enumerate(newest.dtypes):
-            for group, found in enumerate(answers.groups(target, dtype)):
+            for group, found in enumerate(results.groups(target, own, dtype)):
                 table.add(f"{number}, {dtype_number}, {group}", found)
     if table.refused:
         warnings.warn(
@@ -103,7 +86,9 @@ def header(kernel: str, cache: Folder | None = None, data: str | None = None) ->
         "version": __version__,
         "name": name,
         "guard": name.upper(),
-        "declarations": "\n".join(_declarations(name, targets, newest.dtypes, domains)),
+        "declarations": "\n".join(
+            _declarations(name, [target.label for target in targets], newest.dtypes, domains)
+        ),
         "tables": "\n".join(table.lines(name)),
         "count": len(sizes),
         "parameters": ", ".join(f"long long size_{size}" for size in sizes),
@@ -118,29 +103,29 @@ def header(kernel: str, cache: Folder | None = None, data: str | None = None) ->
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(words)
 
 
-def _tuned_targets(known: Iterable[DeviceRecord]) -> list[_Target]:
-    """The devices with results, each with its records in the order of the caches."""
+def _tuned_targets(known: Iterable[DeviceRecord]) -> _Targets:
+    """The devices with results."""
     found: dict[str, list[DeviceRecord]] = {}
     for one in known:
         found.setdefault(one.folder, []).append(one)
-    return [
-        _Target(folder, items[0].device, traits_of(items[0].device), tuple(items))
-        for folder, items in found.items()
-    ]
+    firsts = {folder: items[0].device for folder, items in found.items()}
+    return {
+        TargetDevice(folder, device, traits_of(device)): found[folder] for folder, device in firsts.items()
+    }
 
 
-def _other_targets(tuned: Sequence[_Target]) -> Iterator[_Target]:
+def _other_targets(tuned: _Targets) -> Iterator[TargetDevice]:
     """Targets for devices without results: by architecture, by vendor, and any other."""
-    known = [target.traits for target in reversed(tuned)]
+    known = [target.traits for target in reversed([*tuned])]
     vendors = {traits.vendor: Traits(traits.kind, traits.vendor) for traits in known if traits.vendor}
     architectures = {traits.architecture: traits for traits in known if traits.architecture}
     others = {**vendors, **architectures, "other": Traits("gpu")}
-    taken = {_enumerator(target.slug) for target in tuned}
+    taken = {_enumerator(target.label) for target in tuned}
     for text, traits in others.items():
         slug = re.sub("[^a-z0-9_]+", "-", text.lower()).strip("-")
         if slug and _enumerator(slug) not in taken:
             taken.add(_enumerator(slug))
-            yield _Target(slug, None, traits)
+            yield TargetDevice(slug, None, traits)
 
 
 def _enumerator(slug: str) -> str:
@@ -163,11 +148,11 @@ def _common_sizes(kernel: str, records: Sequence[KernelRecord], newest: KernelRe
 
 
 def _declarations(
-    name: str, targets: Sequence[_Target], dtypes: Sequence[str], domains: Mapping[str, Iterable[Value]]
+    name: str, slugs: Sequence[str], dtypes: Sequence[str], domains: Mapping[str, Iterable[Value]]
 ) -> Iterator[str]:
     """Declare devices, element types, constants of named values, and the struct of macros."""
     yield "enum { /* devices: those with results, then others by architecture, vendor, or neither */"
-    yield from (f"    {name}_{_enumerator(target.slug)}," for target in targets)
+    yield from (f"    {name}_{_enumerator(slug)}," for slug in slugs)
     yield f"    {name}_DEVICES"
     yield "};"
     yield f"#define {name}_OTHER {name}_other"
@@ -187,7 +172,7 @@ def _declarations(
     yield f"#define {name}_MACROS(X) {' '.join(f'X({parameter})' for parameter in domains)}"
     yield f"#define {name}_CONSTANTS {c_string(' '.join(options))}"
     yield f"AUTOTUNE_TABLE autotune_text {name}_devices[] = {{"
-    yield from (f"    {c_string(target.slug)}," for target in targets)
+    yield from (f"    {c_string(slug)}," for slug in slugs)
     yield "};"
 
 
@@ -207,7 +192,7 @@ def _c_value(value: Value, values: Iterable[Value]) -> str:
 
 
 @dataclass(frozen=True)
-class _Answers:
+class _Results:
     """The answers of `best_config`, as far as a table can hold them.
 
     Attributes:
@@ -220,46 +205,42 @@ class _Answers:
     newest: KernelRecord
     names: Sequence[str]
 
-    def groups(self, target: _Target, dtype: str) -> Iterator[Iterator[_Answer]]:
+    def groups(self, target: TargetDevice, own: Sequence[DeviceRecord], dtype: str) -> Iterator[_Answers]:
         """The answers for a device: its own results, cache by cache, those of others, and the default.
 
         A group counts where nothing of those before it may run.
         """
-        for one in target.records:
+        for one in own:
             yield self._own(one, KernelOnDevice(one.record, target.device, dtype))
-        record = target.records[0].record if target.records else self.newest
+        record = own[0].record if own else self.newest
         if dtype in record.dtypes:
-            yield self._others(target, dtype)
+            yield self._others(target, own[0] if own else None, dtype)
+            match = Match(Tier.DEFAULT, None, None, 0.0, "")
             kernel = KernelOnDevice(record, target.device, dtype)
             anywhere = dict.fromkeys(self.names, 1)
-            yield iter([_Answer(kernel, anywhere, record.default, Tier.DEFAULT)])
+            yield iter([(anywhere, Best(record.default, match, (), kernel, None, tuple))])
 
-    def _own(self, one: DeviceRecord, kernel: KernelOnDevice) -> Iterator[_Answer]:
+    def _own(self, one: DeviceRecord, kernel: KernelOnDevice) -> _Answers:
         entries = [entry for entry in one.record.entries if entry.dtype == kernel.dtype]
         for entry in entries:
-            yield _Answer(kernel, entry.sizes, entry.config, Tier.EXACT, one.folder, entry.registers)
+            match = Match(Tier.EXACT, one.folder, entry.sizes, 0.0, "")
+            yield entry.sizes, Best(entry.config, match, (), kernel, entry, tuple)
         for table in one.record.variants:
             for sizes in _sizes_between(table) if table.dtype == kernel.dtype else ():
                 query = Query(one.record.kernel, one.folder, kernel.dtype, Tier.DEFAULT, sizes)
-                yield from _answered(match_variants(one.folder, kernel, entries, query), sizes)
+                if (best := match_variants(one.folder, kernel, entries, query)) is not None:
+                    yield sizes, best
 
-    def _others(self, target: _Target, dtype: str) -> Iterator[_Answer]:
+    def _others(self, target: TargetDevice, own: DeviceRecord | None, dtype: str) -> _Answers:
         """Answers from all devices, or the default, at every size that one of them has."""
         entries = [entry for one in self.firsts for entry in one.record.entries if entry.dtype == dtype]
-        place = TargetDevice(target.slug, target.device, target.traits)
-        own = target.records[0] if target.records else None
         for sizes in {tuple(sorted(entry.sizes.items())): entry.sizes for entry in entries}.values():
-            query = Query(self.newest.kernel, target.slug, dtype, Tier.DEFAULT, sizes)
-            found = match_other_devices(self.firsts, place, query)
+            query = Query(self.newest.kernel, target.label, dtype, Tier.DEFAULT, sizes)
+            found = match_other_devices(self.firsts, target, query)
             if isinstance(found, tuple):
-                found = match_default(self.firsts, own, place, query)
-            yield from _answered(None if isinstance(found, tuple) else found, sizes)
-
-
-def _answered(best: Best | None, sizes: Sizes) -> Iterator[_Answer]:
-    if best is not None:
-        registers = best.entry.registers_of(best.config) if best.entry else None
-        yield _Answer(best.kernel, sizes, best.config, best.match.tier, best.source_device, registers)
+                found = match_default(self.firsts, own, target, query)
+            if not isinstance(found, tuple):
+                yield sizes, found
 
 
 def _sizes_between(table: VariantTable) -> Iterator[Sizes]:
@@ -293,29 +274,30 @@ class _Table:
     refused: dict[str, None] = field(default_factory=dict)  # what is not plain arithmetic
     rows: list[str] = field(default_factory=list)
 
-    def add(self, group: str, answers: Iterable[_Answer]) -> None:
+    def add(self, group: str, answers: _Answers) -> None:
         """Add the rows of a group's answers, but for those that may not run at any sizes."""
         known: dict[tuple[int, Config, int | None], int | None] = {}
-        for one in answers:
-            key = (id(one.kernel.record), one.config, one.registers)
+        for sizes, best in answers:
+            registers = best.entry.registers_of(best.config) if best.entry else None
+            key = (id(best.record), best.config, registers)
             if key not in known:
-                known[key] = self._condition(one)
+                known[key] = self._condition(best.kernel, best.config, registers)
             number = known[key]
-            if number is None or (number == _OWN_SIZES and not one.kernel.is_valid(one.config, one.sizes)):
+            if number is None or (number == _OWN_SIZES and not best.kernel.is_valid(best.config, sizes)):
                 continue
-            config = self.configs.setdefault(one.config, len(self.configs))
-            source = -1 if one.source is None else self.slugs.index(one.source)
-            logs = ", ".join(repr(log2(one.sizes[name])) for name in self.sizes)
-            exact = ", ".join(f"{one.sizes[name]}LL" for name in self.sizes)
-            row = f"{group}, AUTOTUNE_{one.tier.name}, {config}, {source}, {number}"
+            config = self.configs.setdefault(best.config, len(self.configs))
+            source = -1 if best.source_device is None else self.slugs.index(best.source_device)
+            logs = ", ".join(repr(log2(sizes[name])) for name in self.sizes)
+            exact = ", ".join(f"{sizes[name]}LL" for name in self.sizes)
+            row = f"{group}, AUTOTUNE_{best.match.tier.name}, {config}, {source}, {number}"
             self.rows.append(f"{row}, {{{logs}}}, {{{exact}}}")
 
-    def _condition(self, one: _Answer) -> int | None:
-        """The number of an answer's condition; None if it may not run at any sizes."""
-        if one.kernel.check(one.config, None, one.registers).violations:
+    def _condition(self, kernel: KernelOnDevice, config: Config, registers: int | None) -> int | None:
+        """The number of a configuration's condition; None if it may not run at any sizes."""
+        if kernel.check(config, None, registers).violations:
             return None
         try:
-            text = condition(one.kernel, one.config, one.registers, self.sizes)
+            text = condition(kernel, config, registers, self.sizes)
         except ExpressionError as error:
             self.refused[str(error)] = None
             return _OWN_SIZES

@@ -1,31 +1,28 @@
 """Journals of autotune as recordings, and recordings as journals, from which searches can start.
 
-An imported time becomes a measurement of one sample. The keys of such rows mark them as imported, so that no
-search takes them for its own trials.
+The keys of the rows of such a journal mark them as imported: no search takes them for its own trials.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.json_values import is_name
 from autotune.core.runs_folder import RUNS, problem_in_name
-from autotune.core.trials import Rule, Trial
+from autotune.core.trials import Trial
 from autotune.errors import InputError, WriteError
 from autotune.evaluation.identity import header_sizes, sizes_text
 from autotune.evaluation.journal import VERSION, held_journal, parse_journal
 from autotune.evaluation.journal_rows import encode_trial
 from autotune.hardware.names import slug
 from autotune.interop.files import encoded, read_text
-from autotune.interop.recording import Costs, RecordedResult, Recording, domains, trial_of
+from autotune.interop.recording import IMPORTED, Recording, domains
 from autotune.processes.files import replace_file, require_unlinked
 
 NAME = "journal"
-IMPORTED = "imported"  # prefix of the keys of imported rows
 
 
 def is_journal(text: str) -> bool:
@@ -48,7 +45,7 @@ def read(text: str, path: Path) -> Recording:
         device=values.text(header.get("device", "unknown"), "device"),
         sizes=header_sizes(header),
         parameters=domains(names, [trial.config for trial in trials]),
-        results=tuple(_result(trial) for trial in trials),
+        trials=tuple(_imported(trial) for trial in trials),
         dtype=dtype if isinstance(dtype, str) else None,
         data=data if isinstance(data, str) else None,
     )
@@ -60,7 +57,7 @@ def write(recording: Recording) -> str:
     sizes = None if recording.sizes is None else sizes_text(recording.sizes)
     known = {"sizes": sizes, "dtype": recording.dtype, "data": recording.data}
     header |= {name: text for name, text in known.items() if text is not None}
-    rows: list[dict[str, Any]] = [header, *({"trial": _row(result)} for result in recording.results)]
+    rows: list[dict[str, Any]] = [header, *({"trial": encode_trial(trial)} for trial in recording.trials)]
     return "".join(json.dumps(row, separators=(",", ":"), allow_nan=False) + "\n" for row in rows)
 
 
@@ -91,18 +88,14 @@ def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
     return path
 
 
-def _result(trial: Trial) -> RecordedResult:
-    return RecordedResult(
+def _imported(trial: Trial) -> Trial:
+    """A trial without what only holds on the machine that made it."""
+    return Trial(
         config=trial.config,
+        key=f"{IMPORTED}:{trial.config.key}",
         status=trial.status,
-        time_ms=trial.time_ms,
         detail=trial.detail,
-        samples_ms=trial.measurement.samples_ms if trial.measurement else (),
-        costs=Costs(
-            compile_ms=trial.compile_ms, benchmark_ms=max(0.0, 1e3 * trial.cost_s - trial.compile_ms)
-        ),
+        measurement=trial.measurement,
+        compile_ms=trial.compile_ms,
+        cost_s=max(trial.cost_s, trial.compile_ms / 1e3),
     )
-
-
-def _row(result: RecordedResult) -> dict[str, Any]:
-    return encode_trial(replace(trial_of(result, Rule.IMPORTED), key=f"{IMPORTED}:{result.config.key}"))

@@ -12,16 +12,14 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.records import Sizes
-from autotune.core.trials import Status
+from autotune.core.trials import Status, Trial
 from autotune.interop.recording import (
-    RecordedResult,
+    CostNames,
     Recording,
     domains,
+    imported_trial,
     recorded_config,
-    recorded_costs,
     recorded_number,
-    recorded_samples,
-    written_costs,
 )
 
 NAME = "kernel-tuner"
@@ -35,12 +33,7 @@ _STATUS = {
 _FAILURE = {status: text for text, status in _STATUS.items()} | {
     Status.COMPILE_TIMEOUT: "CompilationFailedConfig"
 }
-_COSTS = {
-    "compile_time": "compile_ms",
-    "benchmark_time": "benchmark_ms",
-    "framework_time": "framework_ms",
-    "verification_time": "verification_ms",
-}
+_COSTS = CostNames("compile_time", "benchmark_time", ("framework_time", "verification_time"), "times")
 _NAMES = "problem_size_names"  # of our own: a cache of Kernel Tuner has the extents only
 _HEADER = ("device_name", "kernel_name", "tune_params_keys", "tune_params", "cache")
 SIZE_NAMES = ("problem_size_x", "problem_size_y", "problem_size_z")  # as its kernels name them
@@ -74,15 +67,15 @@ def read(data: Mapping[str, Any]) -> Recording:
         values.items(data["tune_params_keys"], "tune_params_keys"), "tune_params_keys"
     )
     rows = values.mapping_of(values.mapping, values.text)(data["cache"], "cache")
-    results = tuple(_result(row, f"cache[{key}]", names, objective) for key, row in rows.items())
-    if not results:
+    trials = tuple(_trial(row, f"cache[{key}]", names, objective) for key, row in rows.items())
+    if not trials:
         raise values.Damaged("cache", "an entry for each configuration", {})
     return Recording(
         kernel=values.text(data["kernel_name"], "kernel_name"),
         device=values.text(data["device_name"], "device_name"),
         sizes=_sizes(data.get("problem_size"), data.get(_NAMES)),
-        parameters=domains(names, [result.config for result in results]),
-        results=results,
+        parameters=domains(names, [trial.config for trial in trials]),
+        trials=trials,
     )
 
 
@@ -101,14 +94,14 @@ def write(recording: Recording) -> str:
     if tuple(sizes) != SIZE_NAMES[: len(sizes)]:
         header[_NAMES] = list(sizes)
     rows = []
-    for result in recording.results:
-        key = ",".join(str(result.config[name]) for name in names)
-        rows.append(json.dumps({key: _row(result)})[1:-1])
+    for trial in recording.trials:
+        key = ",".join(str(trial.config[name]) for name in names)
+        rows.append(json.dumps({key: _row(trial)})[1:-1])
     opened = json.dumps(header | {"cache": {}}, indent="").removesuffix("}\n}")
     return f"{opened}\n" + ",\n".join(rows) + "}\n}"
 
 
-def _result(row: Mapping[str, Any], place: str, names: list[str], objective: str) -> RecordedResult:
+def _trial(row: Mapping[str, Any], place: str, names: list[str], objective: str) -> Trial:
     config = recorded_config(row, names, place)
     entries = {name: item for name, item in row.items() if name not in config}
     errors = (entries.get(key) for key in (_ERROR, objective, "time"))
@@ -117,26 +110,18 @@ def _result(row: Mapping[str, Any], place: str, names: list[str], objective: str
         raise values.Damaged(place, "a time or an error; other objectives are not supported", dict(row))
     time_ms = None if error else recorded_number(entries["time"])
     detail = error or (_RUNTIME if time_ms is None else "")
-    return RecordedResult(
-        config=config,
-        status=Status.OK if time_ms is not None else _STATUS.get(detail, Status.LAUNCH_ERROR),
-        time_ms=time_ms,
-        detail=detail,
-        samples_ms=recorded_samples(entries.get("times", []), f"{place}.times"),
-        costs=recorded_costs(entries, _COSTS),
-    )
+    status = Status.OK if time_ms is not None else _STATUS.get(detail, Status.LAUNCH_ERROR)
+    return imported_trial(config, status, time_ms, detail, **_COSTS.read(entries, place))
 
 
-def _row(result: RecordedResult) -> dict[str, Any]:
-    row: dict[str, Any] = dict(result.config)
-    if result.time_ms is not None:
-        row["time"] = result.time_ms
+def _row(trial: Trial) -> dict[str, Any]:
+    row: dict[str, Any] = dict(trial.config)
+    if trial.time_ms is not None:
+        row["time"] = trial.time_ms
     else:
-        is_theirs = result.detail.isidentifier() and result.detail.endswith("Config")
-        row[_ERROR] = result.detail if is_theirs else _FAILURE.get(result.status, _RUNTIME)
-    if result.samples_ms:
-        row["times"] = list(result.samples_ms)
-    return row | written_costs(result.costs, _COSTS)
+        is_theirs = trial.detail.isidentifier() and trial.detail.endswith("Config")
+        row[_ERROR] = trial.detail if is_theirs else _FAILURE.get(trial.status, _RUNTIME)
+    return row | _COSTS.written(trial)
 
 
 def _sizes(problem_size: object, named: object) -> Sizes | None:

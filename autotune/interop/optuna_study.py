@@ -67,15 +67,15 @@ def _trials(recording: Recording) -> Iterator[Any]:
         item.name: CategoricalDistribution(item.values) for item in recording.parameters
     }
     began = _BEGAN.replace(tzinfo=None)
-    for number, result in enumerate(recording.results):
-        ended = began + timedelta(seconds=result.cost_s)
-        attributes = {"status": result.status.value, "detail": result.detail, "cost_s": result.cost_s}
+    for number, trial in enumerate(recording.trials):
+        ended = began + timedelta(seconds=trial.cost_s)
+        attributes = {"status": trial.status.value, "detail": trial.detail, "cost_s": trial.cost_s}
         yield FrozenTrial(
             number=number,
             trial_id=number,
-            state=TrialState.FAIL if result.time_ms is None else TrialState.COMPLETE,
-            value=result.time_ms,
-            params={name: result.config[name] for name in domains},
+            state=TrialState.FAIL if trial.time_ms is None else TrialState.COMPLETE,
+            value=trial.time_ms,
+            params={name: trial.config[name] for name in domains},
             distributions=domains,
             user_attrs=attributes,
             system_attrs={},

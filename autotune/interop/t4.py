@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from autotune.core import json_values as values
-from autotune.core.trials import Status
+from autotune.core.trials import Status, Trial
 from autotune.interop.recording import (
-    RecordedResult,
+    CostNames,
     Recording,
     domains,
+    imported_trial,
     recorded_config,
-    recorded_costs,
     recorded_number,
-    recorded_samples,
-    written_costs,
 )
 
 NAME = "t4"
@@ -47,12 +45,7 @@ _INVALIDITY = {status: text for text, status in _STATUS.items()} | {
 _TIME = {"name": "time", "unit": "ms"}
 _MEASUREMENTS = values.list_of(values.mapping)
 _SIZES = values.nullable(values.mapping_of(values.size, values.name))  # null: the file does not say
-_PHASES = {  # names of costs in the format
-    "compilation": "compile_ms",
-    "benchmark": "benchmark_ms",
-    "framework": "framework_ms",
-    "validation": "verification_ms",
-}
+_COSTS = CostNames("compilation", "benchmark", ("framework", "validation"), "runtimes")
 
 
 def is_t4(data: Mapping[str, Any]) -> bool:
@@ -75,29 +68,29 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
         values.mapping(rows[0], "results[0]").get("configuration"), "results[0].configuration"
     )
     names = values.distinct_names(list(first), "results[0].configuration")
-    results = tuple(_result(row, f"results[{number}]", names, unit_ms) for number, row in enumerate(rows))
+    trials = tuple(_trial(row, f"results[{number}]", names, unit_ms) for number, row in enumerate(rows))
     kernel = path.resolve().parent.name  # KERNEL/DEVICE_T4.json.gz, as the hub of recorded spaces has it
     device = path.name.split(".json")[0].removesuffix("_T4")
     return Recording(
         kernel=values.text(metadata.get("kernel", kernel), "metadata.kernel"),
         device=values.text(metadata.get("device", device), "metadata.device"),
         sizes=_SIZES(metadata.get("sizes"), "metadata.sizes"),
-        parameters=domains(first, [result.config for result in results]),
-        results=results,
+        parameters=domains(first, [trial.config for trial in trials]),
+        trials=trials,
     )
 
 
 def write(recording: Recording) -> str:
-    """The text of a file, which `read` turns into the same recording, whatever its path."""
+    """The text of a file, which `read` turns into the same trials, whatever its path."""
     metadata: dict[str, Any] = {"kernel": recording.kernel, "device": recording.device}
     if recording.sizes is not None:
         metadata["sizes"] = dict(recording.sizes)
     metadata["timeunit"] = "milliseconds"
-    rows = [_row(result) for result in recording.results]
+    rows = [_row(trial) for trial in recording.trials]
     return json.dumps({"schema_version": _VERSION, "metadata": metadata, "results": rows}, indent=1) + "\n"
 
 
-def _result(value: Any, place: str, names: list[str], unit_ms: float) -> RecordedResult:
+def _trial(value: Any, place: str, names: list[str], unit_ms: float) -> Trial:
     row = values.mapping(value, place)
     times = values.mapping(row.get("times", {}), f"{place}.times")
     status = _STATUS[values.choice(_STATUS)(row.get("invalidity", "correct"), f"{place}.invalidity")]
@@ -110,27 +103,18 @@ def _result(value: Any, place: str, names: list[str], unit_ms: float) -> Recorde
         time_ms = number * (_unit_ms(time["unit"], f"{place}: time") if time.get("unit") else unit_ms)
     elif status is Status.OK:
         status, detail = Status.LAUNCH_ERROR, str(found)
-    return RecordedResult(
-        config=recorded_config(values.mapping(row.get("configuration"), place), names, place),
-        status=status,
-        time_ms=time_ms,
-        detail=detail,
-        samples_ms=recorded_samples(times.get("runtimes", []), f"{place}.times.runtimes", unit_ms),
-        costs=recorded_costs(times, _PHASES, unit_ms),
-    )
+    config = recorded_config(values.mapping(row.get("configuration"), place), names, place)
+    return imported_trial(config, status, time_ms, detail, **_COSTS.read(times, f"{place}.times", unit_ms))
 
 
-def _row(result: RecordedResult) -> dict[str, Any]:
-    times: dict[str, Any] = dict(written_costs(result.costs, _PHASES))
-    if result.samples_ms:
-        times["runtimes"] = list(result.samples_ms)
-    value = result.detail if result.time_ms is None else result.time_ms
+def _row(trial: Trial) -> dict[str, Any]:
+    value = trial.detail if trial.time_ms is None else trial.time_ms
     return {
-        "configuration": dict(result.config),
-        "correctness": int(result.status is Status.OK),  # required, as the objectives are
+        "configuration": dict(trial.config),
+        "correctness": int(trial.status is Status.OK),  # required, as the objectives are
         "objectives": ["time"],
-        "times": times,
-        "invalidity": _INVALIDITY[result.status],
+        "times": _COSTS.written(trial),
+        "invalidity": _INVALIDITY[trial.status],
         "measurements": [_TIME | {"value": value}] if value != "" else [],
     }
 

@@ -26,15 +26,13 @@ from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.journal import Journal
 from autotune.kernel_tuner.call import KernelCall
-from autotune.kernel_tuner.goal import Goal, read_goal
+from autotune.kernel_tuner.goal import TIMEOUT_S, Goal, read_goal, search_options
 from autotune.kernel_tuner.parameters import RESULT_NAMES
 from autotune.kernel_tuner.request import Request, read_request
-from autotune.kernel_tuner.strategy import TIMEOUT_S, search_options
-from autotune.tuning.context import open_context
+from autotune.tuning.context import open_context, open_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +41,9 @@ RTOL = "1e-05"  # that of numpy.allclose, which Kernel Tuner compares with
 
 @dataclass(frozen=True)
 class Request:
-    """One kernel with its parameters and arguments."""
+    """One kernel with its parameters and arguments, read and checked."""
 
-    space: Space
-    parameters: Parameters
-    arguments: KernelArguments
-    observers: Observers
-    device: str
-    digest: str  # of all that the trials depend on
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """The parts of a script's request, read and checked."""
-
+    call: KernelCall
     parameters: Parameters
     arguments: KernelArguments
     observers: Observers
@@ -63,25 +53,81 @@ class _Parts:
     answer: Answer
     source: ScriptSource
 
+    @cached_property
+    def space(self) -> Space:
+        """The space."""
+        return Space.of(self._spec, self._shown)
+
+    @property
+    def device(self) -> str:
+        """The device's address: a backend has the name of its dialect."""
+        return f"{self.source.dialect}:{self.call.device}"
+
+    @property
+    def digest(self) -> str:
+        """The hash of all that the trials depend on: that of an earlier call finds its journal."""
+        call, spec = self.call, self._spec
+        identity = (
+            self._shown.sha256,
+            self.parameters.given,
+            self.arguments.specs,
+            [*spec.functions.hashes.values(), *self.answer.hashes],
+            repr(_without_functions(listed_restrictions(call.restrictions))),
+            spec.sizes["default"],
+            call.atol,
+            _without_functions(call.defines),
+            *([_source(call.verify)] if call.verify else []),  # verdicts of an earlier one do not hold
+        )
+        return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
+
+    @cached_property
+    def _shown(self) -> SourceText:
+        """The source of the first configuration."""
+        name = f"{self.call.kernel_name}{'.cl' if self.source.dialect == 'opencl' else '.cu'}"
+        return source_of_text(self.source.text(self.parameters.first, name), name)
+
+    @cached_property
+    def _spec(self) -> SpaceSpec:
+        call, parameters, dialect = self.call, self.parameters, self.source.dialect
+        conditions = self.restrictions.expressions
+        default = Config({one.name: one.values[0] for one in parameters.listed})
+        kernel = re.sub(r"\W+", "_", call.kernel_name).strip("_")
+        return replace(
+            bare_spec(kernel, parameters.listed, default, _sizes(call.problem_size, self.arguments)),
+            path=Path(f"tune_kernel({call.kernel_name!r})"),
+            sha256=hashlib.sha256(repr((parameters.given, list(conditions))).encode()).hexdigest(),
+            dialect=dialect,
+            source=self._shown.path,
+            reference=Path("answer"),
+            constraints=tuple(Constraint(one, 1) for one in (*conditions, *self.block_limit.expressions)),
+            arguments=self.arguments.specs,
+            launch=launch_specs(call, self.arguments),
+            compiler_options={dialect: compiler_options(call.compiler_options)},
+            rtol=RTOL,
+            atol=repr(float(call.atol)),
+            functions=self._functions,
+            device=device_settings(parameters),
+        )
+
+    @property
+    def _functions(self) -> Functions:
+        """The parts of the space that this process computes."""
+        parameters, arguments, answer, shown = self.parameters, self.arguments, self.answer, self._shown
+        computed = self.rule.values() | {"passed": arguments.number_passed}
+        return Functions(
+            reference=lambda _inputs, _sizes: answer.expected,
+            inputs=lambda _sizes, _rng: arguments.arrays,
+            hashes={name: content_sha256(array) for name, array in arguments.arrays.items()},
+            constraints=(*self.restrictions.functions, *self.block_limit.functions),
+            values={name: parameters.decoding(compute) for name, compute in computed.items()},
+            source=parameters.decoding(lambda params: self.source.text(params, str(shown.path), shown.mark)),
+            verify=answer.judge,
+            verified=answer.judged,
+        )
+
 
 def read_request(call: KernelCall) -> Request:
-    """Make a space of what a script gives; raises InputError that says what to change."""
-    parts = _read_parts(call)
-    dialect = parts.source.dialect
-    name = f"{call.kernel_name}{'.cl' if dialect == 'opencl' else '.cu'}"
-    shown = source_of_text(parts.source.text(parts.parameters.first, name), name)
-    spec = _spec(call, parts, shown)
-    return Request(
-        space=Space.of(spec, shown),
-        parameters=parts.parameters,
-        arguments=parts.arguments,
-        observers=parts.observers,
-        device=f"{dialect}:{call.device}",  # a backend has the name of its dialect
-        digest=_digest(call, parts, spec, shown),
-    )
-
-
-def _read_parts(call: KernelCall) -> _Parts:
+    """Read what a script gives, and make a space of it; raises InputError that says what to change."""
     parameters = read_parameters(call.tune_params)
     text = source_text(call.kernel_source, parameters.first)
     dialect = dialect_of(call, text)
@@ -89,7 +135,8 @@ def _read_parts(call: KernelCall) -> _Parts:
     arguments = read_arguments(call.arguments, call.kernel_name, text, call.cmem_args, parameters)
     observers = read_observers(call.observers)
     rule = read_launch_rule(call, parameters.first)
-    return _Parts(
+    return Request(
+        call=call,
         parameters=parameters,
         arguments=arguments,
         observers=observers,
@@ -99,62 +146,6 @@ def _read_parts(call: KernelCall) -> _Parts:
         answer=read_answer(call, arguments, parameters, observers),
         source=ScriptSource(call.kernel_source, dialect, call.defines, rule),
     )
-
-
-def _spec(call: KernelCall, parts: _Parts, shown: SourceText) -> SpaceSpec:
-    """The space; `shown` is the source of the first configuration."""
-    parameters, dialect = parts.parameters, parts.source.dialect
-    conditions = parts.restrictions.expressions
-    default = Config({one.name: one.values[0] for one in parameters.listed})
-    kernel = re.sub(r"\W+", "_", call.kernel_name).strip("_")
-    return replace(
-        bare_spec(kernel, parameters.listed, default, _sizes(call.problem_size, parts.arguments)),
-        path=Path(f"tune_kernel({call.kernel_name!r})"),
-        sha256=hashlib.sha256(repr((parameters.given, list(conditions))).encode()).hexdigest(),
-        dialect=dialect,
-        source=shown.path,
-        reference=Path("answer"),
-        constraints=tuple(Constraint(one, 1) for one in (*conditions, *parts.block_limit.expressions)),
-        arguments=parts.arguments.specs,
-        launch=launch_specs(call, parts.arguments),
-        compiler_options={dialect: compiler_options(call.compiler_options)},
-        rtol=RTOL,
-        atol=repr(float(call.atol)),
-        functions=_functions(parts, shown),
-        device=device_settings(parameters),
-    )
-
-
-def _functions(parts: _Parts, shown: SourceText) -> Functions:
-    """The parts of the space that this process computes; `shown` is as above."""
-    parameters, arguments, answer = parts.parameters, parts.arguments, parts.answer
-    computed = parts.rule.values() | {"passed": arguments.number_passed}
-    return Functions(
-        reference=lambda _inputs, _sizes: answer.expected,
-        inputs=lambda _sizes, _rng: arguments.arrays,
-        hashes={name: content_sha256(array) for name, array in arguments.arrays.items()},
-        constraints=(*parts.restrictions.functions, *parts.block_limit.functions),
-        values={name: parameters.decoding(compute) for name, compute in computed.items()},
-        source=parameters.decoding(lambda params: parts.source.text(params, str(shown.path), shown.mark)),
-        verify=answer.judge,
-        verified=answer.judged,
-    )
-
-
-def _digest(call: KernelCall, parts: _Parts, spec: SpaceSpec, shown: SourceText) -> str:
-    """The hash of all that the trials depend on: that of an earlier call finds its journal."""
-    identity = (
-        shown.sha256,
-        parts.parameters.given,
-        parts.arguments.specs,
-        [*spec.functions.hashes.values(), *parts.answer.hashes],
-        repr(_without_functions(listed_restrictions(call.restrictions))),
-        spec.sizes["default"],
-        call.atol,
-        _without_functions(call.defines),
-        *([_source(call.verify)] if call.verify else []),  # verdicts of an earlier one do not hold
-    )
-    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
 
 def _without_functions(given: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from autotune.compilers.kernel_source import source_of_text
 from autotune.core.launch_plan import is_option
 from autotune.errors import InputError
 from autotune.kernel_tuner.call import KernelCall
-from autotune.kernel_tuner.launch import AXES, LaunchRule
+from autotune.kernel_tuner.launch import LaunchRule
 from autotune.kernel_tuner.parameters import Params
 
 _DIALECTS = {"OPENCL": "opencl", "CUDA": "cuda", "CUPY": "cuda", "NVCUDA": "cuda", "PYCUDA": "cuda"}
@@ -31,14 +30,15 @@ class ScriptSource:
     def text(self, params: Params, name: str, mark: str = "") -> str:
         """The complete source of a configuration; `name` and `mark` as in `source_of_text`."""
         source = source_of_text(source_text(self.given, params), name, mark)
-        return _with_definitions(source.text, self._definitions(params), self.dialect)
-
-    def _definitions(self, params: Params) -> dict[str, Any]:
-        if self.defines is not None:
-            return {name: value(params) if callable(value) else value for name, value in self.defines.items()}
-        grid = {f"grid_size_{axis}": size for axis, size in zip(AXES, self.rule.grid(params), strict=True)}
-        block = dict(zip(self.rule.block_names, self.rule.block(params), strict=True))
-        return {**grid, **block, **params, "kernel_tuner": 1}
+        numbers = {one: int(value) if isinstance(value, bool) else value for one, value in params.items()}
+        shape = (self.rule.grid(params), self.rule.block(params), self.rule.block_names)
+        try:
+            _, text = util.prepare_kernel_string(
+                "", source.text, numbers, *shape, self.dialect.upper(), self.defines
+            )
+        except ValueError as error:
+            raise InputError(f"defines: {error}") from None
+        return str(text)
 
 
 def source_text(kernel_source: Any, params: Params) -> str:
@@ -81,16 +81,3 @@ def compiler_options(given: Sequence[str] | None) -> dict[str, str]:
             raise InputError(f"compiler_options: {option!r} is not supported; give plain options such as -O3")
         options[flag] = repr(value) if value else "True"
     return options
-
-
-def _with_definitions(text: str, definitions: Mapping[str, Any], dialect: str) -> str:
-    head = ""
-    for name, value in definitions.items():
-        shown = str(int(value) if isinstance(value, bool) else value).replace("\n", "\\\n")
-        if "loop_unroll_factor" not in name or dialect != "cuda":
-            head += f"#define {name} {shown}\n"
-        elif shown == "0":  # the compiler decides
-            text = re.sub(rf"\n[ \t]*#pragma\s+unroll\s+{name}\b", "\n", text)
-        else:  # `#pragma unroll` takes a constant, and no macro
-            head += f"constexpr int {name} = {shown};\n"
-    return f"{head}#line 1\n{text}"

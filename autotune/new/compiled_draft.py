@@ -7,7 +7,7 @@ a type of the space.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from math import prod
 from pathlib import Path
@@ -27,7 +27,6 @@ from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cud
 from autotune.new.space_draft import ARCHITECTURE, KernelFile
 from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.assumptions import USUAL
-from autotune.scaffold.writing import space_text
 from autotune.sources.dialects import INTRODUCER
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
@@ -36,50 +35,43 @@ _MOST_CONFIGURATIONS = 1_000_000  # before constraints
 _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A space and reference, and what a compiler says against the default; empty if it says nothing."""
-
-    made: Scaffold
-    complaint: str
-
-
-def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL) -> Draft:
+def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL) -> Scaffold:
     """Write a space whose default compiles; the complaint is empty without a compiler, too.
 
     A template that no floating-point type fits is tried with whole numbers. Raises InputError if it is no
     kernel's source or an include is missing.
     """
     assumed = replace(assumed, defined=kernel.definitions)
-    draft = _without_unknown_words(kernel, assumed)
-    if not draft.complaint or "DTYPE" not in draft.made.kernel.entry:
-        return draft
+    made = _without_unknown_words(kernel, assumed)
+    if not made.complaint or "DTYPE" not in made.kernel.entry:
+        return made
     whole = _without_unknown_words(kernel, replace(assumed, generic="int"))
-    return draft if whole.complaint else whole
+    return made if whole.complaint else whole
 
 
-def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Draft:
+def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold:
     """Write a space in which what the compiler does not know is a parameter or a type.
 
     A default that takes too much shared memory gives way to one that takes little.
     """
     for _ in range(_ATTEMPTS):
-        draft = plain_draft(kernel, assumed)
+        made = plain_scaffold(kernel, assumed)
         source = _source(kernel)
-        draft = replace(draft, complaint=_complaint(draft.made, source))
-        fresh = [word for word in _unknown_words(draft, source.text) if word not in assumed.undefined]
+        made = replace(made, complaint=_complaint(made, source))
+        unknown = _unknown_words(made.complaint, source.text)
+        fresh = [word for word in unknown if word not in assumed.undefined]
         if fresh:
             better = replace(assumed, undefined=(*assumed.undefined, *dict.fromkeys(fresh)))
         else:
-            better = replace(assumed, is_small=assumed.is_small or "shared" in draft.complaint)
+            better = replace(assumed, is_small=assumed.is_small or "shared" in made.complaint)
         if better == assumed:
             break
         assumed = better
-    return draft
+    return made
 
 
 @lru_cache(maxsize=1)
-def plain_draft(kernel: KernelFile, assumed: Assumptions) -> Draft:
+def plain_scaffold(kernel: KernelFile, assumed: Assumptions) -> Scaffold:
     """Write a space without compiling it, by default for the first kernel.
 
     Raises InputError if it is no kernel's source.
@@ -91,10 +83,10 @@ def plain_draft(kernel: KernelFile, assumed: Assumptions) -> Draft:
         host=host,
         include_dirs=kernel.include_dirs,
     )
-    return Draft(_narrowed(made, kernel), "")
+    return _narrowed(made)
 
 
-def _narrowed(made: Scaffold, kernel: KernelFile) -> Scaffold:
+def _narrowed(made: Scaffold) -> Scaffold:
     """A space that can be counted in a moment: the longest lists give up values far from their defaults."""
     launch = made.guess.launch
     lists = {item.name: list(item.values) for item in launch.parameters}
@@ -104,11 +96,7 @@ def _narrowed(made: Scaffold, kernel: KernelFile) -> Scaffold:
         values = lists[name]
         values.pop(0 if values[-1] == defaults[name] else -1)
     parameters = tuple(replace(item, values=tuple(lists[item.name])) for item in launch.parameters)
-    if parameters == launch.parameters:
-        return made
-    guess = replace(made.guess, launch=replace(launch, parameters=parameters))
-    text = space_text(kernel.path.name, kernel.name, guess, kernel.include_dirs)
-    return replace(made, guess=guess, space=text)
+    return replace(made, guess=replace(made.guess, launch=replace(launch, parameters=parameters)))
 
 
 @lru_cache(maxsize=1)
@@ -136,12 +124,12 @@ def has_host_code(path: Path) -> bool:
     return device_part(text) != text
 
 
-def _unknown_words(draft: Draft, text: str) -> list[str]:
+def _unknown_words(complaint: str, text: str) -> list[str]:
     """The words that a compiler does not know and that may be macros or types.
 
     Others are functions, and variables that are unknown because the type is that they are declared with.
     """
-    unknown = [word for word in undefined_names(draft.complaint) if not re.search(rf"\b{word}\s*\(", text)]
+    unknown = [word for word in undefined_names(complaint) if not re.search(rf"\b{word}\s*\(", text)]
     types = "|".join(unknown)
     return [word for word in unknown if not re.search(rf"\b(?:{types})\s+\**\s*{word}\s*[=;,)\[]", text)]
 

@@ -11,12 +11,12 @@ from autotune.core.text import count_text, first_error
 from autotune.devices import BACKENDS
 from autotune.devices.listing import find_devices
 from autotune.errors import InputError
-from autotune.new.compiled_draft import Draft, compiled_scaffold, has_host_code, plain_draft
+from autotune.new.compiled_draft import compiled_scaffold, has_host_code, plain_scaffold
 from autotune.new.front_matter import with_front
 from autotune.new.missing_definitions import what_helps
 from autotune.new.space_draft import KernelFile, SpaceDraft
 from autotune.new.stand_in_headers import folders_of_headers, write_stand_ins
-from autotune.scaffold import Assumptions
+from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
@@ -45,8 +45,8 @@ def draft(kernel: KernelFile, headers: Path) -> SpaceDraft:
     """
     stand_ins = write_stand_ins(kernel.path, _folders(kernel), headers)
     assumed = Assumptions(defined=kernel.definitions)
-    drafted = plain_draft(_with_headers(kernel, stand_ins), assumed)
-    return _described(drafted, kernel, stand_ins)
+    made = plain_scaffold(_with_headers(kernel, stand_ins), assumed)
+    return _described(made, kernel, stand_ins)
 
 
 def compiled(kernel: KernelFile, stand_ins: str, front: Path) -> SpaceDraft:
@@ -56,24 +56,24 @@ def compiled(kernel: KernelFile, stand_ins: str, front: Path) -> SpaceDraft:
     from there, and others are reported.
     What the source leaves to its host is written into the file `front`, which includes the source.
     """
-    drafted = compiled_scaffold(_with_headers(kernel, stand_ins))
-    if stand_ins and drafted.complaint:
+    made = compiled_scaffold(_with_headers(kernel, stand_ins))
+    if stand_ins and made.complaint:
         missing = missing_headers(kernel.path, _folders(kernel))
         own = kernel.path.with_name(Path(stand_ins).parts[0])
         folders = folders_of_headers(kernel.path, missing, own)
         kernel = replace(kernel, include_dirs=(*kernel.include_dirs, *folders))
-        drafted = compiled_scaffold(_with_headers(kernel, stand_ins if folders else ""))
+        made = compiled_scaffold(_with_headers(kernel, stand_ins if folders else ""))
         stand_ins = stand_ins if folders else ""
-    if drafted.complaint and (found := with_front(_with_headers(kernel, stand_ins), drafted, front)):
-        kernel, drafted = found
-    return _described(drafted, kernel, stand_ins)
+    if made.complaint and (found := with_front(_with_headers(kernel, stand_ins), made, front)):
+        kernel, made = found
+    return _described(made, kernel, stand_ins)
 
 
 def with_room(kernel: KernelFile, stand_ins: str, *, is_small: bool) -> SpaceDraft:
     """Draft a space whose arrays have more room than their indices show; small blocks may need less."""
     assumed = Assumptions(is_roomy=True, is_small=is_small)
-    drafted = compiled_scaffold(_with_headers(kernel, stand_ins), assumed)
-    return _described(drafted, kernel, stand_ins)
+    made = compiled_scaffold(_with_headers(kernel, stand_ins), assumed)
+    return _described(made, kernel, stand_ins)
 
 
 def draft_triton(kernel: KernelFile) -> SpaceDraft:
@@ -102,9 +102,9 @@ def _with_headers(kernel: KernelFile, stand_ins: str) -> KernelFile:
     return replace(kernel, include_dirs=(*kernel.include_dirs, stand_ins)) if stand_ins else kernel
 
 
-def _described(drafted: Draft, kernel: KernelFile, stand_ins: str) -> SpaceDraft:
+def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft:
     """What was found and written, without what only the reader of sources knows."""
-    made, path = drafted.made, kernel.path
+    path = kernel.path
     launch, source = made.guess.launch, made.source
     arguments = (
         (
@@ -127,10 +127,10 @@ def _described(drafted: Draft, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         notes.append(
             "main() and other code for the host stays: it is left out where the kernels are compiled"
         )
-    complaint = first_error(drafted.complaint)
+    complaint = first_error(made.complaint)
     if complaint:
         open_types = [name for name, meaning in made.kernel.types.items() if meaning]
-        complaint += what_helps(drafted.complaint, path, source.read.original, source.dialect, open_types)
+        complaint += what_helps(made.complaint, path, source.read.original, source.dialect, open_types)
     return SpaceDraft(
         kernel=kernel,
         dialect=source.dialect,

@@ -1,8 +1,7 @@
-"""Write what a host program puts in front of a source: its use and its neighbours tell what that may be."""
+"""Write what a host program puts in front of a source: its neighbours tell what that may be."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Container, Iterator, Set
 from dataclasses import replace
@@ -10,10 +9,12 @@ from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.compilers.kernel_source import source_text
-from autotune.errors import InputError, WriteError
-from autotune.new.compiled_draft import Draft, compiled_scaffold
+from autotune.errors import InputError
+from autotune.interop.files import write_text
+from autotune.new.compiled_draft import compiled_scaffold
 from autotune.new.missing_definitions import defining_files
 from autotune.new.space_draft import KernelFile
+from autotune.scaffold import Scaffold
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import definitions
 from autotune.sources.branches import wanted_by
@@ -24,41 +25,34 @@ _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
 _CONVERSION = re.compile(r"CONVERT_(\w+)")
 
 
-def with_front(kernel: KernelFile, drafted: Draft, front: Path) -> tuple[KernelFile, Draft] | None:
+def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelFile, Scaffold] | None:
     """Draft a space for a file `front` that has definitions and includes a source; None without any.
 
-    Each word that the source leaves to its host is defined by a file next to it, or by how it is used.
+    Each word that the source leaves to its host is what a file next to it says.
     Raises WriteError if the file cannot be written.
     """
     found: dict[str, str] = {}
     refused: set[str] = set()
     best = None
     for _ in range(_ROUNDS):
-        fresh = dict(_definitions(kernel.path, drafted, found.keys(), refused))
+        fresh = dict(_definitions(kernel.path, made, found.keys(), refused))
         if not fresh:
             break
         found |= fresh
         own = replace(kernel, path=front, front=_text(kernel.path, found))
-        _write(front, own.front)
+        write_text(front, own.front)
         try:
-            drafted = compiled_scaffold(own)
+            made = compiled_scaffold(own)
         except InputError:  # of a neighbour that cannot be included
             refused |= {*fresh.values()}
             found = {word: line for word, line in found.items() if word not in fresh}
             continue
-        best = own, drafted
-        if not drafted.complaint:
+        best = own, made
+        if not made.complaint:
             break
     if best is not None:
-        _write(front, best[0].front)
+        write_text(front, best[0].front)
     return best
-
-
-def _write(front: Path, text: str) -> None:
-    try:
-        front.write_text(text)
-    except OSError as error:
-        raise WriteError(f"{front}: cannot be written: {error.strerror}") from None
 
 
 def _text(source: Path, found: dict[str, str]) -> str:
@@ -73,21 +67,19 @@ def _text(source: Path, found: dict[str, str]) -> str:
 
 
 def _definitions(
-    source: Path, drafted: Draft, known: Container[str], refused: Container[str]
+    source: Path, made: Scaffold, known: Container[str], refused: Container[str]
 ) -> Iterator[tuple[str, str]]:
     """The words that nothing defines, each with a line that may define it and is not `refused`."""
-    types = KnownTypes.of(drafted.made.source.read)
-    unknown = [word for word in types.unknown if types.members(word)]
-    called = _calls(drafted)
-    missing = dict.fromkeys((*unknown, *undefined_names(drafted.complaint)))
+    unknown = KnownTypes.of(made.source.read).unknown_structures
+    functions = (one for one in made.source.read.functions if not one.is_of_host)
+    called = {name: count for one in functions for name, count in one.called.items()}
+    missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue
         lines = _include(word, missing.keys(), source)
-        if word in unknown:
-            lines.append(_structure(word, types.members(word)))
-        else:
-            lines += _conversion(word, called[word], drafted)
+        if word in called:
+            lines += _conversion(word, called[word], made)
         if line := next((one for one in lines if one not in refused), ""):
             yield word, line
 
@@ -117,22 +109,10 @@ def _include(word: str, missing: Set[str], source: Path) -> list[str]:
     return ["\n".join((*asked, f'#include "{file.relative_to(source.parent).as_posix()}"'))]
 
 
-def _structure(name: str, members: dict[str, int]) -> str:
-    fields = " ".join(f"int {one}[{extent}];" if extent else f"int {one};" for one, extent in members.items())
-    return f"typedef struct {{ {fields} }} {name};"
-
-
-def _calls(drafted: Draft) -> dict[str, int]:
-    """The functions that the source calls, each with the number of its arguments."""
-    functions = (one for one in drafted.made.source.read.functions if not one.is_of_host)
-    parts = (part for one in functions for part in one.parts if isinstance(part, ast.Call))
-    return {part.func.id: len(part.args) for part in parts if isinstance(part.func, ast.Name)}
-
-
-def _conversion(word: str, arguments: int, drafted: Draft) -> list[str]:
+def _conversion(word: str, arguments: int, made: Scaffold) -> list[str]:
     """A macro for a conversion that is called as OpenCL's own, in capitals; none for another word."""
     named = _CONVERSION.fullmatch(word)
-    if named is None or arguments != 1 or drafted.made.source.dialect != "opencl":
+    if named is None or arguments != 1 or made.source.dialect != "opencl":
         return []
-    kind = drafted.made.kernel.types.get(named[1], named[1].lower())
+    kind = made.kernel.types.get(named[1], named[1].lower())
     return [f"#define {word}(value) convert_{kind}(value)"]

@@ -43,7 +43,7 @@ def threads(problem: ProblemInstance) -> int:
 
 
 def _kinds(problem: ProblemInstance, divisors: Sequence[int]) -> set[tuple[object, ...]]:
-    """What a configuration does at a problem: its launches, and how all sizes divide by each divisor."""
+    """The behaviour of a configuration at a problem: its launches, and how sizes divide by each divisor."""
     launches = tuple(
         (step.entry, tuple(min(extent, _MANY) for extent in step.grid), step.block)
         for step in problem.launches
@@ -55,7 +55,7 @@ def _kinds(problem: ProblemInstance, divisors: Sequence[int]) -> set[tuple[objec
 
 
 class Domain:
-    """What the sizes of a space say of those that its kernel takes."""
+    """The sizes that a kernel takes, as far as the sizes of its space tell."""
 
     def __init__(self, given: Sequence[Sizes]) -> None:
         self._largest = {name: max(one[name] for one in given) for name in given[0]}
@@ -166,7 +166,7 @@ def _divisors(problems: Sequence[ProblemInstance], config: Config) -> list[int]:
 
 
 def _remainders(problem: ProblemInstance, divisors: Sequence[int]) -> set[tuple[object, ...]]:
-    """How each size divides by each divisor, and which of the sizes are larger."""
+    """The remainders of each size by each divisor, and the order of the sizes."""
     sizes = problem.definition.sizes
     ends = {0: 0, 1: 1, -1: 2}
     return {

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-import numpy as np
-
 from autotune.problem.problem_instance import ProblemInstance
-from autotune.sources.dry_run import DryRun, Memory, OutOfSteps, Steps
+from autotune.sources.dry_run import DryRun, Memory, OutOfSteps, Steps, blocks_of
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource
 from autotune.space.signatures import arguments_of_template, own_name
@@ -55,13 +53,12 @@ class IndexRuns:
         }
         given |= {one.name: one.value for one in problem.scalars if isinstance(one.value, int)}
         for launch in dict.fromkeys(problem.launches):
-            corners = np.meshgrid(*(sorted({0, extent - 1}) for extent in launch.grid), indexing="ij")
-            blocks = np.stack([one.ravel() for one in corners]).astype(np.int64)
+            corners = blocks_of([sorted({0, extent - 1}) for extent in launch.grid])
             run = DryRun(self._read, Steps(_STEPS), self._bodies, most_turns=AGAIN, is_wide=is_wide)
             kernel, is_run = self._kernels.get(own_name(launch.entry)), False
             if kernel is not None and len(kernel.parameters) == len(launch.arguments):
                 with suppress(NotUnderstood, OutOfSteps, RecursionError):
                     passed = [given.get(name) for name in launch.arguments]
-                    run.run(kernel, launch, arguments_of_template(launch.entry) or (), passed, blocks)
+                    run.run(kernel, launch, arguments_of_template(launch.entry) or (), passed, corners)
                     is_run = True
             yield IndexRun(launch.entry, run.turns, run.reached, is_run)

@@ -231,6 +231,9 @@ def _drawn(array: Array, seed: int, draw: _Draw, piece: int = _PIECE) -> NDArray
         for start in range(chunk * _CHUNK, end, piece):
             draw(own, values[start : min(start + piece, end)])
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        list(threads.map(fill, range(chunks)))
+    if chunks <= 1:
+        fill(0)
+    else:
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+            list(threads.map(fill, range(chunks)))
     return values.view(numpy_dtype(array.dtype)).reshape(array.shape)

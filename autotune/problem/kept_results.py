@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from io import BytesIO
 from pathlib import Path
 from time import perf_counter
@@ -52,10 +52,10 @@ class KeptResults:
             compute: Runs the reference.
         """
         text = reference.read_text(errors="replace")
-        modules = own_modules(text, reference)
-        if modules.hidden:
+        imported = _imported(text, reference)
+        if imported is None:
             return compute()
-        parts = [str(_VERSION), np.__version__, self.run, text + modules.digest, data_key]
+        parts = [str(_VERSION), np.__version__, self.run, text + imported, data_key]
         path = self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.results"
         with suppress(OSError), os.fdopen(open_own(path), "rb") as file:
             found = read_results(file)
@@ -73,6 +73,13 @@ class KeptResults:
         with suppress(OSError):
             write_own(path, lambda file: save_results(file, results))
             remove_oldest(self.folder, LIMIT_BYTES)
+
+
+@cache
+def _imported(text: str, reference: Path) -> str | None:
+    """A hash of the user's modules that a reference imports, found once; None if they cannot be known."""
+    modules = own_modules(text, reference)
+    return None if modules.hidden else modules.digest
 
 
 def save_results(file: IO[bytes], results: Mapping[str, NDArray[Any]]) -> None:

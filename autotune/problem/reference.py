@@ -265,44 +265,46 @@ def expected_results(
         arrays: The arguments of the problem.
         indices: The requested elements; None for all.
     """
-    where = f"{_returning(function)}: reference()"
+    try:
+        return _converted(results, arrays, indices)
+    except BrokenReference as error:
+        raise BrokenReference(f"{_returning(function)}: reference() returned {error}") from None
+
+
+def _converted(
+    results: Any, arrays: tuple[Array, ...], indices: Mapping[str, Indices] | None
+) -> dict[str, NDArray[Any]]:
+    """The results of `expected_results`; its errors go on after "reference() returned"."""
     known = {array.name: array for array in arrays if array.role in ("out", "inout")}
     needed = [array.name for array in known.values() if array.role == "out"] or list(known)
     if not isinstance(results, Mapping):
         found = "None, as a function without `return` does" if results is None else type(results).__name__
         wanted = ", ".join(f'"{name}": ...' for name in needed)
-        raise BrokenReference(
-            f"{where} returned {found}; end it with `return {{{wanted}}}`, a dict of arrays"
-        )
+        raise BrokenReference(f"{found}; end it with `return {{{wanted}}}`, a dict of arrays")
     for name in results:
         if name not in known:
-            raise BrokenReference(
-                f"{where} returned {name!r}, which is no out or inout argument{hint(str(name), known)}"
-            )
+            raise BrokenReference(f"{name!r}, which is no out or inout argument{hint(str(name), known)}")
     for array in known.values():
         if array.role == "out" and array.name not in results:
             names = ", ".join(map(str, results)) or "an empty dict"
-            raise BrokenReference(f"{where} returned nothing for the out argument {array.name}, but {names}")
-    hosted = {name: _on_host(result, f"{where} returned for {name}") for name, result in results.items()}
+            raise BrokenReference(f"nothing for the out argument {array.name}, but {names}")
+    hosted = {name: _on_host(result, name) for name, result in results.items()}
     for name, result in hosted.items():
         if indices is None:
-            _require_shape(result, known[name], where)
+            _require_shape(result, known[name])
         elif result.size != (count := len(indices[name])):
             raise BrokenReference(
-                f"{where} returned for {name} an array of shape {list(result.shape)}; expected "
-                f"{count:,} elements, those at the flat indices in indices[{name!r}]"
+                f"for {name} an array of shape {list(result.shape)}; expected {count:,} elements, those at "
+                f"the flat indices in indices[{name!r}]"
             )
     may_be_nan = has_special_values(arrays)
-    return {
-        name: _as_declared(result, known[name], where, may_be_nan=may_be_nan)
-        for name, result in hosted.items()
-    }
+    return {name: _as_declared(result, known[name], may_be_nan=may_be_nan) for name, result in hosted.items()}
 
 
-def _on_host(result: Any, what: str) -> NDArray[Any]:
+def _on_host(result: Any, name: str) -> NDArray[Any]:
     """A numpy array from an array of numpy, cupy or torch, or from a number or a list.
 
-    Raises BrokenReference, with `what` as its beginning, for lists of different lengths.
+    Raises BrokenReference, which names the argument, for lists of different lengths.
     """
     if hasattr(result, "detach"):
         result = result.detach().cpu().numpy()
@@ -311,27 +313,27 @@ def _on_host(result: Any, what: str) -> NDArray[Any]:
     try:
         return np.asarray(result)
     except ValueError:
-        raise BrokenReference(f"{what} lists of different lengths; expected an array") from None
+        raise BrokenReference(f"for {name} lists of different lengths; expected an array") from None
 
 
-def _require_shape(result: NDArray[Any], array: Array, where: str) -> None:
+def _require_shape(result: NDArray[Any], array: Array) -> None:
     """Raise BrokenReference for a result that neither has the array's shape nor is flat."""
     declared, found = list(array.shape), list(result.shape)
     inner = [[length for length in shape if length != 1] for shape in (found, declared)]
     is_turned = len(inner[0]) == len(inner[1]) and inner[0] != inner[1]
     if result.size != array.count or is_turned:
         raise BrokenReference(
-            f"{where} returned for {array.name} an array of shape {found}; return one of shape {declared}, "
+            f"for {array.name} an array of shape {found}; return one of shape {declared}, "
             "as the space file declares, or correct its shape there"
         )
 
 
-def _as_declared(result: NDArray[Any], array: Array, where: str, *, may_be_nan: bool) -> NDArray[Any]:
+def _as_declared(result: NDArray[Any], array: Array, *, may_be_nan: bool) -> NDArray[Any]:
     """Flatten and convert a reference's result to the array's type, or raise BrokenReference.
 
     If `may_be_nan`, real numbers may be NaN.
     """
-    what = f"{where} returned for {array.name}"
+    what = f"for {array.name}"
     dtype = numpy_dtype(array.dtype)
     if dtype.names:
         fits = result.dtype.names == dtype.names

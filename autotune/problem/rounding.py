@@ -1,4 +1,4 @@
-"""Can rounding decide whether a problem's results count as right?"""
+"""Decides whether rounding alone could make a problem's results count as wrong."""
 
 from __future__ import annotations
 

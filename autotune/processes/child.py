@@ -22,16 +22,15 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from multiprocessing.connection import Pipe
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from autotune.core import timeline
 from autotune.core.text import shortened
 from autotune.errors import Blame, ChildDied, ChildFailed, ChildRaised, ChildTimeout
-from autotune.processes.fork_server import SHARED, AnyConnection, ForkedProcess, fork, set_variables
+from autotune.processes.fork_server import AnyConnection, ForkedProcess, fork, set_variables
 from autotune.processes.machine_load import cores
 
 _T = TypeVar("_T")
@@ -43,19 +42,7 @@ _MAX_BYTES = 2**28  # of an answer; a stray write to the pipe could announce any
 _SIGNALS_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
 
 
-@dataclass(frozen=True)
-class _Raised:
-    kind: str
-    message: str
-    trace: str
-
-
-@dataclass(frozen=True)
-class _Recorded:
-    """An answer, with the spans of the timeline since the last one."""
-
-    answer: Any
-    spans: list[timeline.Span]
+_Raised: TypeAlias = tuple[str, str, str]  # what ChildRaised takes
 
 
 class Child:
@@ -67,7 +54,6 @@ class Child:
         *arguments: Any,
         environment: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
-        server: str = SHARED,
     ) -> None:
         """Start the process, in the background.
 
@@ -76,7 +62,6 @@ class Child:
             arguments: Its arguments.
             environment: Environment variables to set in the child.
             wrapper: A command line that runs the child, such as a debugger's.
-            server: The name of the fork server that the child is a fork of.
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
@@ -87,9 +72,9 @@ class Child:
         self._killing = threading.Lock()  # one thread may kill a child that another one uses
         own = dict(environment or {})
         ended, its_end = Pipe()
-        used = fork(server, wrapper, theirs.fileno(), self._output.fileno(), its_end.fileno())
+        used = fork(wrapper, theirs.fileno(), self._output.fileno(), its_end.fileno())
         its_end.close()
-        self._process = ForkedProcess(self._pipe, ended)
+        self._process = ForkedProcess(ended)
         theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process
             self._pipe.send((sys.path, {**used.changed_variables(), **own}, timeline.is_recording()))
@@ -145,14 +130,12 @@ class Child:
         except (EOFError, OSError) as error:
             raise (self._damage() if "bad message length" in str(error) else self._death()) from None
         try:
-            answer = pickle.loads(data)
+            answer, raised, spans = pickle.loads(data)
         except Exception:  # noqa: BLE001 - a child whose memory is damaged sends anything
             raise self._damage() from None
-        if isinstance(answer, _Recorded):
-            timeline.receive(answer.spans)
-            answer = answer.answer
-        if isinstance(answer, _Raised):
-            raise ChildRaised(answer.kind, answer.message, answer.trace)
+        timeline.receive(spans)
+        if raised:
+            raise ChildRaised(*raised)
         return answer
 
     @property
@@ -168,7 +151,6 @@ class Child:
 
         Also works after it has died. Raises ChildTimeout when it does not end in time.
         """
-        _ = self.pid  # which comes through the pipe
         self._pipe.close()
         try:
             code = self._process.wait(timeout_s)
@@ -267,8 +249,7 @@ def serve(pipe: AnyConnection) -> None:
                 answer, raised = (
                     (None, broken) if broken else _attempt(function, state, *arguments, **options)
                 )
-            answer = raised or answer
-            pipe.send(_Recorded(answer, timeline.taken()) if is_recorded else answer)
+            pipe.send((answer, raised, timeline.taken()))
     except EOFError:
         return
 
@@ -284,4 +265,4 @@ def _attempt(function: Callable[..., Any], *arguments: Any, **options: Any) -> t
         return function(*arguments, **options), None
     except Exception as error:  # noqa: BLE001 - the job loop: whatever a job raises is its answer
         trace = shortened(traceback.format_exc())
-        return None, _Raised(type(error).__name__, shortened(str(error)), trace)
+        return None, (type(error).__name__, shortened(str(error)), trace)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 GROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
-def group_folders(controller: str, groups: Path = GROUPS, own: Path = OWN) -> Iterator[tuple[Path, int]]:
-    """The folders of the process's group and its parents, with the version of their files.
+def group_limits(
+    controller: str, files: Mapping[int, Sequence[str]], groups: Path = GROUPS, own: Path = OWN
+) -> Iterator[list[str]]:
+    """The words in files of the process's group and of its parents.
 
-    Groups outside a container are not visible in it: a folder may not exist.
+    Groups outside a container are not visible in it, and the root has no limits: files may not exist.
 
     Args:
         controller: Such as "cpu" or "memory".
+        files: The names of the files, by version of control groups.
         groups: Where the groups are.
-        own: The file that names those of the process.
+        own: The file that names the groups of the process.
     """
     try:
         lines = own.read_text().splitlines()
@@ -27,5 +31,6 @@ def group_folders(controller: str, groups: Path = GROUPS, own: Path = OWN) -> It
             continue
         folder = groups / (controller if controllers else "") / place.strip("/")
         while folder.is_relative_to(groups):
-            yield folder, 1 if controllers else 2
+            with suppress(OSError):
+                yield " ".join((folder / name).read_text() for name in files[1 if controllers else 2]).split()
             folder = folder.parent

@@ -154,13 +154,13 @@ def is_at(path: Path, descriptor: int) -> bool:
         return False
 
 
-def user_folder(name: str) -> Path | None:
-    """A folder of autotune in the user's cache folder; None for a user without a home."""
+def user_folder(name: str) -> Path:
+    """A folder of autotune in the user's cache folder; one without a home cannot write to it."""
     chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         root = chosen if chosen.is_absolute() else Path.home() / ".cache"
     except RuntimeError:
-        return None
+        root = Path("/.cache")
     return root / "autotune" / name
 
 

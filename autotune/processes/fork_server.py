@@ -2,9 +2,6 @@
 
 The server only imports, forks and waits: it has one thread, and it opens no device. It runs nothing of its
 caller's program. It ends when its caller does, and its children end with it.
-
-A server imports one module after the other. A second one, with a name of its own, imports at the same time
-what other children need.
 """
 
 from __future__ import annotations
@@ -25,7 +22,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from socket import AF_UNIX, SOCK_SEQPACKET, recv_fds, send_fds, socket, socketpair
-from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from autotune.core import timeline
@@ -33,6 +29,7 @@ from autotune.core import timeline
 _PR_SET_PDEATHSIG = 1
 _MAX_MESSAGE_BYTES = 2**16
 _CALLER_CHECK_S = 0.5
+_IMPORTED_WITH = {"PYOPENCL_NO_CACHE": "1"}  # pyopencl reads it when it is imported
 _BOOT = """
 import sys
 sys.path[:] = {path!r}
@@ -52,14 +49,6 @@ AnyConnection: TypeAlias = "Connection[Any, Any]"
 
 
 @dataclass(frozen=True)
-class _Load:
-    """Import modules, under these environment variables."""
-
-    modules: Sequence[str]
-    environment: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class _Fork:
     """Start a child; four files come with the request: its pipe, its output, its folder and its last pipe.
 
@@ -76,12 +65,13 @@ class ForkServer:
     def __init__(self) -> None:
         """Start the server, and wait for nothing."""
         self._requests, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
-        self._environment = dict(os.environ)
+        self._environment = os.environ | _IMPORTED_WITH
         self._caller = os.getpid()
         boot = _BOOT.format(path=sys.path, fd=theirs.fileno(), parent=self._caller)
         self.process = subprocess.Popen(
             [sys.executable, "-c", boot],
             pass_fds=[theirs.fileno()],
+            env=self._environment,
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -94,19 +84,19 @@ class ForkServer:
         """True if it runs and belongs to this process, not to one that this is a fork of."""
         return self._caller == os.getpid() and self.process.poll() is None
 
-    def load(self, modules: Sequence[str], environment: Mapping[str, str]) -> None:
+    def load(self, modules: Sequence[str]) -> None:
         """Import modules in the background, for the children to come."""
-        self._requests.send(pickle.dumps(_Load(tuple(modules), dict(environment))))
+        self._requests.send(pickle.dumps(tuple(modules)))
 
     def fork(self, wrapper: Sequence[str], pipe: int, output: int, ended: int) -> None:
         """Start a child in the background, in the present folder.
 
         Args:
             wrapper: A command line that runs the child, such as a debugger's; empty for none.
-            pipe: Its end of its pipe, through which it sends its process id and then serves.
+            pipe: Its end of the pipe through which it serves.
             output: The file of what it prints.
-            ended: An end of a pipe. Through it the server sends its exit code once it has ended. Until the
-                caller closes the other end, no other process gets its process id.
+            ended: An end of a pipe. Through it the server sends its process id, and its exit code once it has
+                ended. Until the caller closes the other end, no other process gets its process id.
         """
         folder = os.open(".", os.O_PATH)
         try:
@@ -127,9 +117,9 @@ class ForkedProcess:
 
     returncode = -signal.SIGKILL  # as long as nothing else is known: it ends with the server
 
-    def __init__(self, pipe: AnyConnection, ended: AnyConnection) -> None:
-        """`pipe` and `ended` are the caller's ends of the pipes of `ForkServer.fork`."""
-        self._pipe, self._ended = pipe, ended
+    def __init__(self, ended: AnyConnection) -> None:
+        """`ended` is the caller's end of the pipe of that name of `ForkServer.fork`."""
+        self._ended = ended
         self._has_announced = self._has_ended = False
         self._pid: int | None = None
         self._announcing, self._waiting = threading.Lock(), threading.Lock()
@@ -139,24 +129,24 @@ class ForkedProcess:
         """Its process id, once it has started; None if it could not be started."""
         with self._announcing:
             if not self._has_announced:
-                self._pipe.poll(None)  # if this is interrupted, the next call waits again
+                self._ended.poll(None)  # if this is interrupted, the next call waits again
                 self._has_announced = True
                 try:
-                    self._pid = self._pipe.recv()
+                    self._pid = self._ended.recv()
                 except (EOFError, OSError):  # it could not be started
                     pass
                 except BaseException:  # interrupted: what is left in the pipe may be half a message
-                    self._pipe.close()
+                    self._ended.close()
                     raise
         return self._pid
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end and return its exit code; raises subprocess.TimeoutExpired."""
         with self._waiting:
-            if not self._has_ended:
+            if self.pid is not None and not self._has_ended:
                 if not self._ended.poll(timeout):
                     raise subprocess.TimeoutExpired("child", timeout or 0.0)
-                with suppress(EOFError, OSError):  # the server has ended, or could not start the child
+                with suppress(EOFError, OSError):  # the server has ended
                     self.returncode = self._ended.recv()
                 self._has_ended = True
         return self.returncode
@@ -166,44 +156,36 @@ class ForkedProcess:
         self._ended.close()
 
 
-SHARED = "shared"  # the server of all children that name no other
-_running: dict[str, ForkServer] = {}
+_running: ForkServer | None = None
 _starting = threading.Lock()
 
 
-def fork_server(server: str = SHARED) -> ForkServer:
-    """The server of this process with this name; started at its first use, and again after its end."""
+def fork_server() -> ForkServer:
+    """The server of this process; started at its first use, and again after its end."""
+    global _running
     with _starting:
-        if server not in _running or not _running[server].is_usable:
-            _running[server] = ForkServer()
-        return _running[server]
+        if _running is None or not _running.is_usable:
+            _running = ForkServer()
+        return _running
 
 
-def preload(
-    modules: Sequence[str],
-    environment: Mapping[str, str] = MappingProxyType({}),
-    *,
-    server: str = SHARED,
-) -> None:
-    """Import modules in the background, once, so that the children that need them start faster.
+def preload(modules: Sequence[str]) -> None:
+    """Import modules in the background, once: the children that need them start faster.
 
-    Args:
-        modules: Their names; those that cannot be imported are left out. None may open a device.
-        environment: Variables that hold while they are imported.
-        server: The name of the server that imports them, for its children.
+    Those that cannot be imported are left out. None may open a device.
     """
     with suppress(ConnectionError):  # the next child starts another server
-        fork_server(server).load(modules, environment)
+        fork_server().load(modules)
 
 
-def fork(server: str, wrapper: Sequence[str], pipe: int, output: int, ended: int) -> ForkServer:
-    """Start a child of the server with this name as `ForkServer.fork` does; one that ended starts again."""
-    used = fork_server(server)
+def fork(wrapper: Sequence[str], pipe: int, output: int, ended: int) -> ForkServer:
+    """Start a child as `ForkServer.fork` does; a server that ended is started again, and returned."""
+    used = fork_server()
     try:
         used.fork(wrapper, pipe, output, ended)
     except ConnectionError:
         used.process.wait()
-        used = fork_server(server)
+        used = fork_server()
         used.fork(wrapper, pipe, output, ended)
     return used
 
@@ -224,7 +206,7 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
             children.kill()
             return
         request = pickle.loads(data)
-        if isinstance(request, _Load):
+        if not isinstance(request, _Fork):
             _import(request)
             continue
         server, (pipe, output, folder, ended) = os.getpid(), descriptors
@@ -234,17 +216,16 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
             children.close()
             os.close(ended)
             _become_child(server, output, folder)
-            announced = _announced(pipe)
             if request.wrapper:
                 _run_wrapped(request, pipe)
-            serve(announced)
+            serve(Connection(pipe))
             return
         for received in (pipe, output, folder):
             os.close(received)
         if pid is None:
             os.close(ended)
         else:
-            children.running[pid] = Connection(ended)
+            children.add(pid, Connection(ended))
 
 
 class _Children:
@@ -259,6 +240,12 @@ class _Children:
     def awaited(self) -> list[socket | AnyConnection]:
         """Handles that become readable when a child has ended, or its caller has closed the pipe."""
         return [self._deaths, *self._ended]
+
+    def add(self, pid: int, caller: AnyConnection) -> None:
+        """Tell the caller the process id of a new one."""
+        self.running[pid] = caller
+        with suppress(ConnectionError):  # nobody waits for it
+            caller.send(pid)
 
     def attend(self, ready: Collection[socket | AnyConnection]) -> None:
         """Do what those that can be read ask for."""
@@ -332,14 +319,11 @@ def _end_with(caller: int, children: _Children) -> None:
     signal.setitimer(signal.ITIMER_REAL, _CALLER_CHECK_S, _CALLER_CHECK_S)
 
 
-def _import(load: _Load) -> None:
-    before = {name: os.environ.get(name) for name in load.environment}
-    set_variables(load.environment)
-    for module in load.modules:
+def _import(modules: Sequence[str]) -> None:
+    for module in modules:
         # the child imports it again, and reports what is wrong
         with suppress(Exception), timeline.span(f"import {module}"):
             importlib.import_module(module)
-    set_variables(before)
 
 
 def _wake_at_deaths() -> tuple[socket, socket]:
@@ -388,10 +372,3 @@ def _run_wrapped(request: _Fork, pipe: int) -> NoReturn:
         os.execvp(request.wrapper[0], [*request.wrapper, sys.executable, "-c", boot])
     except OSError as error:
         sys.exit(f"{request.wrapper[0]}: {error.strerror}")
-
-
-def _announced(descriptor: int) -> AnyConnection:
-    """The child's pipe, through which it has sent its process id."""
-    pipe: AnyConnection = Connection(descriptor)
-    pipe.send(os.getpid())
-    return pipe

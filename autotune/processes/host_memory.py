@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from autotune.processes.control_groups import GROUPS, OWN, group_folders
+from autotune.processes.control_groups import GROUPS, OWN, group_limits
 
-_LIMITS = {1: "memory.limit_in_bytes", 2: "memory.max"}  # by version of control groups
+_LIMITS = {1: ("memory.limit_in_bytes",), 2: ("memory.max",)}  # by version of control groups
 
 
 class HostMemory(NamedTuple):
@@ -28,12 +26,6 @@ def host_memory(
         total, free = (int(rows[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable"))
     except (OSError, ValueError, LookupError):
         return None
-    limit = min(_limits_bytes(groups, own), default=total)
+    limits = [int(text) for (text,) in group_limits("memory", _LIMITS, groups, own) if text != "max"]
+    limit = min(limits, default=total)
     return HostMemory(min(total, limit), min(free, limit))
-
-
-def _limits_bytes(groups: Path, own: Path) -> Iterator[int]:
-    """The limits of the process's control group and its parents; a group without one has a huge number."""
-    for folder, version in group_folders("memory", groups, own):
-        with suppress(OSError, ValueError):  # no such file, or `max`
-            yield int((folder / _LIMITS[version]).read_text())

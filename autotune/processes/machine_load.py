@@ -52,11 +52,11 @@ def _own_ticks() -> int:
     """CPU time of this process, of its living descendants, and of those that they have waited for."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
-    for folder in Path("/proc").iterdir():
+    for folder in os.scandir("/proc"):
         if not folder.name.isdigit():
             continue
         try:
-            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            words = Path(folder.path, "stat").read_bytes().rpartition(b")")[2].split()
         except OSError:  # it has ended
             continue
         parents[int(folder.name)] = int(words[1])

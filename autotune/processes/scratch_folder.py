@@ -16,7 +16,7 @@ from pathlib import Path
 from autotune.processes.files import hold
 
 _PREFIX = "autotune-scratch-"
-_NAME = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")  # as mkdtemp makes it, so that no user's folder matches
+_NAME = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")  # as mkdtemp makes it: no user's folder matches
 
 
 @contextmanager

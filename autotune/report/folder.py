@@ -15,7 +15,6 @@ from typing import Any
 from autotune.analysis.inventory import journal_summary
 from autotune.core.text import problem_text
 from autotune.errors import AutotuneError, InputError
-from autotune.evaluation.journal import JournalReader
 from autotune.evaluation.search_state import search_state
 from autotune.interop.journals import is_journal
 from autotune.report.gather import gather_sources
@@ -55,7 +54,6 @@ class ExploredFolder:
         self.root = root.resolve()
         self._reports = lru_cache(maxsize=8)(self._report)
         self._summaries = lru_cache(maxsize=4096)(self._summary)
-        self._reader = JournalReader()
 
     def sources(self) -> dict[str, JournalSource]:
         """Everything that can be shown, by name."""
@@ -120,14 +118,14 @@ class ExploredFolder:
         cache = next(iter((*named, *caches)), no_cache)
         sources = [one.kernel or one.path for one in chosen]
         try:
-            return report_json(gather_sources(sources, cache, _by_kernel(spaces), parse=self._reader.parse))
+            return report_json(gather_sources(sources, cache, _by_kernel(spaces)))
         except AutotuneError as error:  # such as a search that has no trial yet
             return _message(str(error))
 
     def _summary(self, name: str, path: Path, stamp: str) -> Mapping[str, Any]:
         """A journal's summary in the list; `stamp` is only a key of the least-recently-used cache."""
         try:
-            found = journal_summary(path, self._reader.parse)
+            found = journal_summary(path)
         except AutotuneError as error:
             return {"name": name, "unreadable": cut(str(error), MAX_DETAIL)}
         return {

@@ -13,9 +13,10 @@ from autotune.analysis.compare import (
     compare,
     left_out,
     require_one_kernel,
+    results_of,
     select,
 )
-from autotune.analysis.external_results import as_records, of_same_kernel, read_external
+from autotune.analysis.external_results import as_results, of_same_kernel, read_external
 from autotune.analysis.find_journal import find_journal
 from autotune.compilers.kernel_source import packaged
 from autotune.core.json_values import is_name
@@ -25,12 +26,11 @@ from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
-from autotune.evaluation.journal import ParseJournal, parse_journal
+from autotune.evaluation.journal import parse_journal
 from autotune.hardware.names import slug
 from autotune.interop import Recording, read_recording
 from autotune.interop.files import read_text
 from autotune.interop.journals import is_journal
-from autotune.interop.recording import trial_of
 from autotune.report.search import Search
 from autotune.serving.cache import read_roots
 from autotune.serving.cache_reader import CacheReader
@@ -79,7 +79,6 @@ def gather_sources(
     cache: Path | None = None,
     space: _Spaces = None,
     runs: Path | None = None,
-    parse: ParseJournal = parse_journal,
 ) -> Gathered:
     """Read what a report is asked to show from files, each a `Path`, and for kernels, each a text.
 
@@ -88,9 +87,8 @@ def gather_sources(
         cache: The cache to look in; None takes the usual ones.
         space: The space file, or space files by kernel, of which those that do not fit are ignored.
         runs: A folder whose newest journal of a kernel is shown before the cache; None takes none.
-        parse: Parses a journal.
     """
-    reader = _Reader(cache, space, runs, parse)
+    reader = _Reader(cache, space, runs)
     searches: list[Search] = []
     for source in sources:
         searches += [reader.of_file(source)] if isinstance(source, Path) else reader.of_kernel(source)
@@ -106,14 +104,13 @@ class _Reader:
     cache: Path | None
     space: _Spaces
     runs: Path | None
-    parse: ParseJournal
 
     def of_file(self, path: Path) -> Search:
         """The search of a journal, or that of other recorded results."""
         text = read_text(path)
         if not is_journal(text):
             return self._completed(_of_recording(read_recording(path), path))
-        found = self.parse(text, path)
+        found = parse_journal(text, path)
         header, last_round = found.header, found.last_round
         if not found.trials:
             raise InputError(f"{path}: holds no trial; name another journal, or search first")
@@ -268,7 +265,7 @@ def _of_recording(recording: Recording, path: Path) -> Search:
         dtype=recording.dtype,
         data="",
         source=str(path),
-        tried=tuple(trial_of(one, Rule.IMPORTED) for one in recording.results),
+        tried=recording.trials,
         is_imported=True,
     )
 
@@ -309,8 +306,9 @@ def _comparison(
         shown = {search.device_name for search in searches}
         known = device_records(kernel, cache) if with_cache else []
         external = read_external(kernel, files)
-        found, _ = of_same_kernel((one for one in known if one.device.name in shown), external)
-        found += as_records(external, {}, None)
+        cached = results_of(one for one in known if one.device.name in shown)
+        found, _ = of_same_kernel(cached, external)
+        found += as_results(external, {}, None)
         require_one_kernel(found)
         selected = select(found, {}, None)
         missing = ", ".join(left_out(found, selected))

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from autotune.core.expressions import names_behind, parse
 from autotune.core.trials import Status, Trial
+from autotune.report.funnel import funnel
 from autotune.report.page import page_html
 from autotune.report.search import Search
 from autotune.report.search_page import search_json
 from autotune.report.shortened import MAX_DETAIL, cut, short
 from autotune.space import ConstraintReport, Finding, Space
-from autotune.space.funnel import funnel
 
 _SAMPLE = 4_000  # configurations drawn for charts of two parameters or more
 _MAX_ROWS = 100_000  # from which ties are worked out

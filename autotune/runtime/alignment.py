@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
 from autotune.core.launch_plan import TRITON
 from autotune.errors import CompileError, MissingExtra
-
-if TYPE_CHECKING:
-    from autotune.core.records import DeviceInfo
 
 _USUAL_ALIGNMENT_BYTES = 16  # of the widest accesses of most programs; what Triton compiles for
 _ACCESS = re.compile(r"\b(?:ld|st|red|atom)\.([\w.:]+)\s")
@@ -22,13 +18,14 @@ _MATRIX = re.compile(r"\bwmma\.(?:load|store)\.([\w.:]+)\s[^;]*?\{([^}]*)\}")
 _OTHER_SPACES = {"param", "shared", "local", "const"}
 
 
+@lru_cache(maxsize=256)
 def needed_alignment_bytes(
-    device: DeviceInfo, kind: str, text: str, options: Sequence[str], names: Sequence[str]
+    architecture: str, kind: str, text: str, options: tuple[str, ...], names: tuple[str, ...]
 ) -> int:
     """The alignment that a program needs, read from its PTX; 16 bytes where no compiler tells.
 
     Args:
-        device: The GPU.
+        architecture: Of the GPU.
         kind: The kind of compiler of the program.
         text: Its source; empty if there is only a binary.
         options: Of the compiler.
@@ -39,7 +36,7 @@ def needed_alignment_bytes(
     try:
         from autotune.compilers.nvrtc import CudaCompiler
 
-        ptx, _ = CudaCompiler(device.architecture).ptx(text, options, names)
+        ptx, _ = CudaCompiler(architecture).ptx(text, options, names)
     except (CompileError, MissingExtra, ImportError):
         return _USUAL_ALIGNMENT_BYTES
     return widest_access_bytes(ptx)

@@ -113,9 +113,9 @@ def build(
         kernel: The kernel's name in the cache.
         source: Its source.
         output: The folder to write, which becomes a cache.
-        architectures: Such as sm_90; none for those of the devices with results.
+        architectures: Such as sm_90; without any, the architectures of the devices with results.
         cache: The folder of results; None for the usual ones.
-        trust: Whether any compiler option of these results is taken.
+        trust: The caches that may give any compiler option.
 
     Raises:
         NoConfig: The kernel has no results.
@@ -125,7 +125,7 @@ def build(
         SetupError: A configuration does not compile.
         WriteError: The folder cannot be written.
     """
-    is_trusted = trust.covers_all(read_roots(cache))
+    is_trusted = all(map(trust.covers, read_roots(cache)))
     results = _Results(kernel, cache, is_trusted, tuple(device_records(kernel, cache)))
     _require_cuda(source)
     if output.is_file():

@@ -6,7 +6,7 @@ import hashlib
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -93,10 +93,9 @@ class CallMaker:
         self.kernel, self.source = request.kernel, request.source
         self._shipped = shipped
         self._request = request
-        self._is_trusted = request.trust.covers_all(read_roots(request.cache))
+        self._is_trusted = all(map(request.trust.covers, read_roots(request.cache)))
         self._programs: dict[tuple[object, ...], Any] = {}
         self._workspaces: dict[Any, Workspace] = {}
-        self._alignments_bytes: dict[tuple[str, tuple[str, ...]], int] = {}
 
     def close(self) -> None:
         """Drop the scratch memory, which is freed once no prepared call uses it."""
@@ -145,19 +144,15 @@ class CallMaker:
         )
 
     def _needed_alignment_bytes(
-        self, launcher: Launcher, best: Best, sizes: Sizes, symbols: Sequence[str]
+        self, launcher: Launcher, best: Best, sizes: Sizes, symbols: tuple[str, ...]
     ) -> int:
-        """The multiple that arrays of a GPU have to begin at for a configuration; found once."""
-        text = render(self.source, best.defines) if self.source.text else ""
-        key = (text, self._options(launcher, best, sizes))
-        if key not in self._alignments_bytes:
-            # Rarely needed: most arrays are aligned for any access.
-            from autotune.runtime.alignment import needed_alignment_bytes
+        """The multiple that arrays of a GPU have to begin at for a configuration."""
+        # Rarely needed: most arrays are aligned for any access.
+        from autotune.runtime.alignment import needed_alignment_bytes
 
-            self._alignments_bytes[key] = needed_alignment_bytes(
-                launcher.device, best.record.compiler, *key, symbols
-            )
-        return self._alignments_bytes[key]
+        text = render(self.source, best.defines) if self.source.text else ""
+        options, architecture = self._options(launcher, best, sizes), launcher.device.architecture
+        return needed_alignment_bytes(architecture, best.record.compiler, text, options, symbols)
 
     def _not_allocated(self, outputs: Iterable[str]) -> InputError:
         """The error for outputs that would have to be allocated on a stream that is not the current one."""

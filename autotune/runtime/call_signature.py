@@ -32,7 +32,7 @@ class Call:
     best: Best
     ask: Callable[[], Best]  # asks the cache for the configuration again
     makers: tuple[Make, ...]  # of the outputs that are returned
-    like: int  # the place of the array that outputs are made beside
+    like: int  # the place of the array on whose device outputs are made
     number: Callable[[str, Any], Any]  # converts a scalar of a call
     needed_alignment_bytes: Callable[[], int]  # the multiple that arrays of a GPU have to begin at
     until: float = field(default_factory=lambda: monotonic() + CHECK_S)  # when to look at the cache again

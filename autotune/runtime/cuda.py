@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
@@ -29,12 +30,10 @@ from autotune.errors import DeviceError, InputError
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.runtime.prepared import LEGACY, PER_THREAD, BoundCall, CallPlan, Hidden, Workspace, offsets
 
-if TYPE_CHECKING:
-    from autotune.runtime.launch_graph import LaunchGraph
-
 _OTHER_CONTEXT = (201, 400)  # from cuda.h: the current context is none, or not that of the kernel
 _REPEATS = 100  # calls in a row on the same arrays, after which a graph is made
 _MAX_GRAPHS = 256  # of a process, of which repeated calls make no more: each takes some device memory
+_NOT_HERE = -1  # none of the driver's statuses
 _ADDRESS_BYTES = 8
 _POINTER_CONTEXT = 1  # CU_POINTER_ATTRIBUTE_CONTEXT, from cuda.h
 
@@ -160,7 +159,6 @@ class _Prepared:
 
     def _graph(self, handles: Sequence[int], limit: float = math.inf) -> LaunchGraph | None:
         """The operations as a graph; None where the driver makes none, or if there are so many already."""
-        from autotune.runtime.launch_graph import LaunchGraph  # not needed by a first call
 
         def capture(stream: ctypes.c_void_p) -> None:
             self._run_all(self._pack(self._addresses, handles, stream))
@@ -224,14 +222,14 @@ class _Prepared:
 
 
 class _PreparedWithMemory(_Prepared):
-    """Launches that use memory of the kernel's own, too, so that calls of several threads must not mix."""
+    """Launches that also use memory of the kernel's own: calls of several threads must not mix."""
 
     def __init__(
         self, program: Module, plan: CallPlan, context: ctypes.c_void_p, stream: int, workspace: Workspace
     ) -> None:
         super().__init__(program, plan, context, stream)
         self._lock = workspace.lock
-        # A graph may run beside other calls, so it gets memory of its own.
+        # A graph may run at the same time as other calls, so it gets memory of its own.
         self._may_capture = bool(plan.hidden) and stream != LEGACY
         self._capture_state = ctypes.c_int()
         arguments = handle_of(stream), ctypes.byref(self._capture_state)
@@ -246,7 +244,7 @@ class _PreparedWithMemory(_Prepared):
         _fill(context, kept, self._addresses)
 
     def _queue(self, handles: Sequence[int]) -> None:
-        """Queue the operations, in turn with those of other threads; raises DeviceError."""
+        """Queue the operations, in turn with other threads; raises DeviceError."""
         with self._lock:
             if self._may_capture:
                 if status := self._ask_capture_state():
@@ -269,11 +267,53 @@ class _PreparedWithMemory(_Prepared):
             self._run_all(self._pack(addresses, handles, self._stream))
 
 
+class LaunchGraph:
+    """Operations that are captured once; the driver's memory of them is freed with the last reference."""
+
+    alive: ClassVar[WeakSet[LaunchGraph]] = WeakSet()
+
+    def __init__(
+        self, context: ctypes.c_void_p, stream: int, lock: Lock, queue: Callable[[ctypes.c_void_p], None]
+    ) -> None:
+        """Capture operations; raises DeviceError.
+
+        Args:
+            context: That of the stream.
+            stream: Where the graph is launched.
+            lock: Held while it is: a graph belongs to one thread at a time.
+            queue: Queues the operations on the stream that it is given.
+        """
+        from autotune.cuda.graph import Graph  # not needed by a first call
+
+        self._graph = Graph(context, queue)
+        self.alive.add(self)
+        self._lock = lock
+        self._launch = partial(driver().cuGraphLaunch, handle_of(self._graph.handle.value), handle_of(stream))
+        self._found: Any
+        if stream == LEGACY:
+            self._found, self._usual = ctypes.c_void_p(), context.value
+            self._ask = partial(driver().cuCtxGetCurrent, ctypes.byref(self._found))
+        else:
+            self._found, self._usual = ctypes.c_int(), 0
+            self._ask = partial(driver().cuStreamIsCapturing, handle_of(stream), ctypes.byref(self._found))
+
+    def launch(self) -> Any:
+        """Queue the operations; returns the driver's status, or _NOT_HERE.
+
+        _NOT_HERE is for a capture of the stream, to which no graph can be added like this. It is also for the
+        default stream if another context is current: there the graph would wait for other work.
+        """
+        with self._lock:
+            if not self._ask() and self._found.value == self._usual:
+                return self._launch()
+        return _NOT_HERE
+
+
 def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
     """The context of a stream, which has the memory at an address or is the current one of the memory's GPU.
 
-    The default streams are those of every context: then it is that of the memory, which another package may
-    have allocated in a context that is not current. Memory that is mapped or of a pool may have none.
+    Every context has the default streams: for these it is the memory's context, as another package may have
+    allocated in a context that is not current. Memory that is mapped or of a pool may have none.
     """
     current, device, owner, found = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
     if driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
@@ -292,7 +332,7 @@ def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
 
 
 def _context_id(context: ctypes.c_void_p) -> int:
-    """What tells a context from a later one at the same address; 0 for a driver before CUDA 12."""
+    """A number that tells a context from a later one at the same address; 0 before CUDA 12."""
     found = ctypes.c_ulonglong()
     if hasattr(driver(), "cuCtxGetId"):
         call("cuCtxGetId", context, ctypes.byref(found))
@@ -309,7 +349,7 @@ def _fill(context: ctypes.c_void_p, arrays: Sequence[Hidden], addresses: dict[st
 
 
 def _scratch(cubins: Cubins, steps: Iterable[Launch]) -> tuple[Hidden, ...]:
-    """The scratch memory that Triton's kernels need beside that of the launch plan."""
+    """The scratch memory that Triton's kernels need in addition to the launch plan's."""
     needed: dict[str, int] = {}
     for step in steps:
         name = scratch_name(step)

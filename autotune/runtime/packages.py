@@ -22,7 +22,7 @@ from autotune.errors import InputError
 from autotune.hardware.cuda_driver import PointerQuestion, pointer_device, pointer_question
 from autotune.runtime.prepared import LEGACY, PER_THREAD, Launcher, View
 
-Look = tuple[Any, ...]  # of an array, after that of the arrays before it
+Look = tuple[Any, ...]  # of an array, after the look of the arrays before it
 Key = tuple[Any, ...]  # the stream's handle, and what the arrays look like
 Looks = tuple[Key, list[Any]]
 Make = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its handle
@@ -46,7 +46,7 @@ class Package(Protocol):
         ...
 
     def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
-        """A `look` for the calls of one kernel; it may write how to recognise those of a number of arrays."""
+        """A `look` for one kernel's calls; it may write to `repeats` how to recognise a call."""
         return self.look
 
     def current_stream(self, array: Any) -> Callable[[], Any]:

@@ -1,7 +1,7 @@
 """Prepared calls for known arrays, independent of any GPU package.
 
 A loaded kernel makes a `CallPlan` from the configuration and the shapes; a launcher turns it into launches
-whose arguments are packed already, so that a call only fills in the addresses of its arrays.
+whose arguments are packed already: a call only fills in the addresses of its arrays.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self.lock = Lock()  # held while a call queues its launches, so that those of two calls do not mix
+        self.lock = Lock()  # held while a call queues its launches: two calls must not mix
         self._blocks: dict[str, tuple[int, Any]] = {}
 
     def reserve(self, name: str, size_bytes: int, allocate: Callable[[int], Any]) -> Any:

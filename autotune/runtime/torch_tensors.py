@@ -109,7 +109,7 @@ class TorchPackage(CudaPackage):
 class GuardingLook:
     """Looks at tensors; those that look like the latest ones are from then on recognised by PyTorch.
 
-    The check is that of compiled functions: of types, devices, shapes, strides and gradients, without Python
+    The check is the one of compiled functions: types, devices, shapes, strides and gradients, without Python
     objects for them, which take most of the time of a look. It is not public: without it, tensors are read
     at every call.
     """
@@ -119,7 +119,7 @@ class GuardingLook:
         self._latest: dict[int, int] = {}  # the look's number by the number of arrays
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """As that of the package; what is seen twice in a row is recognised from then on."""
+        """As the package's `look`; tensors that look the same twice in a row are recognised from then on."""
         count = len(arrays)
         known = self._repeats.get(count)
         if known is not None and known.is_alike(*arrays):  # has arguments by name, or an unusual address

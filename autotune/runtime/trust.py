@@ -9,7 +9,6 @@ harmless (`serving.allowed_options`), and a GPU its binaries.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from autotune.core.frozen import dataclass
@@ -28,10 +27,6 @@ class Trust:
         """True if a cache or a file is trusted."""
         trusted = packaged_folder("cache") if self.folder is None else self.folder
         return any(_is_inside(Path(path), Path(one)) for one in {packaged_folder("cache"), trusted})
-
-    def covers_all(self, roots: Iterable[Folder]) -> bool:
-        """True if every one of these caches is trusted."""
-        return all(map(self.covers, roots))
 
     def source(self, root: Folder, named: str) -> Path | None:
         """The source that a record of a cache names, None without such a file.

@@ -18,11 +18,31 @@ from autotune.scaffold.writing import reference_text, space_text
 
 @dataclass(frozen=True)
 class Scaffold:
-    """What was found in a source, with the texts of the space file and the reference."""
+    """What was found in a source for a first space.
 
+    Attributes:
+        file: The name of the source file.
+        name: That of the space.
+        guess: The guessed parts of the space.
+        include_dirs: Folders of headers, as the space file names them.
+        complaint: What a compiler says against the default; empty if it says nothing or was not asked.
+    """
+
+    file: str
+    name: str
     guess: Guess
-    space: str
-    reference: str
+    include_dirs: tuple[str, ...] = ()
+    complaint: str = ""
+
+    @property
+    def space(self) -> str:
+        """The text of the space file."""
+        return space_text(self.file, self.name, self.guess, self.include_dirs)
+
+    @property
+    def reference(self) -> str:
+        """The text of the reference."""
+        return reference_text(self.file, self.guess)
 
     @property
     def source(self) -> Source:
@@ -46,7 +66,7 @@ def scaffold(
     host: str = "",
     include_dirs: tuple[str, ...] = (),
 ) -> Scaffold:
-    """Write a space for one of the kernels of a source.
+    """Guess a space for one of the kernels of a source.
 
     Args:
         file: Name of the source file.
@@ -67,8 +87,7 @@ def scaffold(
     chosen = {item.name for item in found.launch.parameters}
     if not chosen.isdisjoint(_asked_of(found.launch.source)):
         found = _as_compiled(found, *given)
-    space = space_text(file, name, found, include_dirs)
-    return Scaffold(found, space, reference_text(file, found))
+    return Scaffold(file, name, found, include_dirs)
 
 
 def _asked_of(source: Source) -> set[str]:

@@ -1,88 +1,204 @@
-"""Guess the shapes of arrays from how a kernel indexes them."""
+"""Guess how many elements arrays have, from how a kernel indexes them, with room for halos and padding."""
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
+from typing import NamedTuple
 
+from autotune.core.expressions import integer, parse
+from autotune.core.records import Value
+from autotune.errors import ExpressionError
+from autotune.scaffold.guessed_launch import ACROSS, GuessedLaunch
+from autotune.scaffold.index_bounds import IndexBounds, LaunchShape, expression_of
+from autotune.scaffold.macros import WORD
+from autotune.scaffold.reading import KernelArgument
+from autotune.scaffold.roles import Role
 from autotune.scaffold.tiles import bounds_of
-from autotune.sources.facts import Facts, names_in
-from autotune.sources.whole_numbers import number_of
+from autotune.sources.facts import Facts
 
 _DEPTH = 8  # of variables in the index, one in another
+_NEIGHBOURS = "reads neighbours: this shape if a guard keeps them inside"
+_ROOM, _MORE_ROOM = 8, 1_048_576  # for arrays whose extent nothing shows
 
 Monomial = tuple[tuple[str, ...], frozenset[str]]  # the sizes of a product, sorted, and its other names
 
 
-def indices_of(array: str, facts: Facts) -> list[ast.expr]:
-    """The indices with which a kernel uses an array."""
-    return [one.index for one in facts.of(array)]
+class GuessedShape(NamedTuple):
+    """The extents of an array, what to ask about them, and whether any of the kernel's indices is into it."""
+
+    extents: tuple[str, ...]
+    question: str
+    is_indexed: bool = True
 
 
-def indexed_shapes(array: str, facts: Facts, sizes: Sequence[str]) -> list[tuple[str, ...]]:
-    """The extents that indices such as `(z * ny + y) * nx + x` show, slowest first, for each layout."""
-    shown = (_extents(index, facts, sizes) for index in indices_of(array, facts))
-    return list(dict.fromkeys(shape for shape in shown if shape))
+def index_bounds(launch: GuessedLaunch) -> IndexBounds:
+    """What bounds the indices of a kernel."""
+    numbers = dict(launch.constants)
+    for item in launch.kernel.arguments:
+        is_number = not item.is_pointer and "int" in item.dtype and item.name not in launch.sizes
+        if is_number and (value := expression_of(launch.number(item))) is not None:
+            numbers[item.name] = value
+    shape = LaunchShape(launch.grid, launch.block, launch.names, frozenset(launch.sizes), numbers)
+    return IndexBounds(launch.facts, shape)
 
 
-def vectors_of(array: str, facts: Facts, sizes: Sequence[str]) -> str:
-    """The size whose elements are all that a kernel reads of an array as vectors; empty if there is none.
-
-    The array is cast, `v = reinterpret_cast<const float4 *>(x)`, and each `v[i]` has `i < n / 4`.
-    """
-    uses = facts.of(array)
-    found: set[str] = set()
-    for use in uses:
-        bounds = {
-            one.right.left.id
-            for one in facts.compared
-            if names_in(one.left) & names_in(use.index)
-            and isinstance(one.right, ast.BinOp)
-            and isinstance(one.right.op, ast.Div)
-            and isinstance(one.right.left, ast.Name)
-        }
-        found |= bounds or {""}
-    is_vector = bool(uses) and all(use.vector for use in uses) and array not in facts.escaped
-    return found.pop() if is_vector and len(found) == 1 and found <= {*sizes} else ""
+def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> GuessedShape:
+    """The shape that the indices of an array suggest."""
+    facts, sizes = launch.facts, launch.sizes
+    layouts, indices = _layouts(array, facts, sizes), [use.index for use in facts.of(array)]
+    if len(layouts) == 1:
+        return GuessedShape(layouts[0], "shape guessed from its index")
+    reached, is_complete = bounds.of_array(array)
+    is_size = is_complete and len(reached) == 1 and reached[0] in sizes
+    if is_size:
+        return GuessedShape((reached[0],), "shape guessed")
+    extents = _elements(launch, is_one_layout=not layouts)
+    if not layouts and not indices:
+        return GuessedShape(extents, "no index was found: how many elements?", is_indexed=False)
+    is_open = any(facts.read_by(facts.written_out(index))[1] for index in indices)
+    return GuessedShape(extents, "shape guessed: how many elements?" if is_open else "shape guessed")
 
 
-def bins(array: str, facts: Facts, constants: Mapping[str, ast.expr], known: Collection[str]) -> str:
-    """How many elements atomics of data's choosing update: a bound that the source names, else empty.
+def _elements(launch: GuessedLaunch, *, is_one_layout: bool) -> tuple[str, ...]:
+    """As many elements as all sizes together have; two sizes are rows and columns."""
+    sizes = launch.sizes
+    if len(sizes) == 1:
+        return (" * ".join([*sizes] * len(launch.axes)),)
+    if len(sizes) == 2 and is_one_layout:
+        row = next((name for name in sizes if ACROSS.fullmatch(name)), sizes[-1])
+        return (sizes[sizes[0] == row], row)
+    return (" * ".join(sizes),)
+
+
+def samples(
+    launch: GuessedLaunch, extents: Sequence[int], checks: Sequence[Sequence[int]]
+) -> list[dict[str, Value]]:
+    """Values by which numbers of elements are compared.
+
+    They are those of all sizes with the default, the least and the largest values of parameters.
 
     Args:
-        array: The name of the array.
-        facts: What the kernel does.
-        constants: What the source's constants stand for.
-        known: Names that a shape may read.
+        launch: Its sizes and parameters get the values.
+        extents: Those of every size.
+        checks: The extents of each size, several times.
     """
-    for index in indices_of(array, facts):
-        bounds = [one.right for one in facts.compared if ast.unparse(one.left) == ast.unparse(index)]
-        match facts.written_out(index):
-            case ast.BinOp(op=ast.Mod(), right=right):
-                bounds.insert(0, right)
-        for bound in bounds:
-            if isinstance(bound, ast.Name) and bound.id in known:
-                return bound.id
-            if number := number_of(bound, constants):
-                return str(number)
-    return ""
+    configs = [{item.name: item.default for item in launch.parameters}]
+    configs += [{item.name: item.values[place] for item in launch.parameters} for place in (0, -1)]
+    every = [dict.fromkeys(launch.sizes, one) for one in extents]
+    every += [dict(zip(launch.sizes, one, strict=True)) for one in checks]
+    return [{**config, **one} for config in configs for one in every]
 
 
-def is_scattered(array: str, facts: Facts) -> bool:
-    """True if atomics alone update an array, at an index that is not the thread's."""
-    uses = facts.of(array)
-    if not uses or not all(use.atomic for use in uses):
-        return False
-    return any(
-        not any(isinstance(part, ast.Attribute) for part in ast.walk(whole))
-        or any(isinstance(part, ast.Subscript) for part in ast.walk(whole))
-        or (isinstance(use.index, ast.Name) and bool(bounds_of([use.index.id], facts)))
-        for use in uses
-        for whole in [facts.written_out(use.index)]
-        if not isinstance(use.index, ast.Constant)
-    )
+def with_room(
+    argument: KernelArgument,
+    role: Role,
+    guessed: GuessedShape,
+    launch: GuessedLaunch,
+    bounds: IndexBounds,
+    samples: Sequence[Mapping[str, Value]],
+    *,
+    is_roomy: bool,
+) -> GuessedShape:
+    """A shape that has room for every index of an array whose bound is known.
+
+    Args:
+        argument: The array.
+        role: What the kernel does with it.
+        guessed: The shape that its indices suggest.
+        launch: The launch of the kernel.
+        bounds: Those of the kernel's indices.
+        samples: Values by which numbers of elements are compared.
+        is_roomy: True for room for far more.
+    """
+    if role is Role.LOCAL:
+        return _local_shape(argument.name, launch.block, bounds, samples)
+    if is_roomy:
+        extent = f"{_ROOM} * ({_product(guessed)}) + {_MORE_ROOM}"
+        shape = GuessedShape((extent,), "room enough, it seems: how many elements?", guessed.is_indexed)
+    else:
+        shape = _covering_shape(argument.name, guessed, bounds, samples, is_read=role is Role.IN)
+    tuned = dict.fromkeys(word for word in WORD.findall(" ".join(shape.extents)) if word in launch.values)
+    if not tuned:
+        return shape
+    return shape._replace(question=f"{shape.question}, a guess to check: it depends on {', '.join(tuned)}")
+
+
+def _local_shape(
+    array: str, block: Sequence[str], bounds: IndexBounds, samples: Sequence[Mapping[str, Value]]
+) -> GuessedShape:
+    """The elements that each block has in local memory: as indices reach, else two for each thread."""
+    needed, _ = bounds.of_array(array)
+    if needed:
+        return GuessedShape((_largest(_not_covered(needed, "1", samples) or ["1"]),), "for each block")
+    extent = " * ".join(("2", *(part for part in block if part != "1")))
+    return GuessedShape((extent,), "for each block: how many elements?")
+
+
+def _covering_shape(
+    array: str,
+    guessed: GuessedShape,
+    bounds: IndexBounds,
+    samples: Sequence[Mapping[str, Value]],
+    *,
+    is_read: bool,
+) -> GuessedShape:
+    """The guessed shape if it has room for every index whose bound is known, else one that has."""
+    needed, is_complete = bounds.of_array(array)
+    larger = _not_covered(needed, _product(guessed), samples)
+    if is_complete and all(one.isdigit() and one != "1" for one in needed):
+        larger = larger or needed
+    if not larger:
+        is_guarded = is_read and bounds.reads_neighbours(array)
+        return guessed._replace(question=_NEIGHBOURS) if is_guarded else guessed
+    extents = larger if is_complete else [*larger, _product(guessed)]
+    return GuessedShape((_largest(extents),), "as its indices reach")
+
+
+def _product(shape: GuessedShape) -> str:
+    return " * ".join(f"({part})" for part in shape.extents)
+
+
+def _largest(extents: Sequence[str]) -> str:
+    if all(one.isdigit() for one in extents):
+        return str(max(map(int, extents)))
+    return extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
+
+
+def _not_covered(needed: Iterable[str], extent: str, samples: Sequence[Mapping[str, Value]]) -> list[str]:
+    """The numbers of elements that exceed an extent in one of the samples, without those below another."""
+    values = {text: found for text in (*needed, extent) if (found := _values(text, samples)) is not None}
+    left = [text for text in values if text != extent and extent in values]
+    left = [text for text in left if not _is_covered(values[text], values[extent])]
+    return [
+        text
+        for number, text in enumerate(left)
+        if not any(
+            _is_covered(values[text], values[other]) and (values[text] != values[other] or place < number)
+            for place, other in enumerate(left)
+            if place != number
+        )
+    ]
+
+
+def _values(text: str, samples: Sequence[Mapping[str, Value]]) -> list[int] | None:
+    """The values of an expression; None if it has none in one of the samples, as by a division by zero."""
+    try:
+        return [integer(parse(text), sample) for sample in samples]
+    except ExpressionError:
+        return None
+
+
+def _is_covered(one: Sequence[int], other: Sequence[int]) -> bool:
+    return all(left <= right for left, right in zip(one, other, strict=True))
+
+
+def _layouts(array: str, facts: Facts, sizes: Sequence[str]) -> list[tuple[str, ...]]:
+    """The extents that indices such as `(z * ny + y) * nx + x` show, slowest first, for each layout."""
+    shown = (_extents(use.index, facts, sizes) for use in facts.of(array))
+    return list(dict.fromkeys(shape for shape in shown if shape))
 
 
 def steers(array: str, facts: Facts) -> bool:

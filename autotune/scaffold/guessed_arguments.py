@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from autotune.scaffold.array_shapes import steers
+from autotune.scaffold.array_shapes import GuessedShape, steers
 from autotune.scaffold.guessed_launch import GuessedLaunch
-from autotune.scaffold.guessed_shapes import GuessedShape
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role
@@ -62,22 +61,27 @@ def array_argument(
     extents, question = list(guessed.extents), guessed.question
     if argument.width > 1:
         extents[-1] = f"{argument.width} * {_factor(extents[-1])}"
-    shape = tuple(extents)
-    if role is Role.LOCAL:
-        return GuessedArgument(argument, role, shape, remark=question)
-    if role is Role.OUT and not has_reference:
-        remark = f"{question}; `role: out`, without a fill, once reference() returns it"
-        return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark, is_result=True)
+    found = GuessedArgument(
+        argument,
+        role,
+        (*extents,),
+        remark=question,
+        is_indexed=guessed.is_indexed,
+        is_result=role is Role.OUT,
+    )
+    if role is Role.LOCAL or (role is Role.OUT and has_reference):
+        return found
+    from_zero = replace(found, fill="constant: 0")
     if role is Role.OUT:
-        return GuessedArgument(argument, role, shape, remark=question, is_result=True)
+        remark = f"{question}; `role: out`, without a fill, once reference() returns it"
+        return replace(from_zero, role=Role.INOUT, remark=remark)
     if role is Role.SUM:
-        remark = f"{question}; atomics add to it, from 0"
-        return GuessedArgument(argument, Role.INOUT, shape, "constant: 0", remark=remark)
+        return replace(from_zero, role=Role.INOUT, remark=f"{question}; atomics add to it, from 0")
     is_whole = "int" in argument.dtype
     if (is_whole and is_roomy) or (steers(argument.name, facts) and argument.dtype != "uint8"):
         remark = f"{question}; it holds indices or counts, and 0 is always in bounds: give real ones"
-        return GuessedArgument(argument, role, shape, "constant: 0", remark=remark)
-    return GuessedArgument(argument, role, shape, _fill(argument), remark=question)
+        return replace(from_zero, remark=remark)
+    return replace(found, fill=_fill(argument))
 
 
 def _factor(extent: str) -> str:

@@ -85,8 +85,6 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     if macro.numbers and max(macro.numbers) > 1:
         values = macro.numbers if len(macro.numbers) > 1 else (1, *macro.numbers)
         return GuessedParameter(macro.name, values, values[0], "the numbers it is compared with")
-    if macro.test == "switch":
-        return GuessedParameter(macro.name, (True,), True, "leaves out the source's own values of others")
     if macro.test == "defined":
         return GuessedParameter(macro.name, (True,), True, "the kernel is compiled with it only")
     if macro.numbers or _FLAG.fullmatch(macro.name):

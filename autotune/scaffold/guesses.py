@@ -6,8 +6,9 @@ Every guess is valid in a space file; one that needs a second look carries a rem
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from autotune.scaffold.array_shapes import index_bounds, indexed_shape, samples, with_room
 from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.default_sizes import default_sizes, fitting_checks
 from autotune.scaffold.guessed_arguments import (
@@ -18,10 +19,8 @@ from autotune.scaffold.guessed_arguments import (
 )
 from autotune.scaffold.guessed_launch import GuessedLaunch, guess_launch
 from autotune.scaffold.guessed_reference import reference_body
-from autotune.scaffold.guessed_shapes import index_bounds, indexed_shape, questioned
 from autotune.scaffold.reading import FoundKernel, Source
-from autotune.scaffold.roles import Role, role_of
-from autotune.scaffold.room import covering_shape, local_shape, roomy_shape, samples
+from autotune.scaffold.roles import role_of
 from autotune.scaffold.verify_sizes import is_checked, strided_sizes, verify_sizes
 
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
@@ -69,18 +68,11 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
         if item.symbol:
             arguments.append(variable_argument(item, launch.names))
         elif item.is_pointer:
-            role, guessed = roles[item.name], shapes[item.name]
-            if role is Role.LOCAL:
-                shape = local_shape(item.name, launch.block, bounds, tried)
-            elif is_roomy:
-                shape = questioned(roomy_shape(guessed), launch.values)
-            else:
-                shape = covering_shape(item.name, guessed, bounds, tried, is_read=role is Role.IN)
-                shape = questioned(shape, launch.values)
-            argument = array_argument(
-                item, role, shape, facts, has_reference=bool(reference), is_roomy=is_roomy
+            role = roles[item.name]
+            shape = with_room(item, role, shapes[item.name], launch, bounds, tried, is_roomy=is_roomy)
+            arguments.append(
+                array_argument(item, role, shape, facts, has_reference=bool(reference), is_roomy=is_roomy)
             )
-            arguments.append(replace(argument, is_indexed=guessed.is_indexed))
         else:
             arguments.append(scalar_argument(item, launch))
     sizes = default_sizes(launch, arguments, extents)

@@ -151,7 +151,8 @@ class IndexBounds:
         checked = [use for use in uses if not self._is_guarded(use)] or uses
         found = [self._place(use.index) for use in checked]
         known = [self._launch.text(one + Bound.of(1)) for one in found if one is not None]
-        return list(dict.fromkeys(known)), len(known) == len(found) > 0
+        is_complete = len(known) == len(found) > 0 and array not in self._facts.escaped
+        return list(dict.fromkeys(known)), is_complete
 
     def reads_neighbours(self, array: str) -> bool:
         """Whether guards seem to keep some indices of an array within a size."""
@@ -261,17 +262,17 @@ class IndexBounds:
 
     def _variable(self, name: str) -> Bound | None:
         values = self._facts.values.get(name, [])
-        is_changed = name in self._facts.grows
+        bounds = [self.of(value) for value in values]
+        is_open = name in self._facts.grows or not bounds or None in bounds
         guards = [self.of(right) for right in self._guards(name)]
         below = [guard + Bound.of(-1) for guard in guards if guard is not None]
         sized = [guard for guard in below if self._launch.sizes & _names_of(guard)]
         texts = {ast.unparse(value) for value in values}
         if len(set(sized)) > 1 and len(texts) > 1:  # set anew for another array: which bound is whose?
             return None
-        if sized or (is_changed and below):
+        if sized or (is_open and below):
             return sized[-1] if sized else sum(dict.fromkeys(below), Bound())
-        bounds = [self.of(value) for value in values]
-        if is_changed or not bounds or None in bounds:
+        if is_open:
             return None
         return max(filter(None, bounds), key=lambda one: (len(one.terms), one.number or 0))
 

@@ -34,7 +34,7 @@ class Macro:
         names: The undefined constants that it is compared with.
         numbers: The numbers that it is compared with.
         test: How it is tested: "if" its value, "defined" only whether it is, where the kernel needs it,
-            "switch" to leave out the defaults of others, "" not at all.
+            "" not at all.
         listed: The values in a comment behind its default.
     """
 
@@ -65,8 +65,6 @@ def find_macros(
         for name, default, comment in _COMMENTED.findall(source.original)
     }
     defaults = {name: text.split("//")[0].strip() for name, text in code.defaults.items()}
-    for group in code.switches.values():
-        defaults |= {name: source.code.meaning(name) or "" for name in group}
     passed = {
         name: number[1]
         for name, other in branches.passed.items()
@@ -90,7 +88,6 @@ def find_macros(
         *(name for name in undefined if name in open_names or name in branches.tested),
         *defaults,
         *passed,
-        *code.switches,
         *wanted,
     }
     excluded = {*taken, *constants, *source.declared_names, *source.types.declared}
@@ -105,7 +102,7 @@ def find_macros(
         )
         numbers = {int(number[1]) for right in rights if (number := _integer(code.meaning(right) or right))}
         test = "if" if branches.tested.get(name) == "if" or name in conditions else ""
-        test = "switch" if name in code.switches else "defined" if name in wanted and not test else test
+        test = "defined" if name in wanted and not test else test
         default = defaults.get(name, passed.get(name))
         yield Macro(name, default, names, tuple(sorted(numbers)), test, listed.get(name, ()))
 

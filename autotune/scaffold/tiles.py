@@ -250,19 +250,3 @@ def _has_sum_of(node: ast.expr, variables: Collection[str]) -> bool:
     is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
     parts = [node.left, node.right] if is_sum else [node]  # type: ignore[attr-defined]
     return any(isinstance(one, ast.Name) and one.id in variables for one in parts)
-
-
-def bounded_shape(indices: Sequence[ast.expr], facts: Facts, sizes: Collection[str]) -> str:
-    """The one size that all sums of variables that index an array are below; empty if there is none."""
-    if not all(map(_is_plain_sum, indices)):
-        return ""
-    words = {word for index in indices for word in names_in(index)}
-    bounds = bounds_of(words, facts) & {*sizes}
-    return bounds.pop() if len(bounds) == 1 else ""
-
-
-def _is_plain_sum(node: ast.expr) -> bool:
-    match node:
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-            return _is_plain_sum(left) and _is_plain_sum(right)
-    return isinstance(node, ast.Name | ast.Constant | ast.Attribute)

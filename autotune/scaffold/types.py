@@ -22,7 +22,6 @@ UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
 _VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
 _OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")
-_USUAL_EXTENT = 4  # of an array whose declaration is not there
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
 _COMPLEX = {
@@ -109,27 +108,10 @@ class KnownTypes:
         )
 
     @property
-    def unknown(self) -> tuple[str, ...]:
-        """The names of types that the source uses and leaves to its user."""
-        return tuple(name for name in sorted(self._used) if name.isidentifier() and self.is_unknown(name))
-
-    def members(self, kind: str) -> dict[str, int]:
-        """The members that a structure has by its use, with the extents of arrays and 0 for numbers.
-
-        Empty if all of them are a vector's, or if one has members itself.
-        """
-        found: dict[str, int] = {}
-        for names, parts in self._variables(kind):
-            for part in parts:
-                match part:
-                    case ast.Attribute(ast.Attribute(value), _) if _base(value) in names:
-                        return {}
-                    case ast.Subscript(ast.Attribute(value, member), index) if _base(value) in names:
-                        last = number_of(index, {}) or 0
-                        found[member] = max(found.get(member, _USUAL_EXTENT), last + 1)
-                    case ast.Attribute(value, member) if _base(value) in names:
-                        found.setdefault(member, 0)
-        return {} if all(map(_OF_VECTOR.fullmatch, found)) else found
+    def unknown_structures(self) -> tuple[str, ...]:
+        """The types that the source uses and leaves to its user, with members that no vector has."""
+        unknown = (name for name in sorted(self._used) if name.isidentifier() and self.is_unknown(name))
+        return tuple(name for name in unknown if not all(map(_OF_VECTOR.fullmatch, self._members(name))))
 
     @cached_property
     def _used(self) -> frozenset[str]:
@@ -166,15 +148,19 @@ class KnownTypes:
 
     def elements(self, kind: str) -> str:
         """How many elements vectors have whose members are used, `p.w` or `p.s3`; empty if none is."""
-        members = {
+        members = self._members(kind)
+        places = ["xyzw".find(one) if len(one) == 1 else _numbered(one) for one in members]
+        last = max(places, default=-1)
+        return next((str(count) for count in (2, 4, 8, 16) if last < count), "") if last >= 0 else ""
+
+    def _members(self, kind: str) -> set[str]:
+        """The members that are used of the variables of a type."""
+        return {
             part.attr
             for names, parts in self._variables(kind)
             for part in parts
             if isinstance(part, ast.Attribute) and _base(part.value) in names
         }
-        places = ["xyzw".find(one) if len(one) == 1 else _numbered(one) for one in members]
-        last = max(places, default=-1)
-        return next((str(count) for count in (2, 4, 8, 16) if last < count), "") if last >= 0 else ""
 
     def _resolved(self, kind: str) -> str:
         for _ in range(_ALIASES):

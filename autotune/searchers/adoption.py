@@ -86,7 +86,7 @@ class _Source:
 
 @dataclass(frozen=True, eq=False)
 class _Difference:
-    """How the log times of two devices differ: variance, and the correlation's decay by parameter."""
+    """The difference of two devices' log times: its variance, and the correlation's decay by parameter."""
 
     variance: float
     rates: Floats

@@ -92,7 +92,7 @@ class ProposesAhead:
     """A base of searchers whose first proposals take no time to find: they compile while the default runs."""
 
     def first(self: Searcher, space: Space, *, seed: int) -> list[Config]:
-        """What `search` will propose with this seed before it knows a trial."""
+        """The configurations that `search` proposes with this seed before it knows a trial."""
         stream = _NoTrials()
         with suppress(BudgetSpent):
             self.search(space, stream, seed=seed)

@@ -28,7 +28,7 @@ MIN_MS = 1e-6  # keeps the logarithm finite
 
 @dataclass(frozen=True)
 class _SamplerSettings:
-    """How to make one of Optuna's samplers from a seed, and how to use it."""
+    """One of Optuna's samplers: makes it from a seed, and says how to use it."""
 
     make: Callable[[int], BaseSampler]
     startup: int = 0  # first points, drawn uniformly and evaluated in one batch

@@ -10,11 +10,12 @@ of older results to keep.
 from __future__ import annotations
 
 import os
-from errno import EINVAL
+from errno import EINVAL, ENAMETOOLONG
 from stat import S_ISDIR, S_ISREG
 
 from autotune.core.frozen import replace
 from autotune.core.json_values import is_name
+from autotune.core.light_typing import Any, T
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes
 from autotune.errors import CacheError, InputError, Overtaken, WriteError
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Folder = str | os.PathLike[str]
+Stamp = tuple[int, int, int] | None  # of a file, taken before it was read; None: it did not exist
 
 VARIABLE = "AUTOTUNE_CACHE"
 DEVICE_FILE = "device.json"
 OBJECTIVE = "objective."  # prefix of folders of results whose objective is not the time
 _DEVICE = "device"  # the file's stem, which no kernel can have
+_contents: dict[str, tuple[Stamp, Any]] = {}  # of the files that were read, by path
 
 
 def device_path(root: str, folder: str) -> str:
@@ -62,12 +65,35 @@ def record_path(root: str, folder: str, kernel: str) -> str:
 
 def read_device(path: str) -> DeviceInfo:
     """Read a device's file; raises CacheError when it is missing, damaged or of another schema."""
-    return parse_device(read_text(path), path)
+    return _read(path, parse_device)
 
 
 def read_record(path: str) -> KernelRecord:
     """Read a kernel's file; raises CacheError when it is missing, damaged or of another schema."""
-    return parse_record(read_text(path), path)
+    return _read(path, parse_record)
+
+
+def _read(path: str, parse: Callable[[str, str], T]) -> T:
+    """The content of a file, which is parsed again only after a change."""
+    current = stamp(path)
+    known = _contents.get(path)
+    if known is None or known[0] != current:
+        _contents[path] = known = (current, parse(read_text(path), path))
+    content: T = known[1]
+    return content
+
+
+def stamp(path: str) -> Stamp:
+    """Identifies the state of a file; None without a file; raises CacheError if it cannot be read."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - most of the cost of a memoised look-up
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == ENAMETOOLONG:  # device names may have any length
+            return None
+        raise CacheError(f"{path}: cannot be read: {error.strerror}") from None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str, data: str = "") -> Entry | None:

@@ -7,16 +7,15 @@ describes the kernel as it is now.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from operator import attrgetter
 from typing import NamedTuple
 
-from autotune.core.records import Config, DeviceInfo, KernelRecord
+from autotune.core.records import DeviceInfo, KernelRecord
 from autotune.core.text import nearest
 from autotune.errors import CacheError, NoConfig
-from autotune.serving.cache import Folder, folders, kernels, read_record, read_roots, record_path
+from autotune.serving.cache import Folder, kernels, read_roots
 from autotune.serving.cache_reader import CacheReader
 
 
@@ -112,14 +111,3 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
         f"{none}; {others}; tune it with: autotune search {kernel}.yaml; "
         "results elsewhere are found with --cache DIR, cache=DIR or $AUTOTUNE_CACHE"
     )
-
-
-def foreign_bests(root: Folder, device: DeviceInfo, kernel: str) -> set[Config]:
-    """The best configurations of other devices for all problems; damaged files are ignored."""
-    found = set()
-    for folder in folders(os.fspath(root)):
-        if folder != device.slug:
-            with suppress(CacheError):
-                record = read_record(record_path(os.fspath(root), folder, kernel))
-                found |= {entry.config for entry in record.entries}
-    return found

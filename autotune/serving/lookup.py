@@ -17,7 +17,8 @@ from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
 from autotune.serving import cache as files
 from autotune.serving.best import Best
-from autotune.serving.cache_reader import CacheReader, Stamp, stamp
+from autotune.serving.cache import Stamp, stamp
+from autotune.serving.cache_reader import CacheReader
 from autotune.serving.cache_schema import damaged
 from autotune.serving.matching import match_own_results
 from autotune.serving.query import Query

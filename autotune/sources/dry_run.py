@@ -151,6 +151,12 @@ class _Frame:
     ended: Bools = field(default_factory=lambda: NO)  # or the loop
 
 
+def blocks_of(axes: Sequence[Sequence[int]]) -> Ints:
+    """Blocks with all indices of each axis: those along x, y and z in three rows."""
+    z, y, x = np.meshgrid(axes[2], axes[1], axes[0], indexing="ij")
+    return np.stack([x.ravel(), y.ravel(), z.ravel()]).astype(np.int64)
+
+
 class DryRun:
     """Runs blocks of one launch.
 
@@ -363,13 +369,8 @@ class DryRun:
 
     def _forget(self, loop: Loop, mask: Mask) -> None:
         """Make what a loop changes unknown."""
-        left: list[ast.stmt] = [*loop.before, *loop.body, *loop.step]
-        while left:
-            match left.pop():
-                case ast.If(body=body, orelse=orelse):
-                    left += (*body, *orelse)
-                case Loop() as one:
-                    left += (*one.before, *one.body, *one.step)
+        for part in ast.walk(loop):
+            match part:
                 case (
                     ast.Assign(targets=[ast.Name(id=name)])
                     | ast.AugAssign(target=ast.Name(id=name))
@@ -377,13 +378,10 @@ class DryRun:
                 ):
                     self._assign(name, UNKNOWN, mask)
                 case ast.Expr(value=value):  # what is passed by reference
-                    for part in ast.walk(value):
-                        if isinstance(part, ast.Call):
-                            for given in part.args:
-                                if isinstance(given, ast.Name) and not isinstance(
-                                    self._frame.variables.get(given.id), Pointer
-                                ):
-                                    self._assign(given.id, UNKNOWN, mask)
+                    calls = (one for one in ast.walk(value) if isinstance(one, ast.Call))
+                    for given in (given for call in calls for given in call.args):
+                        if isinstance(given, ast.Name) and not isinstance(self._of(given, mask), Pointer):
+                            self._assign(given.id, UNKNOWN, mask)
 
     def _declare(self, name: str, own: Declared, value: ast.expr | None, mask: Mask) -> None:
         frame = self._frame

@@ -96,6 +96,8 @@ class Function:
         is_of_host: Whether no device can call it.
         block: The extents of the block that it declares, or the number of threads alone.
         place: Where its name stands in the source.
+        source: The source.
+        node: Its definition in the tree of the source.
     """
 
     name: str
@@ -108,12 +110,7 @@ class Function:
     block: tuple[str, ...]
     place: int
     source: KernelSource
-    _node: Node
-
-    @property
-    def node(self) -> Node:
-        """Its definition in the tree of the source."""
-        return self._node
+    node: Node
 
     @cached_property
     def body(self) -> tuple[ast.stmt, ...]:
@@ -125,16 +122,28 @@ class Function:
         """All that its statements consist of."""
         return tuple(part for statement in self.body for part in ast.walk(statement))
 
-    def variables_of(self, kind: str) -> set[str]:
-        """Its parameters and variables of a type."""
-        found = {one.name for one in self.parameters if one.type == kind}
+    @cached_property
+    def declared(self) -> Mapping[str, Declared]:
+        """How its variables are declared."""
+        found: dict[str, Declared] = {}
         for part in self.parts:
             match part:
                 case ast.AnnAssign(
                     target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as own)
                 ):
-                    found |= {name} if own.type == kind else set()
+                    found[name] = own
         return found
+
+    @cached_property
+    def called(self) -> Mapping[str, int]:
+        """The functions that it calls by name, with the number of arguments."""
+        calls = (part for part in self.parts if isinstance(part, ast.Call))
+        return {one.func.id: len(one.args) for one in calls if isinstance(one.func, ast.Name)}
+
+    def variables_of(self, kind: str) -> set[str]:
+        """Its parameters and variables of a type."""
+        own = {one.name for one in self.parameters if one.type == kind}
+        return own | {name for name, one in self.declared.items() if one.type == kind}
 
     @property
     def unknown(self) -> Mapping[str, int]:
@@ -144,13 +153,13 @@ class Function:
     @property
     def types(self) -> Mapping[str, int]:
         """The names of types in its body and its parameters."""
-        own = {one.type: self._node.start_byte for one in self.parameters if one.type.isidentifier()}
+        own = {one.type: self.node.start_byte for one in self.parameters if one.type.isidentifier()}
         return {**own, **self._statements[1].types}
 
     @property
     def is_conditional(self) -> bool:
         """True if a directive stands among its parameters."""
-        inside = next((one for one in descendants(self._node) if one.type == "parameter_list"), None)
+        inside = next((one for one in descendants(self.node) if one.type == "parameter_list"), None)
         if inside is None:
             return False
         places = self.source.code.place(inside.start_byte), self.source.code.place(inside.end_byte - 1)
@@ -164,7 +173,7 @@ class Function:
     @property
     def has_error(self) -> bool:
         """True if the parser did not understand all of it."""
-        return self._node.has_error
+        return self.node.has_error
 
     @cached_property
     def _statements(self) -> tuple[tuple[ast.stmt, ...], Statements]:
@@ -176,7 +185,7 @@ class Function:
         known = (*self.source.declared_names, *(one.name for one in self.template or ()))
         reading = reader(self.source.tree, known, pointers)
         reading.declare(one.name for one in self.parameters)
-        body = field(self._node, "body")
+        body = field(self.node, "body")
         return ((*reading.of(body),) if body else (), reading)
 
 
@@ -468,7 +477,7 @@ def _of_signature(source: KernelSource, function: Function) -> Iterator[tuple[st
         reading = SourceTree(text)
         for node in descendants(reading.root):
             if node.type in ("identifier", "type_identifier") and reading.of(node) not in known:
-                yield reading.of(node), function._node.start_byte
+                yield reading.of(node), function.node.start_byte
 
 
 def _of_variables(source: KernelSource) -> Iterator[tuple[str, int]]:

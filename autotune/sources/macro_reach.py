@@ -25,10 +25,11 @@ class Unseen(Enum):
     ONLY_TESTED = "only tested"  # whether it is defined, which it always is
 
 
-def unseen_macros(text: str, given: Collection[str]) -> dict[str, Unseen]:
+def unseen_macros(text: str, given: Collection[str]) -> dict[str, tuple[Unseen, int]]:
     """Find the macros that a source defines or tests, and on whose values nothing depends that is compiled.
 
-    One that the source does not mention, or only gives a default, is not among them.
+    Each comes with the place of the directive that shows it. One that the source does not mention, or only
+    gives a default, is not among them.
 
     Args:
         text: The source, with its includes resolved.
@@ -37,21 +38,26 @@ def unseen_macros(text: str, given: Collection[str]) -> dict[str, Unseen]:
     given = {*given}
     code = without_comments(text)
     undefined = {match[1] for match in re.finditer(r"#[ \t]*undef[ \t]+(\w+)", code)}
-    code = _DEFAULT.sub(lambda match: "#if 0\n" if match[1] in given - undefined else match[0], code)
+    code = _DEFAULT.sub(
+        lambda match: (  # places stay
+            "#if 0".ljust(len(match[0]) - 1) + "\n" if match[1] in given - undefined else match[0]
+        ),
+        code,
+    )
     reached: set[str] = set()
-    found: dict[str, Unseen] = {}
+    found: dict[str, tuple[Unseen, int]] = {}
     followed: set[str] = set()  # words that were followed since the last definition
     for line in compiled_lines(code, given):
         if line.directive in ("define", "undef"):
             followed.clear()
             name = next(iter(_WORD.findall(line.rest)), "")
             if name in given and line.is_certain and line.macros[name].is_given:
-                found[name] = Unseen.REDEFINED
+                found[name] = Unseen.REDEFINED, line.place
             continue
         reached.update(_reached(_words(line), line.macros, followed))
         if "if" in line.directive:
             for name in given.intersection(_WORD.findall(line.rest)):
-                found.setdefault(name, Unseen.ONLY_TESTED)
+                found.setdefault(name, (Unseen.ONLY_TESTED, line.place))
     return {name: why for name, why in found.items() if name not in reached}
 
 

@@ -26,14 +26,12 @@ class Preprocessed:
             left open stays a name.
         macros: What the names stand for that are defined at the end.
         defaults: What macros stand for where nobody defines them: `#ifndef NAME`, `#define NAME 4`.
-        switches: The macro that leaves out the defaults of several others, with these.
         used: The words of the code before macros are written out.
     """
 
     text: str
     macros: Mapping[str, Macro]
     defaults: Mapping[str, str] = field(default_factory=dict)
-    switches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     used: frozenset[str] = frozenset()
     _starts: tuple[int, ...] = ()
     _origins: tuple[int, ...] = ()
@@ -81,23 +79,12 @@ def preprocessed(
         words: Definitions in front of the source.
         pinned: Names that keep what `words` say, whatever the source defines.
     """
-    found = _read(text, values, words, pinned, ())
-    if found.switches:  # whose names are known now, and stay
-        found = _read(
-            text, values, words, pinned, [name for names in found.switches.values() for name in names]
-        )
-    return found
-
-
-def _read(
-    text: str, values: Mapping[str, str], words: str, pinned: Collection[str], kept: Collection[str]
-) -> Preprocessed:
     table = MacroTable({}, is_whole=True)
     for _ in compiled_lines(words, table):
         pass
     own = {name: table[name] for name in pinned if name in table}
     table.update({name: Macro((value,)) for name, value in values.items()})
-    return _Reading({*values, *kept}, own).read(compiled_lines(text, table), table)
+    return _Reading(values.keys(), own).read(compiled_lines(text, table), table)
 
 
 class _Reading:
@@ -111,7 +98,6 @@ class _Reading:
         self._length = 0
         self._kept = {*kept}
         self._defaults: dict[str, str] = {}
-        self._groups: dict[str, list[str]] = {}
         self._used: set[str] = set()
         self._waiting: list[tuple[str, int]] = []  # lines of a call that is not closed yet
         self._depth = 0  # of brackets in these
@@ -129,7 +115,6 @@ class _Reading:
             "".join(self._parts),
             {name: macro for name, macro in table.items() if macro.bodies},
             self._defaults,
-            {name: (*group,) for name, group in self._groups.items() if len(group) > 1},
             frozenset(self._used),
             (*self._starts,),
             (*self._origins,),
@@ -138,17 +123,14 @@ class _Reading:
     def _definition(self, line: SourceLine, table: MacroTable) -> None:
         """Note a definition before the table follows it."""
         found = definition(line.rest)
-        if found is None or not line.guard:
+        if found is None or line.guard != found[0]:
             return
         name, macro = found
         body = macro.bodies[0]
         if name not in self._own and body and not macro.has_arguments and name not in table:
-            if line.guard == name:
-                self._defaults[name] = body
-                if _INTEGER.fullmatch(body):
-                    self._kept.add(name)
-            elif line.guard not in table and _INTEGER.fullmatch(body):
-                self._groups.setdefault(line.guard, []).append(name)
+            self._defaults[name] = body
+            if _INTEGER.fullmatch(body):
+                self._kept.add(name)
 
     def _code(self, rest: str, place: int, table: MacroTable) -> None:
         """Take over a line of code."""

@@ -308,11 +308,9 @@ def _with_local_names(function: Function) -> Iterator[ast.AST]:
     """All parts of a function's statements, with its name before those of its parameters and variables."""
     body = [copy.deepcopy(statement) for statement in function.body]
     parts = [part for statement in body for part in ast.walk(statement)]
-    own = {one.name for one in function.parameters}
+    own = {one.name for one in function.parameters} | function.declared.keys()
     own |= {
-        part.target.id
-        for part in parts
-        if isinstance(part, ast.AnnAssign | ast.For) and isinstance(part.target, ast.Name)
+        part.target.id for part in parts if isinstance(part, ast.For) and isinstance(part.target, ast.Name)
     }
     for part in parts:
         if isinstance(part, ast.Name) and part.id in own:

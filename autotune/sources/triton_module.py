@@ -22,7 +22,6 @@ from autotune.sources.triton_values import NotRead, Reader, bound_names
 JIT = ("jit", "constexpr_function")  # decorators that make functions for the device
 _KEPT = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline")  # arguments of `jit`
 _OWN = {"triton": "import triton", "tl": "import triton.language as tl"}  # whoever hands them on
-_MISSING_BUT_TRITON = {"libdevice": "from triton.language.extra import libdevice"}
 _MAX_FILES = 200
 
 
@@ -340,16 +339,7 @@ class Extract:
         if isinstance(node, ast.Import):
             kept = [one for one in node.names if (one.asname or one.name.partition(".")[0]) in names]
             return ast.unparse(ast.Import(kept)) + "\n"
-        return self._constant(node) or self._functions(node) or self._module.text(node)
-
-    def _functions(self, node: ast.stmt) -> str:
-        """Triton's own functions, where a framework chooses what stands for them; else empty."""
-        match node:
-            case ast.Assign([ast.Name(name)], ast.Call()):
-                used = self._attributes(name)
-                if used and used <= _libdevice():
-                    return f"from triton.language.extra import libdevice as {name}\n"
-        return ""
+        return self._constant(node) or self._module.text(node)
 
     def _import(self, node: ast.ImportFrom, item: ast.alias) -> str:
         """The import of one name: as it is, or what the name stands for."""
@@ -371,9 +361,6 @@ class Extract:
             inlined = Extract(other, self._done).of(wanted)
             held = "".join(f"{called}.{one} = {one}\n" for one in wanted)
             return f"{inlined}{called} = type(__import__('sys'))({called!r})\n{held}"
-        if name in _MISSING_BUT_TRITON:
-            text = _MISSING_BUT_TRITON[name]
-            return text + (f" as {called}\n" if called != name else "\n")
         return ast.unparse(ast.ImportFrom(node.module, [item], node.level)) + "\n"
 
     def _attributes(self, name: str) -> set[str]:
@@ -414,7 +401,7 @@ class Extract:
         part: ast.AST = node
         if isinstance(node, ast.FunctionDef) and is_jit(node, module.jit_names):
             part = module.bare(node)
-        elif text := self._constant(node) or self._functions(node):
+        elif text := self._constant(node):
             part = parse_module(text)
         names = [one for one in ast.walk(part) if isinstance(one, ast.Name)]
         found = {one.id for one in names if isinstance(one.ctx, ast.Load)}

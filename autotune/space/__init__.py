@@ -2,7 +2,6 @@
 
 from autotune.space.arguments import Fill, FilledArgument
 from autotune.space.configurations import Landmark
-from autotune.space.launch_extents import launch_extents
 from autotune.space.lint import (
     ConstraintReport,
     Finding,
@@ -28,7 +27,6 @@ __all__ = [
     "SpaceSpec",
     "bind",
     "constraint_report",
-    "launch_extents",
     "lint",
     "lint_source",
     "load_space",

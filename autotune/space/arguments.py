@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from autotune.core.argument_values import ARGUMENT_ROLES
 from autotune.core.c_types import C_TYPES, FLOAT8, SCALARS, integer_limits, struct_dtype, struct_fields
+from autotune.core.fills import RANDOM_FILLS
 from autotune.core.json_values import is_name
 from autotune.core.launch_plan import TRITON, is_entry
 from autotune.core.records import ArgumentSpec, Value
@@ -15,7 +16,7 @@ from autotune.space.value_advice import fill_advice
 from autotune.space.yaml_document import Element
 
 ROLES = tuple(role for role in ARGUMENT_ROLES if role not in ("scalar", "view"))
-FILLS = ("integers", "uniform", "normal", "constant", "sequence", "copy", "transpose", "file")
+FILLS = (*RANDOM_FILLS, "constant", "sequence", "copy", "transpose", "file")
 INPUTS = "inputs"  # the fill of an array that the function `inputs` of the reference file returns
 _EXAMPLES = {"name": "x", "dtype": "float32", "shape": "[n]", "role": "out"}  # of required keys
 DATA = "{data}"  # stands for the name of the content in the name of a file
@@ -220,7 +221,7 @@ def _check_fill(
     """Refuse a copy of an array that does not match, and integers that the element type cannot hold."""
     assert argument.fill is not None
     kind, numbers = argument.fill.kind, argument.fill.arguments
-    if struct_fields(argument.dtype) and kind in ("integers", "uniform", "normal", "sequence"):
+    if struct_fields(argument.dtype) and kind in (*RANDOM_FILLS, "sequence"):
         raise element.error(
             f"{kind} fills numbers: an array of structures takes {INPUTS}, file, copy or constant"
         )

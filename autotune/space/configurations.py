@@ -12,9 +12,14 @@ from autotune.core.records import Config, Parameter, Value
 from autotune.core.text import hint
 from autotune.core.trials import Status
 from autotune.errors import ExpressionError
-from autotune.space.troubles import TROUBLES
 from autotune.space.yaml_document import Element
 
+# Macros that only a diagnosis defines, for a source that leaves out a part of its work, or one trouble.
+PARTS = ("MEMORY_ONLY", "COMPUTE_ONLY")
+TROUBLES = (
+    *("NO_BANK_CONFLICTS", "COALESCED", "NO_DIVERGENCE", "NO_ATOMICS", "NO_BARRIERS"),
+    *("NO_BOUNDS_CHECKS", "NO_SPILLS"),
+)
 _ANY_VALID = "values that satisfy the constraints"
 _MAX_TRIED = 10_000  # combinations, for the values that a message offers
 

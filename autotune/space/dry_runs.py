@@ -21,7 +21,7 @@ from autotune.core.expressions import names_behind, parse
 from autotune.core.frozen import replace
 from autotune.core.records import Argument, Config, Launch, Sizes
 from autotune.errors import AutotuneError
-from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSteps, Pointer, Steps
+from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSteps, Pointer, Steps, blocks_of
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Bools, Ints
@@ -135,7 +135,6 @@ class _Plan:
         self._sizes = {**space.problem.sizes, **sizes}
         self._memories: dict[str, Memory] = {}
         self._arguments: dict[str, Argument] = {}
-        self._has_left = False  # an array, in the last run of blocks beyond a grid
 
     def mistakes(self, steps: Steps) -> Iterator[Mistake]:
         """What goes wrong in them."""
@@ -245,9 +244,8 @@ class _Plan:
     def _small_grids(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Mistake]:
         """Grids of which more blocks would reach elements of arrays that no block reaches.
 
-        This is proven in two ways. Some more blocks take all that is left of an input and of an output, and
-        leave no array. Or the source keeps blocks within an array: none leaves it, and one far behind its end
-        does not touch it.
+        The source has to keep blocks within an array: none leaves it, and one far behind its end does not
+        touch it.
         """
         before = {
             name: memory.reached()
@@ -276,37 +274,20 @@ class _Plan:
         self, launch: Launch, axis: int, before: Mapping[str, Bools], steps: Steps
     ) -> tuple[int, str, int]:
         """How many elements of an array only further blocks reach, the array, and the first of them."""
-        extent = launch.grid[axis]
-        new = self._new(before, self._further(launch, axis, [extent], steps))
-        if self._has_left or not self._is_exact(launch, axis, before, new, steps):
-            farthest = max(map(len, before.values()))
-            near = [extent + (1 << step) - 1 for step in range(farthest.bit_length())]
-            new = self._new(before, self._further(launch, axis, near, steps))
-            far = self._further(launch, axis, [extent + farthest], steps) if new else {}
-            new = {name: one for name, one in new.items() if name in far and not far[name].any()}
-        found = [(int(one.sum()), name, int(one.argmax())) for name, one in new.items()]
+        extent, farthest = launch.grid[axis], max(map(len, before.values()))
+        near = self._further(
+            launch, axis, [extent + (1 << step) - 1 for step in range(farthest.bit_length())], steps
+        )
+        new = {name: near[name] & ~reached for name, reached in before.items() if name in near}
+        far = (
+            self._further(launch, axis, [extent + farthest], steps) if any(map(np.any, new.values())) else {}
+        )
+        found = [
+            (int(one.sum()), name, int(one.argmax()))
+            for name, one in new.items()
+            if one.any() and name in far and not far[name].any()
+        ]
         return max(found, default=(0, "", 0))
-
-    def _is_exact(
-        self, launch: Launch, axis: int, before: Mapping[str, Bools], new: Mapping[str, Bools], steps: Steps
-    ) -> bool:
-        """True if at most as many blocks again take all and leave no array; the first of them takes `new`."""
-        roles = {self._arguments[name].role for name in new}
-        if "in" not in roles or roles.isdisjoint(("out", "inout")):
-            return False
-        extent = launch.grid[axis]
-        most = max(-(-int((~before[name]).sum()) // int(one.sum())) for name, one in new.items())
-        if most > extent:
-            return False
-        after = self._further(launch, axis, range(extent, extent + most), steps)
-        is_all = all(name in after and (after[name] | before[name]).all() for name in new)
-        return is_all and not self._has_left
-
-    @staticmethod
-    def _new(before: Mapping[str, Bools], after: Mapping[str, Bools]) -> dict[str, Bools]:
-        """The elements of each array that are only reached now."""
-        new = {name: after[name] & ~reached for name, reached in before.items() if name in after}
-        return {name: one for name, one in new.items() if one.any()}
 
     def _further(self, launch: Launch, axis: int, indices: Sequence[int], steps: Steps) -> dict[str, Bools]:
         """The elements that blocks beyond a grid reach of the arrays that they do not leave."""
@@ -314,18 +295,15 @@ class _Plan:
         axes[axis] = [*indices]
         grid = [*launch.grid]
         grid[axis] = indices[-1] + 1
-        self._has_left = True
         if math.prod(map(len, axes)) * math.prod(launch.block) > _MOST_THREADS:
             return {}
         kept = self._memories
         self._memories = {one.name: _memory(one) for one in self._arguments.values() if one.name in kept}
         further = replace(launch, grid=(grid[0], grid[1], grid[2]))
-        run, is_run = self._launched(further, _blocks(axes), steps)
+        run, is_run = self._launched(further, blocks_of(axes), steps)
         found, self._memories = self._memories, kept
         if not is_run or not run.is_whole:
             return {}
-        is_followed = not any(one.is_lost for one in found.values())
-        self._has_left = not is_followed or any(isinstance(one, Beyond) for one in run.found.values())
         return {
             name: one.reached() for name, one in found.items() if one.read is not None and not one.is_lost
         }
@@ -382,10 +360,4 @@ def _has_all(launch: Launch) -> bool:
 def _some_blocks(launch: Launch) -> Ints:
     """All blocks of a launch, or those at its corners."""
     has_all = _has_all(launch)
-    return _blocks([range(one) if has_all else sorted({0, one - 1}) for one in launch.grid])
-
-
-def _blocks(axes: Sequence[Sequence[int]]) -> Ints:
-    """Blocks with all indices of each axis: those along x, y and z in three rows."""
-    z, y, x = np.meshgrid(axes[2], axes[1], axes[0], indexing="ij")
-    return np.stack([x.ravel(), y.ravel(), z.ravel()]).astype(np.int64)
+    return blocks_of([range(one) if has_all else sorted({0, one - 1}) for one in launch.grid])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -24,20 +23,18 @@ from autotune.sources.branches import Branches, read_branches
 from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
+from autotune.space.configurations import PARTS, TROUBLES
 from autotune.space.dry_runs import run_mistakes
-from autotune.space.misspelt import declared_in, misspelt_names
+from autotune.space.misspelt import is_slip, misspelt_names
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches, own_name, space_macros
 from autotune.space.space import Space
 from autotune.space.spec import SpaceSpec
-from autotune.space.troubles import DIAGNOSIS_MACROS
 from autotune.space.yaml_document import located
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
-_SIMILAR = 0.8  # of a word to the macro that may be meant: one letter of five, two of ten
-_SHORTEST = 4  # letters of such a word
 _LINE = re.compile(r'[ \t]*#[ \t]*line[ \t]+(\d+)[ \t]+"(.*)"')
 _THREAD_INDEX = {"portable": "THREAD_INDEX({0})", "cuda": "threadIdx.{0}", "opencl": "get_local_id({1})"}
 # Findings whose consequences a run would show as mistakes of their own.
@@ -262,12 +259,10 @@ def unseen_parameters(space: Space, source: str) -> Iterator[Finding]:
     """
     if space.spec.source.suffix == ".py" or space.spec.functions.source is not None:
         return  # the latter has the values of each configuration in it
-    lines = list(placed_lines(space.spec.source, source))
     several = {parameter.name: len(parameter.values) > 1 for parameter in space.parameters}
-    for name, why in unseen_macros(source, several.keys()).items():
+    for name, (why, at) in unseen_macros(source, several.keys()).items():
+        place = _place_of(space, source, at)
         if why is Unseen.REDEFINED:
-            definition = re.compile(rf"[ \t]*#[ \t]*(?:define|undef)[ \t]+{name}\b")
-            place = next(place for place, line in lines if definition.match(line))
             is_own = place.startswith(f"{space.spec.source}:")
             mend = (
                 f"put it between `#ifndef {name}` and `#endif`, or remove it"
@@ -277,8 +272,6 @@ def unseen_parameters(space: Space, source: str) -> Iterator[Finding]:
             detail = f"this `#define` replaces the values of the parameter; {mend}"
             yield Finding("redefined_parameter", name, detail, place)
         elif several[name]:
-            test = re.compile(rf"[ \t]*#[ \t]*(?:el)?if.*\b{name}\b")
-            place = next(place for place, line in lines if test.match(line))
             detail = (
                 "each value of the parameter defines this macro, so that all of them compile to the same; "
                 f"write `#if {name}`, or remove it from `parameters`"
@@ -324,13 +317,13 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
         for parameter in space.parameters
     }
     branches = Branches() if is_python else read_branches(source)
-    defined = {*DTYPE_MACROS, *DIAGNOSIS_MACROS, *branches.defined}
+    defined = {*DTYPE_MACROS, *PARTS, *TROUBLES, *branches.defined}
     defined.update(constants, *constants.values())
     used = {*_WORD.findall(code)}
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)
     named = {word for word in used if prefixes and word.startswith(prefixes)}
     free = set() if read is None else {*read.unknown, *(branches.constants - read.code.used)}
-    misspelt = {word for word in (*free, *branches.tested) if _resembles(word, defined)}
+    misspelt = {word for word in (*free, *branches.tested) if any(is_slip(word, one) for one in defined)}
     valued = {word for word, test in branches.tested.items() if test == "if"}
     named &= used if read is None else {*free, *branches.tested}
     unknown = [
@@ -349,14 +342,6 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
         yield Finding("unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word))
 
 
-def _resembles(word: str, known: Collection[str]) -> bool:
-    """True if a word is probably a misspelt one of those that are known."""
-    if len(word) < _SHORTEST:
-        return False
-    is_swapped = any(sorted(word) == sorted(one) for one in known)
-    return is_swapped or bool(difflib.get_close_matches(word, known, 1, _SIMILAR))
-
-
 def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[str]) -> Iterator[Finding]:
     """Names that nothing declares, but for a slip, and variables whose name is a macro of the space."""
     macros = {parameter.name for parameter in space.parameters}
@@ -366,7 +351,7 @@ def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[st
         place = source_place(space, source, name)
         yield Finding("unknown_name", name, f"nothing declares it; did you mean {meant}?", place)
     for function in (one for one in read.functions if not one.is_of_host):
-        for name in sorted(macros.intersection(declared_in(function))):
+        for name in sorted(macros.intersection(function.declared)):
             detail = (
                 f"the space defines a macro of this name, which replaces this variable of {function.name}; "
                 "remove the variable, or give it another name"
@@ -404,6 +389,12 @@ def placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
             file, line = marked[2], int(marked[1]) - 1
         else:
             yield f"{own if file == own.name else file}:{line}", bare
+
+
+def _place_of(space: Space, source: str, at: int) -> str:
+    """The line of a letter of a source, as `FILE:LINE`."""
+    before = sum(not _LINE.match(line) for line in source[:at].split("\n")[:-1])
+    return [place for place, _ in placed_lines(space.spec.source, source)][before]
 
 
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
@@ -492,13 +483,9 @@ def _flat_blocks(space: Space, found: Facts) -> Iterator[Finding]:
 
 def _dry_runs(space: Space, source: str, read: KernelSource) -> Iterator[Finding]:
     """Mistakes that show when a few configurations run on indices alone."""
-    lines = [place for place, _ in placed_lines(space.spec.source, source)]
     for one in run_mistakes(space, read):
-        if one.place is None:
-            place = located(space.spec.path, one.subject)
-        else:
-            before = source[: one.place].split("\n")[:-1]
-            place = lines[sum(not _LINE.match(line) for line in before)]
+        at, own = one.place, space.spec.path
+        place = located(own, one.subject) if at is None else _place_of(space, source, at)
         yield Finding(one.kind, one.subject, one.detail, place)
 
 

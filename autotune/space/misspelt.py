@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Iterator
 
 from autotune.sources.dialects import CUDA, OPENCL, portable_macros
 from autotune.sources.facts import BARRIERS
-from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.statements import Declared
+from autotune.sources.kernel_source import KernelSource
 
 _SHORTEST = 4  # letters
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)  # one that was not found: it may declare all
@@ -30,27 +28,12 @@ def misspelt_names(read: KernelSource, macros: Collection[str]) -> Iterator[tupl
     for function in read.functions:
         if function.is_of_host:
             continue
-        own = {*(one.name for one in function.parameters), *declared_in(function)} if is_whole else set()
-        called = dict.fromkeys(_called(function), words)  # others may be functions of the language
+        own = {*(one.name for one in function.parameters), *function.declared} if is_whole else set()
+        called = dict.fromkeys(function.called, words)  # others may be functions of the language
         for name, known in {**called, **dict.fromkeys(function.unknown, (*words, *macros, *own))}.items():
             meant = {word for word in known if is_slip(name, word)}
             if len(meant) == 1 and name not in given and name not in own:
                 yield name, meant.pop()
-
-
-def declared_in(function: Function) -> Iterator[str]:
-    """The names of the variables that a function declares."""
-    for part in function.parts:
-        match part:
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Constant(value=Declared())):
-                yield name
-
-
-def _called(function: Function) -> Iterator[str]:
-    for part in function.parts:
-        match part:
-            case ast.Call(func=ast.Name(id=name)):
-                yield name
 
 
 def is_slip(word: str, meant: str) -> bool:
@@ -61,6 +44,8 @@ def is_slip(word: str, meant: str) -> bool:
     if begin is None:  # a letter at the end
         return (word + meant)[-1].isalpha() and len(word) != len(meant)
     rest, other = word[begin:], meant[begin:]
-    is_letter = rest[0].isalpha() and other[0].isalpha()  # x1 is no misspelt x2
+    if rest == other[1:] or rest[1:] == other:
+        return (other if rest == other[1:] else rest)[0].isalpha()
     swapped = rest[1::-1] + rest[2:] == other
-    return is_letter and (swapped or rest[1:] == other[1:] or rest[1:] == other or rest == other[1:])
+    is_letter = rest[0].isalpha() and other[0].isalpha()  # x1 is no misspelt x2
+    return is_letter and (swapped or rest[1:] == other[1:])

@@ -47,12 +47,7 @@ def recorded_space(
     return RecordedSpace(spec, device, problem, rows)
 
 
-def bare_spec(
-    kernel: str,
-    parameters: Sequence[Parameter],
-    default: Config,
-    sizes: Sizes,
-) -> SpaceSpec:
+def bare_spec(kernel: str, parameters: Sequence[Parameter], default: Config, sizes: Sizes) -> SpaceSpec:
     """A SpaceSpec with parameters only: nothing to compile or launch."""
     return SpaceSpec(
         path=_NO_PATH,
@@ -62,19 +57,9 @@ def bare_spec(
         source=_NO_PATH,
         reference=_NO_PATH,
         sizes={"default": sizes},
-        verify_sizes=(),
-        dtypes=("float32",),
         parameters=tuple(parameters),
-        constraints=(),
-        derived={},
         default=default,
-        landmarks=(),
-        arguments=(),
         launch=(LaunchSpec(kernel, ("1",), ("1",), ()),),
-        compiler_options={},
-        rtol="0",
-        atol="0",
-        work={},
     )
 
 

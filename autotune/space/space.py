@@ -18,8 +18,7 @@ from autotune.core.trials import Problem
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.space.enumeration import Rows, find_row
 from autotune.space.functions import function_name
-from autotune.space.limits import device_limits
-from autotune.space.rules import Rules
+from autotune.space.rules import Rules, device_limits
 from autotune.space.spec import SpaceSpec
 
 _UNLIMITED = 2**31 - 1  # bytes

@@ -100,19 +100,19 @@ class SpaceSpec:
     source: Path
     reference: Path
     sizes: Mapping[str, Sizes]
-    verify_sizes: tuple[Sizes, ...]
-    dtypes: tuple[str, ...]
     parameters: tuple[Parameter, ...]
-    constraints: tuple[Constraint, ...]
-    derived: Mapping[str, str]
     default: Config
-    landmarks: tuple[Landmark, ...]
-    arguments: tuple[FilledArgument, ...]
     launch: tuple[LaunchSpec, ...]
-    compiler_options: Mapping[str, Mapping[str, str]]
-    rtol: str
-    atol: str
-    work: Mapping[str, str]
+    arguments: tuple[FilledArgument, ...] = ()
+    verify_sizes: tuple[Sizes, ...] = ()
+    dtypes: tuple[str, ...] = DTYPES
+    constraints: tuple[Constraint, ...] = ()
+    derived: Mapping[str, str] = field(default_factory=dict)
+    landmarks: tuple[Landmark, ...] = ()
+    compiler_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    rtol: str = "0"
+    atol: str = "0"
+    work: Mapping[str, str] = field(default_factory=dict)
     compiler: str = CUDA_COMPILERS[0]  # for CUDA devices
     include_dirs: tuple[Path, ...] = ()
     contrast: Mapping[str, str] = field(default_factory=dict)  # groups of configurations, by name
@@ -200,8 +200,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         arguments=arguments,
         launch=_launches(top, root, arguments, {*names, *functions.values}, dialect),
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
-        rtol=verify["rtol"].expression(names) if "rtol" in verify else "0",
-        atol=verify["atol"].expression(names) if "atol" in verify else "0",
+        **{key: verify[key].expression(names) for key in ("rtol", "atol") if key in verify},
         full=_full(verify["full"], "verify_sizes" in top) if "full" in verify else REFERENCE,
         errors=read_errors(verify, arguments, dtypes, names, has_file=functions.reference is None),
         special=_special(verify["special"], arguments, dtypes, has_file=functions.reference is None)

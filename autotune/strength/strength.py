@@ -18,10 +18,9 @@ from autotune.strength.long_run import LongRun
 from autotune.strength.mistakes import Mistake, in_turns
 from autotune.strength.planting import room
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength
-from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
+from autotune.tuning.context import FULL_POLICY, Processes, TuningContext, open_context, open_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask

@@ -13,7 +13,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.recheck import opened
 from autotune.tuning.task import TuningTask
-from autotune.tuning.turns import compiled
+from autotune.tuning.turns import COMPILING
 
 RUNS = 10
 
@@ -42,7 +42,7 @@ class Bits:
 
 
 def served_configs(record: KernelRecord | None, task: TuningTask) -> list[Config]:
-    """What the cache serves for any problem of the task's element type, where it is valid for this one."""
+    """The configurations that the cache serves for the task's element type and that its problem allows."""
     dtype, space = task.space.problem.dtype, task.space
     entries = [entry.config for entry in (record.entries if record else ()) if entry.dtype == dtype]
     tables = [table.configs for table in (record.variants if record else ()) if table.dtype == dtype]
@@ -62,10 +62,8 @@ def compare_bits(
     with opened(task, options, observer, len(configs)) as context:
         trials = evaluate(context.evaluator, configs)
         found = {trial.config: Bits(failure=trial.failure) for trial in trials}
-        rejected: dict[Config, Failure] = {}
-        right = [trial for trial in trials if trial.failure is None]
-        for one in compiled(context, right, rejected):
-            answer = context.run_on(one.instance.problem, output_hashes, one.binary, RUNS)
-            is_failure = isinstance(answer, Failure)
-            found[one.trial.config] = Bits(failure=answer) if is_failure else Bits(answer)
+        built, rejected = context.build([one.config for one in trials if one.failure is None], COMPILING)
+        for config, (instance, binary) in built.items():
+            answer = context.run_on(instance.problem, output_hashes, binary, RUNS)
+            found[config] = Bits(failure=answer) if isinstance(answer, Failure) else Bits(answer)
         return found | {config: Bits(failure=failure) for config, failure in rejected.items()}

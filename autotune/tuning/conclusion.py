@@ -17,7 +17,8 @@ from autotune.errors import Overtaken
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import record_path, store
-from autotune.serving.device_records import foreign_bests
+from autotune.serving.cache_reader import CacheReader
+from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import kernel_record, measured
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import MAX_FINALISTS, by_score, finalists, measured_binary
@@ -147,6 +148,8 @@ def _other_times(
     if context.objective is not Objective.TIME:
         return ()
     task = context.task
-    bests = foreign_bests(searched.root, task.device, task.spec.kernel)
+    records = walk(CacheReader(), [str(searched.root)], task.spec.kernel, skip_damaged=True)
+    others = (one.record for one in records if one.folder != task.device.slug)
+    bests = {entry.config for record in others for entry in record.entries}
     kept = bests | {task.spec.default, *searched.needed, *task.incumbents}
     return measured(trials.values(), decision.measurements, decision.stored[0], kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from threading import Lock
 
@@ -16,14 +17,14 @@ from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.searchers import learns_from_sources
 from autotune.searchers.base import SourceResults
+from autotune.tuning.context import compiler_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.plan import Plan, PlanResult, carry_out_together, planned_search
+from autotune.tuning.plan import PlanResult
 from autotune.tuning.result import SearchResult
-from autotune.tuning.shared_processes import compiler_processes
 from autotune.tuning.source_results import source_name
 from autotune.tuning.task import Target, TuningTask, bind_target
-from autotune.tuning.tuner import choose_engine, sources_of
+from autotune.tuning.tuner import choose_engine, search, sources_of
 
 
 def search_each_model(
@@ -33,14 +34,14 @@ def search_each_model(
     clusters: Sequence[Cluster],
     on_result: Callable[[SearchResult], object] = lambda _: None,
 ) -> PlanResult:
-    """Search on all models at once: a plan of one search for each, all carried out together.
+    """Search on all models at once, each in a thread of its own; the failure of one does not end the others.
 
     Args:
         target: What to tune.
         options: How to search; the budget is per model.
         observer: Receives the events of all searches.
         clusters: One for each model.
-        on_result: Called when a search has ended.
+        on_result: Called in this thread when a search has ended.
     """
     failures: list[str] = []
     models: list[_Model] = []
@@ -51,12 +52,22 @@ def search_each_model(
             models.append(_Model(task, cluster, shared, models))
         except AutotuneError as error:
             failures.append(f"{cluster.info.name}: {error}")
+    threads = ThreadPoolExecutor(max(1, len(models)), thread_name_prefix="model")
     try:
-        plans = [(model.plan(_share(options, model.task, len(models))), model) for model in models]
-        found = carry_out_together(plans, on_result)
+        running = {threads.submit(one.search, _share(options, one.task, len(models))): one for one in models}
+        for ended in as_completed(running):
+            if ended.exception() is None:
+                on_result(ended.result())
     finally:
+        threads.shutdown(wait=False)  # after an interrupt, they end once their devices are given back
         shared.close()
-    return replace(found, failures=(*failures, *found.failures))
+    errors = {model: failed for ended, model in running.items() if (failed := ended.exception())}
+    for model, failed in errors.items():
+        if not isinstance(failed, AutotuneError):
+            raise failed
+        failures.append(f"{model.task.device.name}: {failed}")
+    results = (ended.result() for ended, model in running.items() if model not in errors)
+    return PlanResult(tuple(results), tuple(failures))
 
 
 def _share(options: Options, task: TuningTask, searches: int) -> Options:
@@ -98,20 +109,14 @@ class _Model(Observer):
         self._times: dict[Config, float | None] = {}
         self._best_ms = math.inf
 
-    def plan(self, options: Options) -> Plan:
-        """The one search on the model."""
-        name = self.task.device.name
-        yield planned_search(0, name, lambda: self.task, options, self._sources, self._cluster)
-        return ()
-
-    def _sources(self, task: TuningTask, options: Options) -> Iterable[SourceResults]:
-        """Earlier results, and those that the other models find meanwhile."""
-        engine, _ = choose_engine(options, len(task.space))
+    def search(self, options: Options) -> SearchResult:
+        """Search, starting from earlier results and from those that the other models find meanwhile."""
+        engine, _ = choose_engine(options, len(self.task.space))
         learns = options.transfer and learns_from_sources(engine)
         others = [model for model in self._models if model is not self and learns]
         names = {source_name(model.task) for model in others}
-        known = [one for one in sources_of(task, options) if one.source not in names]
-        return _GrowingSources(known, others)
+        known = [one for one in sources_of(self.task, options) if one.source not in names]
+        return search(self.task, options, self, _GrowingSources(known, others), self._cluster)
 
     def so_far(self) -> SourceResults:
         """The results so far."""

@@ -1,4 +1,4 @@
-"""Why the default configuration fails: the place to look at, the cause if known, and what to write there."""
+"""Explains why the default configuration fails: the place, the cause if known, and what to write there."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MARK = re.compile(r'^#line \d+ "(.*)"$', re.MULTILINE)  # the file that the nex
 
 @dataclass(frozen=True)
 class FailedDefault:
-    """Where to look, the cause if it is known, and remedies, each a sentence of its own."""
+    """The place to look at, the cause if it is known, and remedies, each a sentence of its own."""
 
     place: str
     cause: str = ""

@@ -1,4 +1,4 @@
-"""Tries configurations with fewer launches than the known ones: they may win on small arrays.
+"""Finds configurations with fewer launches than the known ones: they may win on small arrays.
 
 The best configuration for large arrays often adds up the results of its blocks in a second launch. For small
 arrays that launch dominates, which no time on a larger array shows.
@@ -6,34 +6,16 @@ arrays that launch dominates, which no time on a larger array shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from autotune.core.records import Config
 from autotune.errors import ExpressionError
-from autotune.hardware.names import traits_of
-from autotune.searchers.base import Searcher, SourceResults, TrialStream, evaluate
 from autotune.space import Space
 
 MAX_CHANGES = 2  # of parameters
 
-Plan = tuple[tuple[str, tuple[str, ...]], ...]  # kernel and arguments of each launch
-
-
-@dataclass(frozen=True)
-class FewerLaunchesFirst:
-    """Tries what `with_fewer_launches` finds, then hands over to a searcher that is made with the results."""
-
-    known: Sequence[Config]
-    make: Callable[[tuple[SourceResults, ...]], Searcher]
-
-    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
-        """Search as any searcher does; BudgetSpent passes through."""
-        configs = with_fewer_launches(space, self.known)
-        results = tuple((trial.config, trial.time_ms) for trial in evaluate(trials, configs))
-        here = SourceResults("fewer launches", results, traits_of(space.device))
-        self.make((here,) if results else ()).search(space, trials, seed=seed)
+_Launches = tuple[tuple[str, tuple[str, ...]], ...]  # kernel and arguments of each launch
 
 
 def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
@@ -42,7 +24,7 @@ def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
     It differs from a known one in at most MAX_CHANGES parameters.
     """
     most = max((len(_plan(space, config)) for config in known[:1]), default=0)
-    found: dict[Plan, Config] = {}
+    found: dict[_Launches, Config] = {}
     for one in known if most > 1 else ():
         for config in space.neighbours(one, MAX_CHANGES):
             plan = _plan(space, config)
@@ -51,7 +33,7 @@ def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
     return list(found.values())
 
 
-def _plan(space: Space, config: Config) -> Plan:
+def _plan(space: Space, config: Config) -> _Launches:
     """The launches of a configuration; empty if they cannot be evaluated."""
     with suppress(ExpressionError):
         return tuple((launch.entry, launch.arguments) for launch in space.launches(config))

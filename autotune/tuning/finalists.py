@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from statistics import median
 
-from autotune.core.records import Config
-from autotune.core.trials import Failure, Objective, Trial
+from autotune.core.trials import Objective, Trial
 from autotune.tuning.context import TuningContext
-from autotune.tuning.turns import Series, Turns, compiled
+from autotune.tuning.turns import COMPILING, Series, Turns
 
 MAX_FINALISTS = 8
 MAX_SLOWER = 1.5  # a multiple of the fastest trial's time
@@ -62,7 +60,7 @@ def nearly_as_fast(fastest: Trial, trials: Iterable[Trial]) -> list[Trial]:
 
 
 def measured_binary(trial: Trial) -> tuple[str, tuple[float, ...]]:
-    """What trials have in common that share a binary and its measurement."""
+    """The same value for all trials that share a binary and its measurement."""
     return trial.binary_sha256, trial.measurement.samples_ms if trial.measurement else ()
 
 
@@ -101,15 +99,17 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: floa
 
     Trials that fail here are returned too, so that the last round rejects them and reports why.
     """
-    rejected: dict[Config, Failure] = {}
+    of_config = {trial.config: trial for trial in trials}
+    built, rejected = context.build(of_config, COMPILING)
     series = []
-    for finalist in compiled(context, trials, rejected):
-        batch = finalist.trial.measurement.batch if finalist.trial.measurement else 1
-        series.append(Series(replace(finalist, repeatable=batch > 1), batch))
+    for config, one in built.items():
+        measured = of_config[config].measurement
+        batch = measured.batch if measured else 1
+        series.append(Series(one, batch, repeatable=batch > 1))
     Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS, deadline_s)
     failed = [trial for trial in trials if trial.config in rejected]
     left = [timed for timed in series if timed.config not in rejected]
-    ranked = [timed.finalist.trial for timed in sorted(left, key=lambda timed: median(timed.values_ms))]
+    ranked = [of_config[timed.config] for timed in sorted(left, key=lambda timed: median(timed.values_ms))]
     return failed + ranked[:MAX_FINALISTS]
 
 

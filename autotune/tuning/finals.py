@@ -20,9 +20,9 @@ from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, 
 from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
 from autotune.evaluation.measure import bounded_batch
-from autotune.tuning.context import TuningContext
+from autotune.tuning.context import Built, TuningContext
 from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems, with_seed
-from autotune.tuning.turns import Finalist, Series, Turns, compiled, is_precise, remove_shifts
+from autotune.tuning.turns import COMPILING, Series, Turns, is_precise, remove_shifts
 
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
@@ -60,7 +60,7 @@ def remeasure(
     context.observer.stage(Stage("last round: waiting for references"))
     with timeline.span("wait: references"):
         context.references.settle(fresh)
-    context.worker.renew(*fresh)
+    context.worker.renew()
     finalists = _Finalists(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
     record: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if any(seeds) else {}
@@ -88,33 +88,30 @@ class _Finalists:
 
     def __init__(self, context: TuningContext, trials: Sequence[Trial]) -> None:
         """Compile the finalists."""
-        self._context = context
-        self.rejected: dict[Config, Failure] = {}
-        self._finalists = {one.trial.config: one for one in compiled(context, trials, self.rejected)}
-
-    def _left(self) -> list[Finalist]:
-        return [one for config, one in self._finalists.items() if config not in self.rejected]
+        self._context, self._trials = context, {trial.config: trial for trial in trials}
+        self._built, self.rejected = context.build(self._trials, COMPILING)
+        self._repeatable: dict[Config, bool] = {}  # of those that passed
 
     def verify(self, seeds: Sequence[int], number: int) -> None:
         """Verify every finalist on the inputs of one seed; the last seed's are timed as well."""
-        context, count = self._context, len(self._finalists)
-        for done, (config, finalist) in enumerate(self._finalists.items(), number * count + 1):
+        context, count = self._context, len(self._built)
+        for done, (config, (instance, binary)) in enumerate(self._built.items(), number * count + 1):
             if config in self.rejected:
                 continue
             context.observer.stage(Stage("last round: verifying", done, len(seeds) * count))
             problem = with_seed(context.maker, config, seeds[number])
-            repeatable = context.verify(finalist.binary, problem)
+            repeatable = context.verify(binary, problem)
             if isinstance(repeatable, Failure):
                 self.rejected[config] = repeatable
             else:
-                instance = replace(finalist.instance, problem=problem)
-                self._finalists[config] = replace(finalist, instance=instance, repeatable=repeatable)
+                self._built[config] = Built(replace(instance, problem=problem), binary)
+                self._repeatable[config] = repeatable
 
     def time(self, deadline_s: float) -> dict[Config, Measurement]:
         """Time the remaining finalists in turns; the first one is timed as two, which gives the noise."""
         context, rejected = self._context, self.rejected
-        series = _with_batches(self._left())
-        control = [Series(timed.finalist, timed.batch) for timed in series[:1]]
+        series = self._series()
+        control = [Series(timed.built, timed.batch, timed.repeatable) for timed in series[:1]]
         for timed in (*series[:1], *control):
             timed.stays = True
         turns = Turns(context, series + control, rejected)
@@ -137,20 +134,38 @@ class _Finalists:
             for timed in left
         }
 
+    def _series(self) -> list[Series]:
+        """The remaining finalists with the search's batch: equally many of their runs find a warm cache.
+
+        The batch is 1 if a finalist cannot be repeated without restoring its arrays.
+        """
+        left = [config for config in self._built if config not in self.rejected]
+        earlier = {config: found for config in left if (found := self._trials[config].measurement)}
+        is_batched = all(self._repeatable[config] for config in left)
+        shared = max((found.batch for found in earlier.values()), default=1) if is_batched else 1
+        return [
+            Series(
+                self._built[config],
+                bounded_batch(shared, earlier[config].median_ms) if config in earlier else shared,
+                self._repeatable[config],
+            )
+            for config in left
+        ]
+
     def with_energy(self, measurements: Mapping[Config, Measurement]) -> dict[Config, Measurement]:
         """Measure the energy of each finalist, and reject it if that fails."""
         context, found = self._context, {}
         for config, measurement in measurements.items():
-            finalist = self._finalists[config]
+            instance, binary = self._built[config]
             answer: float | Failure | None = context.run_on(
-                finalist.instance.problem,
+                instance.problem,
                 energy,
-                finalist.binary,
+                binary,
                 context.policy.conditions,
                 timeout_s=context.timeout_s + context.policy.energy_limit_s,
                 run_ms=measurement.median_ms,
                 seconds=context.policy.energy_s,
-                repeatable=finalist.repeatable,
+                repeatable=self._repeatable[config],
             )
             if isinstance(answer, Failure):
                 self.rejected[config] = answer
@@ -165,27 +180,10 @@ class _Finalists:
         found = {}
         for config, measurement in measurements.items():
             try:
-                found[config] = self._context.scoring.valued(self._finalists[config].trial, measurement)
+                found[config] = self._context.scoring.valued(self._trials[config], measurement)
             except ExpressionError as error:
                 self.rejected[config] = Failure(Status.MEASUREMENT_ERROR, f"objective: {error}")
         return found
-
-
-def _with_batches(chosen: Sequence[Finalist]) -> list[Series]:
-    """Give all finalists the search's batch: equally many of their runs find a warm cache.
-
-    The batch is 1 if a finalist cannot be repeated without restoring its arrays.
-    """
-    measured = [finalist.trial.measurement for finalist in chosen if finalist.trial.measurement]
-    repeatable = all(finalist.repeatable for finalist in chosen)
-    shared = max((found.batch for found in measured), default=1) if repeatable else 1
-    return [
-        Series(
-            finalist,
-            bounded_batch(shared, found.median_ms) if (found := finalist.trial.measurement) else shared,
-        )
-        for finalist in chosen
-    ]
 
 
 def _run_rounds(

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from autotune.core.records import Config
 from autotune.evaluation.instance import InstanceMaker
-from autotune.evaluation.references import can_run_aside
 from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.reference import may_use_device
+from autotune.space import SpaceSpec
+from autotune.space.arguments import INPUTS
 from autotune.tuning.context import TuningContext
 
 FRESH_SEEDS = (1, 2)
@@ -41,6 +43,15 @@ def fresh_problems(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -
 def begin_references(context: TuningContext) -> None:
     """Begin to compute the references of fresh inputs next to the search, where that disturbs no timing."""
     task = context.task
-    if context.fleet is None and can_run_aside(task.spec, task.device.kind):
+    if context.fleet is None and _can_run_aside(task.spec, task.device.kind):
         seeds = different(context.maker, SEEDS)
         context.references.begin(fresh_problems(context.maker, task.spec.default, seeds))
+
+
+def _can_run_aside(spec: SpaceSpec, kind: str) -> bool:
+    """True if a reference disturbs no times when it runs next to a search on a kind of device.
+
+    Inputs that a file or a function gives are left out: to know them takes time as well.
+    """
+    fills = {item.fill.kind for item in spec.arguments if item.fill is not None}
+    return kind == "gpu" and not fills & {"file", INPUTS} and not may_use_device(spec.reference)

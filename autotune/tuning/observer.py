@@ -35,3 +35,6 @@ class Observer:
 
     def last_round(self, count: int) -> None:
         """Called before `count` finalists are verified again and timed in turns."""
+
+    def over(self) -> None:
+        """Called after the last trial of all, before what else the command does."""

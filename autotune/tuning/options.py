@@ -1,4 +1,4 @@
-"""How to search: budget, engine, limits and folders."""
+"""The options of a search: budget, engine, limits and folders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_PROBLEMS = 1024  # of a sweep
 
 @dataclass(frozen=True)
 class Options:
-    """How to search."""
+    """The options of a search."""
 
     engine: str | None = None  # None: exhaustive when the budget covers the space, else the surrogate
     strategy: str | None = None

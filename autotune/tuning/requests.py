@@ -18,13 +18,13 @@ from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
 from autotune.serving.triton_call import CallReader, launch_of
 from autotune.space import SpaceSpec, load_space
 from autotune.tuning.options import Options
-from autotune.tuning.plan import Plan, planned_search
+from autotune.tuning.plan import Plan, PlannedSearch
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, bind_target, locate
 
 
 class Requests(NamedTuple):
-    """What programs asked for.
+    """The problems that programs asked for.
 
     Attributes:
         targets: The problems to tune, each with the cache miss that it answers, if it is of one.
@@ -36,7 +36,7 @@ class Requests(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """Their number, failures included."""
         return len(self.targets) + len(self.failures)
 
 
@@ -117,7 +117,7 @@ def plan_of_requests(requests: Requests, options: Options, on_stage: OnStage) ->
     failures = [*requests.failures]
     for number, (target, miss) in enumerate(requests.targets):
         name = f"{target.space.stem}: {problem_text(target.sizes, target.dtype)}"
-        found = yield planned_search(number, name, partial(bind_target, target, on_stage), options)
+        found = yield PlannedSearch(number, name, partial(bind_target, target, on_stage), options)
         if miss is not None and isinstance(found, SearchResult):
             try:
                 forget_miss(writable_root(options.cache), miss)

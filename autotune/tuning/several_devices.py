@@ -17,17 +17,18 @@ import numpy as np
 
 from autotune.cluster.device_host import DeviceGone
 from autotune.cluster.fleet import Fleet
+from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import Binary, DeviceScale, Failure, median_interval
+from autotune.core.trials import DeviceScale, Failure, median_interval
 from autotune.errors import SetupError
-from autotune.evaluation.device_samples import sample
-from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.conclusion import conclude
-from autotune.tuning.context import TuningContext
+from autotune.tuning.context import Built, TuningContext
 from autotune.tuning.finals import remeasure
 from autotune.tuning.last_round import Searched
+from autotune.tuning.observer import Observer
 from autotune.tuning.result import SearchResult
 from autotune.tuning.ties import winner_and_ties
+from autotune.tuning.turns import Series, Turns
 
 CONFIGURATIONS = 4  # configurations that every device times: the default, and others from all over the space
 ROUNDS = 8
@@ -46,10 +47,10 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     if len(names) < 2:
         return
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
-    compiled = _compiled(context)
-    there = {name: replace(context, worker=fleet.worker(name)) for name in names}
+    built = _built(context)
+    there = {name: replace(context, worker=fleet.worker(name), observer=Observer()) for name in names}
     with ThreadPoolExecutor(len(names)) as threads:
-        timed = {name: threads.submit(_times, own, compiled) for name, own in there.items()}
+        timed = {name: threads.submit(_times, own, built) for name, own in there.items()}
     times: dict[str, _Times] = {}
     for name, found in timed.items():
         try:
@@ -104,46 +105,25 @@ def _why(scale: DeviceScale) -> str:
     return times if abs(scale.scale - 1) > MAX_OFF else f"its times are noisy: {times}"
 
 
-def _compiled(context: TuningContext) -> list[tuple[KernelInstance, Binary]]:
+def _built(context: TuningContext) -> list[Built]:
     """The configurations to compare, if they compile."""
     space = context.task.space
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
     configs = dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])
-    instances = [context.maker.make(config) for config in configs]
-    compilations = [context.pool.compile(one) for one in instances]
-    return [
-        (instance, binary)
-        for instance, compilation in zip(instances, compilations, strict=True)
-        if isinstance(binary := compilation.result(), Binary)
-    ]
+    return [*context.build(configs)[0].values()]
 
 
-def _times(context: TuningContext, compiled: Sequence[tuple[KernelInstance, Binary]]) -> _Times:
+def _times(context: TuningContext, built: Sequence[Built]) -> _Times:
     """Time the configurations in turns on the context's device, after verifying them there."""
-    times: _Times = [[] for _ in compiled]
-    runs: dict[int, bool] = {}  # the configurations that passed, and True if they can be repeated
-    for number, (instance, binary) in enumerate(compiled):
-        found = context.verify(binary, instance.problem)
-        if not isinstance(found, Failure):
-            runs[number] = found
-    for _ in range(ROUNDS):
-        for number, repeatable in list(runs.items()):
-            instance, binary = compiled[number]
-            answer: tuple[float, ...] | Failure = context.run_on(
-                instance.problem,
-                sample,
-                binary,
-                context.policy.conditions,
-                count=2,
-                batch=context.journal.batch or 1,
-                repeatable=repeatable,
-            )
-            if isinstance(answer, Failure):
-                del runs[number]
-                times[number] = []
-            else:
-                times[number].append(min(answer))
-    return times
+    failures: dict[Config, Failure] = {}
+    series = []
+    for one in built:
+        found = context.verify(one.binary, one.instance.problem)
+        if isinstance(found, Failure):
+            failures[one.instance.config] = found
+        series.append(Series(one, context.journal.batch or 1, repeatable=found is True))
+    Turns(context, series, failures, min).run(ROUNDS)
+    return [[] if timed.config in failures else timed.values_ms for timed in series]
 
 
 def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> SearchResult:

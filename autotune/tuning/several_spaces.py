@@ -13,7 +13,7 @@ from autotune.core.stages import OnStage
 from autotune.core.trials import Budget
 from autotune.errors import AutotuneError, InputError
 from autotune.tuning.options import Options
-from autotune.tuning.plan import Plan, planned_search
+from autotune.tuning.plan import Plan, PlannedSearch
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target, resolve
 
@@ -71,7 +71,7 @@ def plan_of_spaces(
         earlier = results.get(number)
         part = _part(options, earlier, left_s)
         bind = partial(tasks.__getitem__, number)
-        answer = yield planned_search(number, tasks[number].spec.kernel, bind, part, cluster=cluster)
+        answer = yield PlannedSearch(number, tasks[number].spec.kernel, bind, part, cluster)
         if isinstance(answer, AutotuneError):
             del tasks[number]
             continue

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, TypeGuard
+from typing import TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import (
@@ -55,7 +55,7 @@ from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
 from autotune.problem.problem_instance import ProblemInstance, in_order
 from autotune.problem.shapes import SHAPES
-from autotune.tuning.context import TuningContext
+from autotune.tuning.context import Built, TuningContext
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
 LARGER_SIZES = "larger sizes"
@@ -67,13 +67,6 @@ MAX_S = 10.0  # of one run with another schedule
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
 _DIALECTS = ("cuda", "opencl")
 FINDINGS = (*WRONG, Status.CRASHED)
-
-
-class Built(NamedTuple):
-    """A configuration that is to be stored, and its binary."""
-
-    instance: KernelInstance
-    binary: Binary
 
 
 _Records = Mapping[Config, Checks]
@@ -140,7 +133,8 @@ class StoredChecks:
             Why some failed.
         """
         known = {config: self.records[config] for config in configs if config in self.records}
-        built, failures = _build(context, [config for config in configs if config not in known])
+        # one that compiled before and cannot any more is not stored unchecked
+        built, failures = context.build([config for config in configs if config not in known])
         failures |= {config: failed for config, record in known.items() if (failed := failure(record))}
         planned = plan(context)
         records = {config: dict(planned) for config in built}
@@ -160,8 +154,12 @@ class StoredChecks:
             on_variants,
             at_larger_sizes,
         ]
-        with ThreadPoolExecutor(1) as thread:
-            by_sanitizers = thread.submit(under_sanitizers, context, built, of_sanitizers, self._on_host)
+        instances = {config: one.instance for config, one in built.items()}
+        with ThreadPoolExecutor(2) as threads:  # on the CPU and on the device
+            by_sanitizers = (
+                threads.submit(on_host, context, instances, of_sanitizers, self._on_host),
+                threads.submit(sanitized, context, built, of_sanitizers),
+            )
             try:
                 for number, check in enumerate(checks):
                     now_s = time.perf_counter()
@@ -169,7 +167,8 @@ class StoredChecks:
                     left = {config: one for config, one in built.items() if config not in failures}
                     take(check(context, left, deadline))
                 context.observer.stage(Stage("last round: under sanitizers"))
-                take(by_sanitizers.result())
+                for found in by_sanitizers:
+                    take(found.result())
             finally:  # after an interrupt, a sanitizer would go on for a minute
                 of_sanitizers.processes.kill()
                 self._early.kill()
@@ -212,23 +211,6 @@ def plan(context: TuningContext) -> Checks:
     return planned
 
 
-def _build(
-    context: TuningContext, configs: Iterable[Config]
-) -> tuple[dict[Config, Built], dict[Config, Failure]]:
-    """Compile configurations; one that compiled before and cannot any more is not stored unchecked."""
-    instances = {config: context.maker.make(config) for config in configs}
-    compilations = {config: context.pool.compile(instance) for config, instance in instances.items()}
-    built: dict[Config, Built] = {}
-    failures: dict[Config, Failure] = {}
-    for config, compilation in compilations.items():
-        binary = compilation.result()
-        if isinstance(binary, Failure):
-            failures[config] = binary
-        else:
-            built[config] = Built(instances[config], binary)
-    return built, failures
-
-
 def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> _Records:
     """The outcome of many runs of each configuration at one of the verified sizes."""
     context.observer.stage(Stage(f"last round: {MANY_RUNS}"))
@@ -250,7 +232,7 @@ def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], dea
     if not built:
         return {}
     context.observer.stage(Stage(f"last round: {TILE_SIZES}"))
-    default = _build(context, [context.task.spec.default])[0].get(context.task.spec.default)
+    default = context.build([context.task.spec.default])[0].get(context.task.spec.default)
     found = {
         config: _at_sizes_of_tiles(context, one, default, deadline)
         for config, one in built.items()
@@ -278,10 +260,10 @@ def _at_sizes_of_tiles(
             continue
         if not context.further.is_declared(one.instance, problem):
             own = context.further.of(default.instance.config, problem) if default else None
-            judged = context.verify(default.binary, own) if default and own else False
-            if isinstance(judged, Failure):
+            if default is None or own is None:
+                continue
+            if isinstance(judged := context.verify(default.binary, own), Failure):
                 doubts.append(judged)
-            if judged is False or isinstance(judged, Failure):
                 continue
         return replace(found, detail=f"at sizes of its tiles: {found.detail}"), doubts
     return PASSED, doubts
@@ -358,7 +340,7 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
     if not sets or not built:
         return records
     default = context.task.spec.default
-    judged = {**_build(context, [default])[0], **built}
+    judged = {**context.build([default])[0], **built}
     slow: set[str] = set()  # sizes whose reference would take the time of the other checks
     for number, name in enumerate(sets, 1):
         fit: dict[str, bool] = {}  # by size, where the default was judged
@@ -481,21 +463,6 @@ def sanitizers(context: TuningContext) -> str | None:
         return None
     tools = (_host_sanitizer(context), context.sanitizer)
     return ", ".join(tool.version for tool in tools if tool is not None)
-
-
-def under_sanitizers(
-    context: TuningContext,
-    built: Mapping[Config, Built],
-    deadline: Deadline,
-    begun: Mapping[Config, Future[Outcome]] = MappingProxyType({}),
-) -> _Records:
-    """The outcomes under the sanitizers, which run on the CPU and on the device at the same time."""
-    instances = {config: one.instance for config, one in built.items()}
-    with ThreadPoolExecutor(1) as thread:
-        found_on_host = thread.submit(on_host, context, instances, deadline, begun)
-        found = sanitized(context, built, deadline)
-        on_cpu = found_on_host.result()
-    return {config: {**on_cpu.get(config, {}), **found.get(config, {})} for config in built}
 
 
 def on_host(

@@ -9,7 +9,6 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,29 +16,26 @@ from typing import TYPE_CHECKING
 from autotune.core.records import Config, Sizes, VariantTable
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Objective, problem_distance
-from autotune.errors import AutotuneError, InputError
+from autotune.errors import InputError
 from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import check_searcher, make_searcher
 from autotune.searchers.base import Searcher, SourceResults
-from autotune.searchers.exhaustive import ExhaustiveSearch
 from autotune.serving.cache import read_record, record_path, store
 from autotune.serving.interpolation import SizeRow
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
-from autotune.tuning.context import POLICY, open_context
-from autotune.tuning.fewer_launches import FewerLaunchesFirst
+from autotune.tuning.context import POLICY, Processes, open_context, open_processes
+from autotune.tuning.fewer_launches import with_fewer_launches
 from autotune.tuning.finalists import finalists
 from autotune.tuning.halfway import halfway
 from autotune.tuning.limits import checks_time_s
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
-from autotune.tuning.plan import Plan, Step, carry_out
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
-from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.source_results import gather, source_name
 from autotune.tuning.study import Study, study_of
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
@@ -87,7 +83,7 @@ class KeyedTable:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep found.
+    """The results of a sweep.
 
     Attributes:
         results: A result for each problem.
@@ -173,8 +169,7 @@ def sweep(
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
     with open_processes(first, options, observer) as processes:
-        processes.begin(_in_order(of_type[first.space.problem.dtype])[0].study)
-        from autotune.searchers.surrogate import Pool  # takes long to import: the device is opened meanwhile
+        from autotune.searchers.surrogate import Pool  # takes long to import
 
         between = {
             dtype: [
@@ -188,9 +183,9 @@ def sweep(
                 _start_over(problem.study)
             options = replace(options, fresh=False)
         pool = Pool([task.space for task in tasks])
-        run = _SweepPlan(problems, between, pool, options, observer, processes, root, max_variants, keyed)
-        found = carry_out(run.plan(of_type), observer)
-    return Sweep(found.results, tuple(run.rows), tuple(run.tables), time.perf_counter() - began_s, keyed)
+        run = _Run(problems, between, pool, options, observer, processes, root, max_variants, keyed)
+        results = run.results(of_type)
+    return Sweep(results, tuple(run.rows), tuple(run.tables), time.perf_counter() - began_s, keyed)
 
 
 def _start_over(study: Study) -> None:
@@ -200,8 +195,8 @@ def _start_over(study: Study) -> None:
 
 
 @dataclass
-class _SweepPlan:
-    """The steps of a sweep, and what it learns and stores on the way."""
+class _Run:
+    """A sweep under way: what it learns and stores."""
 
     problems: Sequence[SweepProblem]
     between: Mapping[str, Sequence[SweepProblem]]  # half-way between those of an element type
@@ -216,42 +211,31 @@ class _SweepPlan:
     rows: list[SizeRow] = field(default_factory=list)
     tables: list[VariantTable] = field(default_factory=list)
 
-    def plan(self, of_type: Mapping[str, Sequence[SweepProblem]]) -> Plan:
-        """One element type after the other: search each size, then choose, then conclude each size.
-
-        The first failure ends the sweep.
-        """
-        total, concluded = len(self.problems), 0
+    def results(self, of_type: Mapping[str, Sequence[SweepProblem]]) -> tuple[SearchResult, ...]:
+        """One element type after the other: search each size, then choose, then conclude each size."""
+        total, results = len(self.problems), list[SearchResult]()
         for dtype, problems in of_type.items():
             order = _in_order(problems)
             for problem in order:
                 note = f"sweep: {problem.label}, {len(self.done) + 1} of {total}"
                 share = _share(problem, self.done, len(problems))
                 warns = problem is order[0]  # of the source and of other programs
-                explored = partial(self._explore, problem, note, _part(self.options, share), warns=warns)
-                _raise((yield Step(len(self.done), note, explored)))
+                self._explore(problem, note, _part(self.options, share), warns=warns)
                 self.done.append(problem)
             candidates = self._candidates(problems, self.between[dtype])
             for problem in problems:
-                note = f"sweep: last round at {problem.label}, {concluded + 1} of {total}"
-                best = TRIED_OF_EACH if self.keyed else 0
-                last = yield Step(concluded, note, partial(candidates.conclude, problem, note, best))
-                _raise(last)
-                concluded += 1
-            self._store(problems, candidates, last)
-        return ()
+                note = f"sweep: last round at {problem.label}, {len(results) + 1} of {total}"
+                results.append(candidates.conclude(problem, note, TRIED_OF_EACH if self.keyed else 0))
+            self._store(problems, candidates, results[-1])
+        return tuple(results)
 
-    def _explore(
-        self, problem: SweepProblem, note: str, options: Options, observer: Observer, *, warns: bool
-    ) -> None:
+    def _explore(self, problem: SweepProblem, note: str, options: Options, *, warns: bool) -> None:
         """The search at one size, without its last round; it starts from the sizes before it."""
         tasks = [one.task for one in (*self.problems, *chain.from_iterable(self.between.values()))]
-        make = partial(_searcher, problem, tasks, self.done, options, self.pool)
-        searcher, known = make(), _known(problem, self.done)
-        if known and not isinstance(searcher, ExhaustiveSearch):  # it tries them anyway
-            searcher = FewerLaunchesFirst(known, make)
-        with open_context(problem.study, options, observer, POLICY, self.processes) as context:
-            explore(context, searcher, options, note, cpu_times() if warns else None)
+        fewer = with_fewer_launches(problem.task.space, _known(problem, self.done))
+        searcher = _searcher(problem, tasks, self.done, options, self.pool, fewer)
+        with open_context(problem.study, options, self.observer, POLICY, self.processes) as context:
+            explore(context, searcher, options, note, cpu_times() if warns else None, fewer)
             problem.searched = problem.tried = tuple(context.ledger.trials.values())
             problem.resumed = context.ledger.resumed
         self.pool.learn(problem.task.space, problem.tried)
@@ -285,12 +269,6 @@ class _SweepPlan:
             table = _table(self.problems, measured, halfway_rows, self.max_variants, kernel)
             store(self.root, task.device, replace(record, entries=(), variants=(table,)))
             self.tables.append(table)
-
-
-def _raise(found: object) -> None:
-    """Raise the failure of a step, if it is one."""
-    if isinstance(found, AutotuneError):
-        raise found
 
 
 def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: Observer) -> Path:
@@ -405,20 +383,19 @@ def _searcher(
     done: Sequence[SweepProblem],
     options: Options,
     pool: Pool,
-    tried: tuple[SourceResults, ...] = (),
+    first: Sequence[Config],
 ) -> Searcher:
-    """The searcher that the options name; it starts from results of other problems and from what was `tried`.
+    """The searcher that the options name; it starts from results of other problems.
 
-    The default searcher learns from the pool of problems already done.
+    The default searcher learns from the pool of problems already done, and begins with the `first`.
     """
     task, stops = problem.task, options.stop_when_unlikely
     engine, strategy = choose_engine(options, len(task.space))
     if engine == "surrogate" and done:
         from autotune.searchers.surrogate import PooledSearch  # takes long to import
 
-        first = [task.spec.default, *(config for source in tried for config, _ in source.results)]
-        return PooledSearch(pool, first, stop_when_unlikely=stops)
-    sources = (*tried, *_sources(problem, tasks, done, options))
+        return PooledSearch(pool, [task.spec.default, *first], stop_when_unlikely=stops)
+    sources = _sources(problem, tasks, done, options)
     if engine == "surrogate":
         from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
 

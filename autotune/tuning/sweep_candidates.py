@@ -18,7 +18,7 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import SizeRow
 from autotune.tuning.conclusion import conclude
-from autotune.tuning.context import POLICY, TuningContext, open_context
+from autotune.tuning.context import POLICY, Processes, TuningContext, open_context
 from autotune.tuning.finalists import finalists
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
 from autotune.tuning.last_round import Searched, mark_failed
@@ -26,7 +26,6 @@ from autotune.tuning.limits import strict, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.shared_processes import Processes
 from autotune.tuning.stored_checks import FINDINGS, StoredChecks
 from autotune.tuning.study import Study
 from autotune.tuning.task import TuningTask
@@ -174,14 +173,13 @@ class Candidates:
         """The times of the candidates at the sizes half-way between the swept ones."""
         return _rows(self._halfway, self.configs.__contains__)
 
-    def conclude(self, problem: SweepProblem, note: str, best: int, observer: Observer) -> SearchResult:
+    def conclude(self, problem: SweepProblem, note: str, best: int) -> SearchResult:
         """The last round at one size.
 
         Args:
             problem: The size.
             note: For progress.
             best: Number of its own best that take part; 0: one, and the best of all other sizes.
-            observer: Receives the events.
         """
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
@@ -189,7 +187,7 @@ class Candidates:
         needed = tuple(own or [config for config in self.configs if config in tried])
         self._checks.forget_late()  # there may be time now for checks that had none at an earlier size
         with self._context(problem) as context:
-            observer.started(task, len(tried), context.journal, note)
+            self._observer.started(task, len(tried), context.journal, note)
             context.ledger.recall(problem.tried)
             wrong = [one for one in self._failures if one in tried and one != task.spec.default]
             for trial in evaluate(context.evaluator, wrong):  # a race may not show at this size

@@ -80,7 +80,7 @@ class TuningTask:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a result depends on besides its problem, as fields of its provenance."""
+        """The facts that a result depends on besides its problem, as fields of its provenance."""
         return facts(self.device, self.compiler, self.source, self.spec)
 
     def cached_entry(self, root: str | Path) -> Entry | None:
@@ -91,7 +91,7 @@ class TuningTask:
 
 
 def facts(device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec) -> dict[str, Any]:
-    """What a result depends on besides its problem, as fields of its provenance."""
+    """The facts that a result depends on besides its problem, as fields of its provenance."""
     return {
         "driver": device.driver,
         "runtime": device.runtime,

@@ -23,25 +23,17 @@ from autotune.searchers import (
 from autotune.searchers.base import ProposesAhead, Searcher, SourceResults, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
-from autotune.tuning.context import (
-    ENERGY_POLICY,
-    FULL_POLICY,
-    POLICY,
-    TuningContext,
-    open_context,
-)
-from autotune.tuning.doubts import doubts
+from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
+from autotune.tuning.doubts import doubts, load_warnings
 from autotune.tuning.explored import explored
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.fresh_inputs import begin_references
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
-from autotune.tuning.machine_load import load_warnings
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
-from autotune.tuning.shared_processes import Processes
 from autotune.tuning.source_results import gather, recommended, summary
 from autotune.tuning.staged import StageTimes
 from autotune.tuning.study import study_of
@@ -116,7 +108,12 @@ def search(
 
 
 def explore(
-    context: TuningContext, searcher: Searcher, options: Options, note: str, began: CpuTimes | None
+    context: TuningContext,
+    searcher: Searcher,
+    options: Options,
+    note: str,
+    began: CpuTimes | None,
+    first: Iterable[Config] = (),
 ) -> None:
     """Try the default, then the searcher's proposals until the budget is spent.
 
@@ -127,18 +124,19 @@ def explore(
         note: A text of what the search starts from, for the observer.
         began: CPU times at the start, to warn of other programs. None leaves out all warnings, also of
             mistakes in the source, because an earlier search gave them.
+        first: To try before the searcher's proposals.
 
     Raises:
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    known = [*task.incumbents, *(recommended(task) if options.transfer else ())]
-    first: Sequence[Config] = []
+    known = [*task.incumbents, *(recommended(task) if options.transfer else ()), *first]
+    ahead: Sequence[Config] = []
     if isinstance(searcher, ProposesAhead):
-        first = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
-    if context.fleet is None and (known or first):  # they compile while the default is verified
-        context.evaluator.submit([task.spec.default, *known, *first])
+        ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
+    if context.fleet is None and (known or ahead):  # they compile while the default is verified
+        context.evaluator.submit([task.spec.default, *known, *ahead])
     default = start(context, options, total, note, warns=began is not None)
     for warning in load_warnings(default, task.device.kind, began) if began else ():
         context.observer.warn(warning)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from statistics import mean, median
 
-from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import Binary, Failure, Objective, Trial, median_interval
+from autotune.core.trials import Failure, Objective, median_interval
 from autotune.evaluation.device_samples import sample
-from autotune.evaluation.instance import KernelInstance
-from autotune.tuning.context import TuningContext
+from autotune.tuning.context import Built, TuningContext
 
+COMPILING = "last round: compiling"  # the stage
 SAMPLES_PER_TURN = 2  # averaged into one value, because samples of the same turn are correlated
 PRECISION = 0.02  # a time is precise if the median's interval is narrower, relative to the median
 UNRIVALLED_PRECISION = 0.1  # the same if no other can be the fastest
@@ -28,22 +27,13 @@ BEHIND = 0.6  # a series leaves when rounds times its lag behind the fastest in 
 MIN_SERIES = 4  # series that stay: changes common to all are changes of the machine
 
 
-@dataclass(frozen=True)
-class Finalist:
-    """A compiled configuration with its trial of the search."""
-
-    instance: KernelInstance
-    binary: Binary
-    trial: Trial
-    repeatable: bool
-
-
 @dataclass(eq=False)
 class Series:
-    """The times of one finalist in ms, one value per round until it leaves."""
+    """The times of one configuration in ms, one value per round until it leaves."""
 
-    finalist: Finalist
-    batch: int
+    built: Built
+    batch: int  # runs per sample
+    repeatable: bool  # without restoring its arrays
     values_ms: list[float] = field(default_factory=list)
     stays: bool = False  # to the last round, however slow
     leader: Series | None = None  # the fastest series when this one left
@@ -51,24 +41,8 @@ class Series:
 
     @property
     def config(self) -> Config:
-        """The finalist's configuration."""
-        return self.finalist.instance.config
-
-
-def compiled(
-    context: TuningContext, trials: Sequence[Trial], rejected: dict[Config, Failure]
-) -> Iterator[Finalist]:
-    """Compile all trials in parallel and yield them in order; those that fail are rejected."""
-    instances = [context.maker.make(trial.config) for trial in trials]
-    compilations = [context.pool.compile(instance) for instance in instances]
-    for done, (trial, instance, compilation) in enumerate(zip(trials, instances, compilations, strict=True)):
-        context.observer.stage(Stage("last round: compiling", done + 1, len(trials)))
-        with timeline.span("wait: compilers"):
-            binary = compilation.result()
-        if isinstance(binary, Failure):
-            rejected[trial.config] = binary
-        else:
-            yield Finalist(instance, binary, trial, repeatable=False)
+        """The configuration."""
+        return self.built.instance.config
 
 
 class Turns:
@@ -98,7 +72,7 @@ class Turns:
         self._what = what
         self._order, self._random, self._rounds = list(series), Random(0), 0
         # problems differ where shapes depend on the configuration: keep all in memory if they fit
-        context.worker.place(*(timed.finalist.instance.problem for timed in series))
+        context.worker.place(*(timed.built.instance.problem for timed in series))
 
     def run(self, rounds: int, deadline_s: float = math.inf) -> None:
         """Time that many more rounds, but begin none after `deadline_s` once MIN_ROUNDS are done."""
@@ -126,15 +100,14 @@ class Turns:
                 self._order.remove(series)
 
     def _time(self, series: Series) -> None:
-        finalist = series.finalist
         answer: tuple[float, ...] | Failure = self._context.run_on(
-            finalist.instance.problem,
+            series.built.instance.problem,
             sample,
-            finalist.binary,
+            series.built.binary,
             self._context.policy.conditions,
             count=SAMPLES_PER_TURN,
             batch=series.batch,
-            repeatable=finalist.repeatable,
+            repeatable=series.repeatable,
         )
         if isinstance(answer, Failure):
             self._rejected[series.config] = answer

@@ -1,8 +1,9 @@
 """Every kernel computes what its reference says, on the CPU: all landmarks and every pair of values.
 
 They are compiled without optimisation, which would take several times as long and checks the compiler rather
-than the kernel. The sizes are the spaces' own awkward ones: the default runs on each of them, a landmark on
-two and everything else on one. All are used equally often, each by configurations that need few threads.
+than the kernel; kernels that would then run for longer than they compile are optimised, but not vectorised.
+The sizes are the spaces' own awkward ones: the default runs on each of them, a landmark on two and everything
+else on one. All are used equally often, each by configurations that need few threads.
 """
 
 from collections import Counter
@@ -28,6 +29,8 @@ FILES = sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
 SPACES = [path for path in FILES if spec_of(path.stem).dialect != "triton"]
 MAX_PAIRWISE = 24  # rows: 62% of convolution's pairs, 77% of reduce's, 80% or more of any other's
 UNOPTIMISED = "-cl-opt-disable"
+NOT_VECTORISED = {"CL_CONFIG_CPU_VECTORIZER_MODE": "1"}  # of Intel's runtime
+LONG_RUNS = {"matadd", "matmul"}  # kernels that run five times as long without optimisation
 CPU = Address("opencl", 0)
 
 
@@ -72,6 +75,10 @@ def failures(spec, device, folder, tried):
     """The failure of each configuration that has one; `tried` are instances with their problems."""
     # PoCL 3.0 would make code for the block of each launch, some of it wrong without optimisation (bicgk)
     environment = cold_environment(str(folder)) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
+    if spec.kernel in LONG_RUNS:
+        environment, more = environment | NOT_VECTORISED, ()
+    else:
+        more = (UNOPTIMISED,)
     with ExitStack() as opened:
         pool = CompilerPool(
             compiler_setting(CPU, device, spec.compiler),
@@ -82,7 +89,7 @@ def failures(spec, device, folder, tried):
         opened.callback(pool.close)
         worker = Worker(DeviceSetting(CPU, spec.reference), environment)
         opened.callback(worker.close)
-        compiled = [pool.submit(one.source, (*one.options, UNOPTIMISED)) for one, _ in tried]
+        compiled = [pool.submit(one.source, (*one.options, *more)) for one, _ in tried]
         found = [
             (one.config, what_is_wrong(worker, compilation.result(), problems))
             for (one, problems), compilation in zip(tried, compiled, strict=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from autotune.cli import new
+from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
@@ -55,7 +56,8 @@ def test_the_default_of_a_new_space_compiles(name, tmp_path):
     assert [one for one in found if one.kind == "signature"] == []
     source = render(read_source(space.spec.source), space.macros(default))
     names = space.symbol_names(launches)
-    binary = cuda_compiler("sm_90").compile(source, space.options(default, "cuda"), names)
+    compiler = CachedCompiler(cuda_compiler("sm_90"), BinaryCache(default_folder()))  # `new` has compiled it
+    binary = compiler.compile(source, space.options(default, "cuda"), names)
     kernels = read_resources(binary.data)
     assert all(binary.symbol(step.entry) in kernels for step in launches)
 

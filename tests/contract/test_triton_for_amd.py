@@ -70,7 +70,7 @@ def test_occupancy_by_registers_is_that_of_the_compiler():
             cuda_compiler("gfx942", TRITON).compile(COPY, (), (entry,))
         finally:
             amd.compile_amdgpu = original
-        used = read_kernel(texts[0]).resources
+        used, _ = read_kernel(texts[0])
         found = occupancy(place, 256, used.registers, 0, used.scalar_registers)
         llvm = int(re.search(r"; Occupancy: (\d+)", texts[0])[1])
         assert min(waves or 8, found.warps // 4) == llvm

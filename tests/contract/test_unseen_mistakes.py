@@ -43,6 +43,14 @@ __kernel void rows_of(__global const float *x, __global int *y, const uint colum
     }
 }
 """
+ADDED = """\
+__kernel void rows_of(__global const float *x, __global float *y, const uint columns)
+{
+    const size_t row = (size_t)get_group_id(0) * columns;
+    for (uint c = get_local_id(0); c < columns; c += BLOCK)
+        y[row + c] += x[row + c];
+}
+"""
 SPACE = """\
 schema: 1
 kernel: rows_of
@@ -64,8 +72,13 @@ verify: {rtol: 1e-4, atol: 1e-7}
 EXPECTED = {
     SOFTMAX: "(e := np.exp(x - x.max(1, keepdims=True))) / e.sum(1, keepdims=True)",
     ARGMAX: "x.argmax(1)",
+    ADDED: "inputs['y'] + x",
 }
-RESULT = {SOFTMAX: "float32, shape: [rows, columns], role: out", ARGMAX: "int32, shape: [rows], role: out"}
+RESULT = {
+    SOFTMAX: "float32, shape: [rows, columns], role: out",
+    ARGMAX: "int32, shape: [rows], role: out",
+    ADDED: "float32, shape: [rows, columns], role: inout, fill: {normal: [0, 1]}",
+}
 
 
 @pytest.fixture
@@ -124,6 +137,11 @@ def test_what_only_data_show_that_the_space_does_not_have_is_found(found, kernel
 )
 def test_what_only_other_sizes_show_is_found(found, old, new):
     assert found(SOFTMAX, old, new).startswith("at sizes of its tiles: y[")
+
+
+def test_a_default_that_changes_its_input_judges_other_sizes_like_any(found):
+    whole = "(columns % BLOCK == 1 ? columns - 1 : columns)"
+    assert found(ADDED, "c < columns", f"c < {whole}").startswith("at sizes of its tiles: y[")
 
 
 def test_a_kernel_that_takes_multiples_of_a_tile_only_is_not_called_wrong(found):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from autotune.analysis.compare import compare, select
+from autotune.analysis.compare import compare, results_of, select
 from autotune.analysis.merge import merge_folders
 from autotune.core.json_values import is_name
 from autotune.devices.fake import list_devices
@@ -139,7 +139,7 @@ def caches(random_: random.Random) -> None:
     match random_.randrange(4):
         case 0:
             with contextlib.suppress(AutotuneError):
-                compare("reduce", select(device_records("reduce", "cache"), {}, None))
+                compare("reduce", select(results_of(device_records("reduce", "cache")), {}, None))
         case 1:
             with contextlib.suppress(AutotuneError):
                 merge_folders([Path("cache")], Path("merged"))

@@ -14,7 +14,7 @@ from autotune import load_kernel
 from autotune.compilers.kernel_source import packaged
 from autotune.errors import CacheError, InputError, SetupError
 from autotune.hardware.cuda_driver import pointer_device
-from autotune.runtime import cuda, launch_graph
+from autotune.runtime import cuda
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::autotune.StaleWarning")]
 LAST_BLOCK = {"FINISH": "last_block", "ALGORITHM": "shuffle", "USE_SHUFFLE": True}  # partials and a counter
@@ -200,12 +200,12 @@ def test_calls_that_repeat_become_a_graph_and_stay_right(torch, tmp_path, monkey
     monkeypatch.setattr(cuda, "_REPEATS", 3)
     made = []
 
-    class Graph(launch_graph.LaunchGraph):
+    class Graph(cuda.LaunchGraph):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             made.append(self)
 
-    monkeypatch.setattr(launch_graph, "LaunchGraph", Graph)
+    monkeypatch.setattr(cuda, "LaunchGraph", Graph)
     reduce = reduce_with(tmp_path, **default)
     x, y = numbers(torch), numbers(torch)
     total, stream = torch.zeros_like(x[:1]), torch.cuda.Stream()

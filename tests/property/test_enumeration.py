@@ -114,19 +114,12 @@ def a_space(rng: random.Random) -> SpaceSpec:
         source=Path("random.cu"),
         reference=Path("random.py"),
         sizes={"default": PROBLEM.sizes},
-        verify_sizes=(),
         dtypes=(PROBLEM.dtype,),
         parameters=parameters,
         constraints=tuple(Constraint(text, line) for line, text in enumerate(texts, 1)),
         derived=derived,
         default=config,
-        landmarks=(),
-        arguments=(),
         launch=(),
-        compiler_options={},
-        rtol="0",
-        atol="0",
-        work={},
     )
 
 

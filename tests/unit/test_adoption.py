@@ -11,7 +11,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
 from autotune.hardware.names import Traits
-from autotune.interop import Costs, RecordedResult, Recording
+from autotune.interop import Recording, imported_trial
 from autotune.interop.recording import domains
 from autotune.searchers import learns_from_sources, make_searcher
 from autotune.searchers.base import SourceResults
@@ -29,12 +29,12 @@ def time_ms(config, block=128, tile=2, shared=1.0, unit=1.0):
 
 
 def recorded(times_ms, device="NVIDIA A100"):
-    results = tuple(
-        RecordedResult(config, Status.OK if t else Status.LAUNCH_ERROR, t, costs=Costs(benchmark_ms=1e3))
+    trials = tuple(
+        imported_trial(config, Status.OK if t else Status.LAUNCH_ERROR, t, cost_s=1.0)
         for config, t in zip(CONFIGS, times_ms, strict=True)
     )
     names = ("BLOCK", "TILE", "SHARED")
-    return prepare(Recording("bowl", device, None, domains(names, CONFIGS), results))
+    return prepare(Recording("bowl", device, None, domains(names, CONFIGS), trials))
 
 
 def prior(device="NVIDIA A40", among=CONFIGS, traits=AMPERE, **bowl):

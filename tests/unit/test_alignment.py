@@ -1,16 +1,12 @@
 """Arrays that begin where vectors do not: what a program needs, and that such calls are told from others."""
 
-from dataclasses import replace
-
 import pytest
 
 from autotune.core.launch_plan import TRITON
 from autotune.runtime.alignment import needed_alignment_bytes, widest_access_bytes
 from autotune.runtime.packages import call_key
 from autotune.runtime.prepared import PER_THREAD
-from tests.space_example import GPU
 
-HOPPER = replace(GPU, architecture="sm_90")
 COPY = """
 extern "C" __global__ void copy(const float *x, float *y)
 {
@@ -60,12 +56,12 @@ def test_the_width_of_an_access_is_read_from_ptx(instruction, width_bytes):
 @pytest.mark.parametrize(("access", "needed_bytes"), [(SCALAR, 4), (VECTORS, 8), ("no code", 16)])
 def test_a_program_needs_the_alignment_of_its_widest_access(access, needed_bytes):
     text = COPY.replace("ACCESS", access)
-    assert needed_alignment_bytes(HOPPER, "nvrtc", text, (), ("copy",)) == needed_bytes
+    assert needed_alignment_bytes("sm_90", "nvrtc", text, (), ("copy",)) == needed_bytes
 
 
 @pytest.mark.parametrize(("kind", "text"), [(TRITON, COPY), ("nvrtc", "")])
 def test_what_no_compiler_tells_is_what_most_programs_need(kind, text):
-    assert needed_alignment_bytes(HOPPER, kind, text, (), ("copy",)) == 16
+    assert needed_alignment_bytes("sm_90", kind, text, (), ("copy",)) == 16
 
 
 def test_calls_with_arrays_at_other_places_are_other_calls():

@@ -164,6 +164,13 @@ def test_the_folder_is_the_users_cache(monkeypatch):
         assert default_folder() == Path("/home/user/.cache/autotune/binaries")
 
 
+def test_without_a_home_that_can_be_written_there_is_no_cache(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/proc/none")
+    compiler = CachedCompiler(Compiler(), BinaryCache(default_folder()))
+    assert not any(compiler.compile("source", ()).cached for _ in range(2))
+
+
 def test_files_that_other_users_may_write_are_ignored(tmp_path):
     folder = tmp_path / "folder"
     compiler = CachedCompiler(Compiler(), BinaryCache(folder))

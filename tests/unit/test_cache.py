@@ -23,8 +23,9 @@ from autotune.core.records import (
 from autotune.errors import CacheError, InputError, WriteError
 from autotune.hardware.names import slug
 from autotune.serving import cache
+from autotune.serving.cache_reader import CacheReader
 from autotune.serving.cache_schema import device_text, parse_device, parse_record, record_text
-from autotune.serving.device_records import foreign_bests
+from autotune.serving.device_records import walk
 from autotune.serving.lookup import best_config
 from tests.cache_example import DEFAULT, DEVICE, OTHER, PROVENANCE, entry, record
 
@@ -149,13 +150,16 @@ def test_each_measured_configuration_has_a_line(tmp_path):
     assert parse_record(text, "here").entries[0].measured == measured
 
 
-def test_the_best_of_other_devices_are_found_but_not_in_a_damaged_file(tmp_path):
+def test_a_walk_skips_damaged_files_where_it_is_told_to(tmp_path):
     cache.store(tmp_path, DEVICE, record(entry(64, BLOCK=32)))
     cache.store(tmp_path, OTHER, record(entry(64, BLOCK=128), entry(128, BLOCK=256)))
     cache.store(tmp_path, OTHER, record(entry(64), kernel="scan"))
     broken = cache.store(tmp_path, replace(OTHER, name="B", slug="b"), record(entry(64, BLOCK=64)))
     broken.write_text("{")
-    assert {config["BLOCK"] for config in foreign_bests(tmp_path, DEVICE, "reduce")} == {128, 256}
+    found = walk(CacheReader(), [str(tmp_path)], "reduce", skip_damaged=True)
+    assert [one.folder for one in found] == [DEVICE.slug, OTHER.slug]
+    with pytest.raises(CacheError, match=r"b/reduce\.json: damaged"):
+        walk(CacheReader(), [str(tmp_path)], "reduce")
 
 
 def test_the_newest_record_describes_the_kernel(tmp_path):

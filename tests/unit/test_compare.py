@@ -12,7 +12,6 @@ from autotune.analysis.compare import MARGIN, DeviceResult, against_cpus, compar
 from autotune.cli import main
 from autotune.core.records import Config
 from autotune.errors import InputError
-from autotune.serving.device_records import DeviceRecord
 from tests.cache_example import DEFAULT, DEVICE, OTHER, entry, record
 from tests.cache_files import write
 
@@ -138,18 +137,13 @@ def test_a_portfolio_covers_every_device_with_few_configurations(tables):
 
 
 def test_the_problem_of_most_devices_is_chosen_then_the_largest():
-    def holder(device, *entries):
-        return DeviceRecord(device.slug, device, record(*entries))
-
-    device_records = [
-        holder(DEVICE, entry(64), entry(1024), entry(4096)),
-        holder(OTHER, entry(64), entry(1024)),
-    ]
-    assert {one.entry.sizes["n"] for one in select(device_records, {}, None)} == {1024}
-    assert len(select(device_records, {"n": 4096}, None)) == 1
+    known = [(DEVICE, 64), (DEVICE, 1024), (DEVICE, 4096), (OTHER, 64), (OTHER, 1024)]
+    results = [DeviceResult(device.slug, device, entry(n)) for device, n in known]
+    assert {one.entry.sizes["n"] for one in select(results, {}, None)} == {1024}
+    assert len(select(results, {"n": 4096}, None)) == 1
     for sizes, dtype in (({"n": 5}, None), ({}, "float32")):
         with pytest.raises(InputError, match="there are some for int32 n=64 and int32 n=1024"):
-            select(device_records, sizes, dtype)
+            select(results, sizes, dtype)
 
 
 @pytest.fixture

@@ -77,8 +77,8 @@ def test_a_binary_is_verified_in_full_once_on_each_set_of_checks(open_state):
 
     def runs(*checks):
         found = run_work_item(state, WorkItem(binary, checks, problem(), policy, None, 1, 0.0))
-        assert found.failure is None
-        return found.measurement.samples_ms[-1]
+        assert isinstance(found, Measurement)
+        return found.samples_ms[-1]
 
     full, less = runs(problem(1), problem(2)), runs(problem(1), problem(2))
     assert full - less == 3  # runs on the second check
@@ -95,9 +95,9 @@ def test_a_binary_that_is_wrong_on_a_later_check_fails_whatever_has_passed_befor
     statuses = []
     for binary in (BINARY, wrong, wrong):
         item = WorkItem(binary, checks, problem(), MeasurementPolicy(samples=1), None, 1, 0.0)
-        failure = run_work_item(state, item).failure
-        statuses.append(failure and failure.status)
-    assert statuses == [None, Status.WRONG_RESULT, Status.WRONG_RESULT]
+        outcome = run_work_item(state, item)
+        statuses.append(outcome.status if isinstance(outcome, Failure) else Status.OK)
+    assert statuses == [Status.OK, Status.WRONG_RESULT, Status.WRONG_RESULT]
 
 
 def test_the_check_that_stays_is_the_one_that_comes_first_on_the_device(open_state):
@@ -166,25 +166,13 @@ def test_inputs_that_problems_have_in_common_stay_in_memory_and_are_drawn_once(o
     assert placed(10, seed=1)[0]["x"] is not second["x"]
 
 
-def test_nothing_is_prepared_in_the_background_once_other_problems_are_used(logged):
-    reference, calls = logged()
-    upcoming = tuple(problem(seed) for seed in range(1, 20))
-    state = DeviceState(DeviceSetting(Address("fake", 0), reference, (problem(),), upcoming=upcoming))
-    state.data(problem(1))
-    state.data(problem())
-    prepared = calls()
-    state._preparation._thread.submit(int).result()
-    assert calls() == prepared
-    assert state.data(problem(19)).expected["y"].size == N  # also one that was cancelled
-
-
 def test_a_launch_that_the_device_refuses_is_a_failure_of_whatever_was_to_run(open_state):
     (launch,) = problem().launches
     refused = replace(problem(), launches=(replace(launch, block=(2048, 1, 1)),))
     state = open_state(device_bytes(refused), refused)
     item = WorkItem(BINARY, (), refused, MeasurementPolicy(), None, None, 0.0)
     failures = [
-        run_work_item(state, item).failure,
+        run_work_item(state, item),
         run_and_restore(state, verify_once, BINARY, refused),
         run_and_restore(state, sample, BINARY, refused, count=1, batch=1, repeatable=True),
         run_and_restore(state, energy, BINARY, refused, run_ms=1.0, seconds=0.01, repeatable=True),
@@ -199,10 +187,9 @@ def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves
     state = open_state(2 * device_bytes(problem()), problem())
     incumbent = Incumbent(Measurement((1e-9,), Rule.SAMPLES), BINARY, refused)
     item = WorkItem(BINARY, (), problem(), MeasurementPolicy(noise_factor=1e12), incumbent, None, 0.0)
-    failure = run_work_item(state, item).failure
+    failure = run_work_item(state, item)
     assert failure.status is Status.LAUNCH_ERROR and failure.blame is Blame.PROCESS
-    alone = run_work_item(state, item.alone())
-    assert alone.failure is None and alone.measurement is not None
+    assert isinstance(run_work_item(state, item.alone()), Measurement)
 
 
 def test_what_does_not_fit_is_refused_in_words(open_state):

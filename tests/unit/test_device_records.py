@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.analysis.compare import select
+from autotune.analysis.compare import results_of, select
 from autotune.core.records import ArgumentSpec, Config, Parameter, Tier
 from autotune.errors import InputError, NoConfig
 from autotune.interop.c_header import header
@@ -60,7 +60,7 @@ def mixed(roots):
 def test_a_namesake_is_not_compared(mixed):
     found = device_records("reduce")
     assert [one.folder for one in found] == [DEVICE.slug, THIRD.slug]
-    assert [one.entry.config["BLOCK"] for one in select(found, {}, None)] == [32, 128]
+    assert [one.entry.config["BLOCK"] for one in select(results_of(found), {}, None)] == [32, 128]
 
 
 def test_a_namesake_does_not_say_what_a_loaded_kernel_s_arguments_are(mixed):

@@ -14,8 +14,7 @@ import pytest
 
 from autotune.core.trials import Status
 from autotune.errors import InputError
-from autotune.evaluation.journal import JournalReader, parse_journal
-from autotune.evaluation.journal_rows import decode_trial, encode_trial
+from autotune.evaluation.journal_rows import encode_trial
 from autotune.report.folder import ExploredFolder
 from autotune.report.server import ExploreServer
 from autotune.serving import cache
@@ -97,26 +96,6 @@ def test_new_trials_show_and_an_unchanged_search_is_not_sent_again(shared):
             file.write(json.dumps({"trial": encode_trial(trial(4, time_ms=1.0))}) + "\n")
         status, _, text = ask(f"{first['live']['address']}&stamp={stamp}")
     assert status == 200 and json.loads(text)["searches"][0]["columns"]["time_ms"] == [3, None, 2, 1]
-
-
-def test_only_the_new_rows_of_a_journal_are_parsed(tmp_path, monkeypatch):
-    path = tmp_path / "a.jsonl"
-    rows = [json.dumps({"trial": encode_trial(one)}) + "\n" for one in TRIALS]
-    journal(path, [])
-    header = path.read_text()
-    parsed = []
-
-    def counted(row):
-        parsed.append(row)
-        return decode_trial(row)
-
-    monkeypatch.setattr("autotune.evaluation.journal.decode_trial", counted)
-    reader = JournalReader()
-    for text in (header + rows[0], header + rows[0] + rows[1][:9], header + "".join(rows)):
-        assert reader.parse(text, path) == parse_journal(text, path)
-    assert len(parsed) == 3 + 5  # each row once by the reader, and every time by the function
-    for text in (header + rows[2], header):  # started over in the same file
-        assert reader.parse(text, path) == parse_journal(text, path)
 
 
 def test_a_space_file_of_the_folder_gives_ladder_and_command(shared, folder):

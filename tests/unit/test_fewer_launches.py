@@ -6,10 +6,8 @@ import pytest
 
 from autotune.core.records import Config
 from autotune.hardware.architectures import architecture
-from autotune.searchers.random_search import RandomSearch
 from autotune.space import bind, load_space, problem_of
-from autotune.testing import InProcessEvaluator
-from autotune.tuning.fewer_launches import MAX_CHANGES, FewerLaunchesFirst, with_fewer_launches
+from autotune.tuning.fewer_launches import MAX_CHANGES, with_fewer_launches
 
 SPEC = load_space(Path(__file__).parents[2] / "spaces" / "reduce.yaml")
 KNOWN = Config(  # fast for large arrays: one launch sets the sum to 0, the other adds to it
@@ -44,24 +42,3 @@ def test_nothing_has_fewer_launches_than_one():
     alone = Config({**KNOWN, "FINISH": "second_launch"})
     assert alone in space and len(space.launches(alone)) == 1
     assert with_fewer_launches(space, [alone, KNOWN]) == with_fewer_launches(space, []) == []
-
-
-def test_the_search_that_follows_learns_from_them():
-    space, tried, sources = space_of(1024), [], []
-
-    class Few(InProcessEvaluator):
-        def submit(self, configs):
-            tried.extend(configs)
-            super().submit(configs)
-            if len(tried) > 5:
-                raise StopIteration
-
-    def make(found):
-        sources.extend(found)
-        return RandomSearch()
-
-    with pytest.raises(StopIteration):
-        FewerLaunchesFirst([KNOWN], make).search(space, Few(space, lambda config: 1.0), seed=1)
-    found = with_fewer_launches(space, [KNOWN])
-    assert tried[: len(found)] == found and len(tried) > 5
-    assert [[config for config, _ in one.results] for one in sources] == [found]

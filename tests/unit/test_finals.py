@@ -24,6 +24,7 @@ from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, stored_checks
+from autotune.tuning.context import Built
 from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady, nearly_as_fast
 from autotune.tuning.finals import ROUNDS, Finals, remeasure
 from autotune.tuning.further_sizes import Small
@@ -36,7 +37,6 @@ from autotune.tuning.stored_checks import (
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
-    Built,
     StoredChecks,
     plan,
     with_other_schedules,
@@ -48,7 +48,6 @@ from autotune.tuning.turns import (
     MIN_ROUNDS,
     MIN_SERIES,
     SAMPLES_PER_TURN,
-    Finalist,
     Series,
     Turns,
     is_precise,
@@ -140,7 +139,7 @@ def raced(times_ms, objective=Objective.TIME):
     series = []
     for time_ms in times_ms:
         instance = SimpleNamespace(config=Config({"A": time_ms}), problem=None)
-        series.append(Series(Finalist(instance, time_ms, None, repeatable=True), batch=1))
+        series.append(Series(Built(instance, time_ms), batch=1, repeatable=True))
     series[0].stays = True
     Turns(context, series, {}).run(24)
     return series

@@ -14,10 +14,11 @@ import pytest
 from autotune.cluster import local_devices as chosen_here
 from autotune.cluster.connection import _dask_settings
 from autotune.cluster.local_devices import local_devices, why_one
-from autotune.core.trials import Budget
+from autotune.core.trials import Budget, Measurement
 from autotune.devices import Address, listing
 from autotune.devices.listing import Listing
 from autotune.errors import NoMemory, SetupError
+from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 from tests.conftest import wait_until
@@ -196,7 +197,8 @@ def opened_fleet(folder, devices, on_lost=pytest.fail, problems=()):
     addresses = [Address("fake", number) for number in range(devices)]
     name = uuid.uuid4().hex  # the devices of the machine are locked for it
     files = {str(reference): b"def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n"}
-    setting = HostSetting(name, "r", partial(list, addresses), reference, problems, files)
+    process = DeviceSetting(addresses[0], reference, problems)
+    setting = HostSetting(name, "r", partial(list, addresses), process, files)
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with (
         distributed.LocalCluster(n_workers=devices, **options) as started,
@@ -236,7 +238,7 @@ def test_a_task_that_no_worker_was_there_for_is_sent_again_once_one_offers_a_dev
         wait_until(lambda: found.extend(fleet.unplaced()) or fleet.devices)
         assert found == [waiting]
         (evaluated,) = fleet.submit([item], 60.0).result()
-        assert evaluated.outcome.failure is None
+        assert isinstance(evaluated.outcome, Measurement)
 
 
 def test_devices_are_there_however_often_dask_looks_at_its_scheduler_itself(folder):
@@ -257,7 +259,7 @@ def test_outcomes_are_kept_though_the_worker_that_found_them_is_lost(folder):
         (worker,) = fleet.devices.values()
         client.sync(client.cluster.scheduler.remove_worker, worker, stimulus_id="as if it were killed")
         (evaluated,) = fleet.result(task)
-        assert evaluated.outcome.failure is None
+        assert isinstance(evaluated.outcome, Measurement)
 
 
 def test_a_device_is_left_out_though_its_worker_is_gone_too_and_the_last_one_is_named(folder):

@@ -9,7 +9,7 @@ from autotune.diagnosis.foretold import Foretold, foretold_text, other_work
 from autotune.errors import SpaceError
 from autotune.evaluation.journal import read_trials
 from autotune.space import bind, load_space, problem_of
-from autotune.space.troubles import TROUBLES
+from autotune.space.configurations import TROUBLES
 from tests.conftest import ROOT, run_in_process
 from tests.space_example import GPU
 from tests.unit.test_bottleneck import IDLE, pipes

@@ -12,14 +12,13 @@ from autotune.compilers.kernel_source import packaged, read_source, render, sour
 from autotune.core import timeline
 from autotune.core.checks import LATE, PASSED, Unchecked
 from autotune.core.records import Config, Launch
-from autotune.core.trials import Failure, Problem, Status
+from autotune.core.trials import Problem, Status
 from autotune.evaluation import host_sanitizer
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.problem.problem_instance import Array, ArrayView, LocalArray, ProblemInstance, Scalar
-from autotune.tuning import stored_checks
 from autotune.tuning.further_sizes import Small
-from autotune.tuning.stored_checks import LOOPS, StoredChecks, on_host, under_sanitizers
+from autotune.tuning.stored_checks import LOOPS, StoredChecks, on_host
 
 N = 96
 KERNEL = """\
@@ -428,12 +427,3 @@ def test_templates_and_shared_memory_of_a_launch_are_watched(old, new, shared_by
     found = host.check(render(source_of_text(CUDA.replace(old, new), "turn.cu"), {}), [problem], Deadline())
     assert (found and found.status) == status, found
     assert status is None or re.match(f"run on the CPU: {words}", found.detail), found
-
-
-def test_the_sanitizers_of_the_cpu_and_of_the_device_have_outcomes_of_their_own(monkeypatch):
-    config, outside = Config({}), Failure(Status.OUT_OF_BOUNDS, "on the device")
-    doubt = dict.fromkeys(HOST_TOOLS, Unchecked("too many threads"))
-    monkeypatch.setattr(stored_checks, "on_host", lambda *_: {config: doubt})
-    monkeypatch.setattr(stored_checks, "sanitized", lambda *_: {config: {"memcheck": outside}})
-    built = {config: SimpleNamespace(instance=None)}
-    assert under_sanitizers(None, built, Deadline()) == {config: {**doubt, "memcheck": outside}}

@@ -67,8 +67,8 @@ def test_an_import_never_overwrites_other_results_unasked(tmp_path, monkeypatch,
 def test_what_is_exported_can_be_read_again(tmp_path, form, name, capsys):
     path = tmp_path / name
     assert main(["export", str(T4), "--format", form, "-o", str(path)]) == 0
-    again = [(result.config, result.time_ms) for result in read_recording(path).results]
-    assert again == [(result.config, result.time_ms) for result in read_recording(T4).results]
+    again = [(result.config, result.time_ms) for result in read_recording(path).trials]
+    assert again == [(result.config, result.time_ms) for result in read_recording(T4).trials]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_an_export_replaces_a_file_of_its_kind(tmp_path):
     path = tmp_path / "t4.JSON"
     path.write_text("old")
     assert main(["export", str(T4), "--format", "t4", "-o", str(path)]) == 0
-    assert len(read_recording(path).results) == 39
+    assert len(read_recording(path).trials) == 39
 
 
 def test_a_cache_of_kernel_tuner_keeps_the_names_of_sizes(tmp_path):
@@ -110,8 +110,8 @@ def test_an_optuna_study_holds_every_result(tmp_path, make, count):
     import optuna
 
     recording, target = read_recording(T4), make.format(tmp_path)
-    results = recording.results[:count]  # a database takes its time
-    name = optuna_study.export(replace(recording, results=results), target)
+    results = recording.trials[:count]  # a database takes its time
+    name = optuna_study.export(replace(recording, trials=results), target)
     study = optuna.load_study(study_name=name, storage=optuna_study.storage(target))
     assert [trial.value for trial in study.trials] == [result.time_ms for result in results]
     assert [trial.params for trial in study.trials] == [result.config for result in results]

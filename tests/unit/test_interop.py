@@ -55,10 +55,10 @@ def test_a_journal_keeps_times_costs_and_outcomes(tmp_path, path):
     again = read_recording(journal)
     assert through(again, tmp_path / "again.jsonl", journals.write).best.config == again.best.config
     assert (again.kernel, again.device, again.sizes) == (recording.kernel, recording.device, recording.sizes)
-    for one, other in zip(recording.results, again.results, strict=True):
+    for one, other in zip(recording.trials, again.trials, strict=True):
         assert (one.config, one.status, one.time_ms) == (other.config, other.status, other.time_ms)
         assert one.cost_s == pytest.approx(other.cost_s)
-    assert len(read_trials(journal)) == len(recording.results)
+    assert len(read_trials(journal)) == len(recording.trials)
 
 
 @every_file
@@ -69,33 +69,37 @@ def test_exported_t4_validates_against_the_schema_of_kernel_tuner(path):
 
 def test_both_formats_of_the_same_search_agree():
     one, other = read_recording(T4), read_recording(CACHE)
-    outcomes = [{r.config: (r.status, r.time_ms) for r in recording.results} for recording in (one, other)]
+    outcomes = [{r.config: (r.status, r.time_ms) for r in recording.trials} for recording in (one, other)]
     assert outcomes[0] == outcomes[1]
-    assert {r.status for r in one.results} == {Status.OK, Status.LAUNCH_ERROR, Status.COMPILE_ERROR}
+    assert {r.status for r in one.trials} == {Status.OK, Status.LAUNCH_ERROR, Status.COMPILE_ERROR}
     assert (one.kernel, one.device, one.sizes) == ("convolution", "A100", None)
     assert (other.kernel, other.device) == ("convolution_kernel", "NVIDIA A100-PCIE-40GB")
     assert other.sizes == {"problem_size_x": 4096, "problem_size_y": 4096}
-    assert other.best.time_ms == min(r.time_ms for r in one.results if r.time_ms is not None)
+    assert other.best.time_ms == min(r.time_ms for r in one.trials if r.time_ms is not None)
 
 
 @pytest.mark.parametrize("status", Status)
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_every_status_has_a_word_in_every_format(write, status):
     recording = read_recording(CACHE)
-    assert write(replace(recording, results=(replace(recording.results[0], status=status),)))
+    assert write(replace(recording, trials=(replace(recording.trials[0], status=status),)))
 
 
 def test_costs_are_the_phases_without_the_searchers_own():
-    for path, benchmark in ((T4, lambda r: sum(r.samples_ms)), (CACHE, lambda r: r.costs.benchmark_ms)):
-        result = read_recording(path).results[0]
-        phases = result.costs.compile_ms + result.costs.framework_ms + result.costs.verification_ms
-        assert result.cost_s == pytest.approx((phases + benchmark(result)) / 1e3)
+    times = json.loads(T4.read_text())["results"][0]["times"]
+    trial = read_recording(T4).trials[0]
+    phases = times["compilation"] + times["framework"] + times["validation"]
+    assert trial.compile_ms == times["compilation"]
+    assert trial.cost_s == pytest.approx((phases + sum(times["runtimes"])) / 1e3)
+    row = next(iter(json.loads(CACHE.read_text())["cache"].values()))
+    parts = ("compile_time", "benchmark_time", "framework_time", "verification_time")
+    assert read_recording(CACHE).trials[0].cost_s == pytest.approx(sum(row[part] for part in parts) / 1e3)
 
 
 def test_compressed_files_are_told_by_their_content(tmp_path):
     path = tmp_path / "A100_T4.json"
     path.write_bytes(gzip.compress(T4.read_bytes()))
-    assert read_recording(path).results == read_recording(T4).results
+    assert read_recording(path).trials == read_recording(T4).trials
 
 
 @pytest.mark.parametrize("cut", ["}\n}", "\n}"])
@@ -116,7 +120,7 @@ def test_errors_of_newer_caches_are_read_and_written(tmp_path):
 
     path = edited(CACHE, tmp_path / "newer.json", newer)
     recording = read_recording(path)
-    assert [r.status for r in recording.results] == [r.status for r in read_recording(CACHE).results]
+    assert [r.status for r in recording.trials] == [r.status for r in read_recording(CACHE).trials]
     rows = json.loads(kernel_tuner_cache.write(recording))["cache"].values()
     newer_rows = json.loads(path.read_text())["cache"].values()
     assert [row.get("__error__") for row in rows] == [row.get("__error__") for row in newer_rows]
@@ -130,7 +134,7 @@ def test_kernel_tuner_goes_on_from_an_exported_cache(tmp_path):
     cache = read_cache(path, open_cache=True)["cache"]
     failed = [row for row in cache.values() if isinstance(row.get("__error__"), RuntimeFailedConfig)]
     assert len(cache) == 39 and len(failed) == 3
-    assert read_recording(path).results == read_recording(path).results  # now open-ended, and still read
+    assert read_recording(path).trials == read_recording(path).trials  # now open-ended, and still read
 
 
 def test_times_in_other_units_become_milliseconds(tmp_path):
@@ -147,7 +151,7 @@ def test_times_in_other_units_become_milliseconds(tmp_path):
     path = tmp_path / "convolution" / "A100.json"
     path.parent.mkdir()
     recording = read_recording(edited(T4, path, in_seconds))
-    for one, other in zip(recording.results, read_recording(T4).results, strict=True):
+    for one, other in zip(recording.trials, read_recording(T4).trials, strict=True):
         assert (one.time_ms, one.cost_s) == (pytest.approx(other.time_ms), pytest.approx(other.cost_s))
     assert through(recording, tmp_path / "again.json") == recording
 

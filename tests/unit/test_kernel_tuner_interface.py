@@ -19,11 +19,11 @@ from autotune.errors import SetupError
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.arguments import read_arguments
 from autotune.kernel_tuner.call import KernelCall
+from autotune.kernel_tuner.goal import search_options
 from autotune.kernel_tuner.launch import LaunchRule
 from autotune.kernel_tuner.parameters import RESULT_NAMES, read_parameters
 from autotune.kernel_tuner.request import read_request
 from autotune.kernel_tuner.restrictions import read_restriction
-from autotune.kernel_tuner.strategy import search_options
 from autotune.problem import stored_inputs
 from autotune.serving.device_records import newest_record
 
@@ -324,7 +324,8 @@ def test_the_names_of_clock_and_power_limit_set_those_of_the_gpu():
         ({"params": {"grid_size_x": [1, 2]}}, "tune_params: grid_size_x: results have this name"),
         ({"params": {"nvml_mem_clock": [1]}}, "tune_params: nvml_mem_clock is not supported"),
         ({"params": {"a": []}}, "tune_params: a: expected at least one value"),
-        ({"grid_div_x": ["block_size_q"]}, "no value for 'block_size_q'"),
+        ({"grid_div_x": ["block_size_q"]}, "problem_size, grid_div: name 'block_size_q' is not defined"),
+        ({"defines": {"a b": 1}}, "defines: name is not a valid identifier: a b"),
         ({"compiler_options": ["-I/tmp x"]}, "compiler_options: '-I/tmp x' is not supported"),
         ({"simulation_mode": True}, "simulation_mode: needs cache="),
     ],
@@ -347,13 +348,9 @@ def test_what_is_not_supported_says_so_in_one_line_before_anything_runs(options,
         ((100,), ("block_size_x / 2", None, None), (4, 1, 1)),
     ],
 )
-def test_grids_are_those_of_kernel_tuner(problem_size, grid_div, grid):
-    params = {"block_size_x": 64, "tile": 4}
-    names = ["block_size_x", "block_size_y", "block_size_z"]
-    rule = LaunchRule(problem_size, grid_div, tuple(names))
-    assert rule.grid(params) == grid
-    size = kernel_tuner.util.get_problem_size(problem_size, params)
-    assert kernel_tuner.util.get_grid_dimensions(size, params, grid_div, names) == grid
+def test_the_grid_is_the_problems_size_over_its_divisors(problem_size, grid_div, grid):
+    rule = LaunchRule(problem_size, grid_div, ("block_size_x", "block_size_y", "block_size_z"))
+    assert rule.grid({"block_size_x": 64, "tile": 4}) == grid
 
 
 @pytest.mark.parametrize(

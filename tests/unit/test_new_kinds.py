@@ -19,37 +19,6 @@ def chosen(text, **options):
     return {item.name: (item.default, item.values) for item in made(text, **options).guess.launch.parameters}
 
 
-def test_defaults_that_one_macro_switches_off_are_parameters():
-    found = chosen(
-        """
-        #ifndef kernel_tuner
-          #define block_size_x 16
-          #define order 3
-          #define grid_width 4096
-        #endif
-        #define twice (2 * order)
-        __global__ void fill(float *y) { y[blockIdx.x * block_size_x + threadIdx.x] = twice * grid_width; }
-        """
-    )
-    assert found == {
-        "kernel_tuner": (True, (True,)),  # defined, so that the values of the others hold
-        "block_size_x": (16, (16, 32, 64, 128, 256, 512, 1024)),
-        "order": (3, (1, 3, 6)),
-        "grid_width": (4096, (4096,)),  # a size of the problem
-    }
-
-
-def test_the_guard_of_a_header_is_no_switch():
-    text = """
-        #ifndef FILL_H
-        #define FILL_H
-        #define ORDER 3
-        #endif
-        __global__ void fill(float *y) { y[threadIdx.x] = ORDER; }
-        """
-    assert set(chosen(text)) == {"BLOCK_SIZE"}
-
-
 KERNEL = "__global__ void fill(float *y) { y[threadIdx.x] = 1; }"
 
 
@@ -104,7 +73,7 @@ def test_a_template_that_no_floating_point_type_fits_gets_whole_numbers_where_th
     pytest.importorskip("cuda.bindings.nvrtc")
     (tmp_path / "mask.cu").write_text(f"template <class T> __global__ void mask(T *y) {{ {body} }}")
     draft = compiled_scaffold(KernelFile(tmp_path / "mask.cu", "mask", "mask.py"))
-    assert draft.made.kernel.entry == entry
+    assert draft.kernel.entry == entry
     assert complaint in draft.complaint and bool(draft.complaint) is bool(complaint)
 
 
@@ -307,9 +276,9 @@ def test_types_and_macros_are_also_read_from_the_headers_of_a_source(tmp_path):
         '#include "own.h"\n__kernel void fill(__global Vec3 *y) { y[get_global_id(0)].x = EDGE * ROWS; }\n'
     )
     draft = compiled_scaffold(KernelFile(tmp_path / "fill.cl", "fill", "fill.py"))
-    assert (draft.made.kernel.name, draft.complaint) == ("fill", "")
-    assert draft.made.kernel.arguments[0].width == 3
-    assert {item.name for item in draft.made.guess.launch.parameters} == {"ROWS", "BLOCK_SIZE"}
+    assert (draft.kernel.name, draft.complaint) == ("fill", "")
+    assert draft.kernel.arguments[0].width == 3
+    assert {item.name for item in draft.guess.launch.parameters} == {"ROWS", "BLOCK_SIZE"}
 
 
 APPLY = """
@@ -414,7 +383,7 @@ def test_pairs_of_halves_need_the_header_of_the_toolkit_whatever_the_source_incl
     body = "y[threadIdx.x] = __hadd2(y[threadIdx.x], y[threadIdx.x]);"
     (tmp_path / "twice.cu").write_text(f"__global__ void twice(half2 *y) {{ {body} }}")
     draft = compiled_scaffold(KernelFile(tmp_path / "twice.cu", "twice", "twice.py"))
-    assert (draft.complaint, draft.made.kernel.types) == ("", {})
+    assert (draft.complaint, draft.kernel.types) == ("", {})
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,8 @@ def test_a_compilation_that_is_killed_leaves_no_process(nvcc, tmp_path):
 
 def test_without_nvcc_a_space_that_asks_for_it_is_refused_before_anything_starts(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("autotune.compilers.nvcc.find_nvidia_binary_utility", lambda name: None)
+    monkeypatch.setattr("autotune.compilers.nvidia_tools._in_package", lambda name: None)
+    monkeypatch.setattr("autotune.compilers.nvidia_tools._USUAL_PLACES", ())
     with pytest.raises(SetupError, match=r"nvcc was not found.*install the CUDA toolkit"):
         compiler_setting(Address("cuda", 0), GPU, "nvcc")
     compiler_setting(Address("opencl", 0), GPU, "nvcc")  # has its own compiler

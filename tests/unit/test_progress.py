@@ -87,6 +87,17 @@ def test_the_time_left_is_that_of_the_whole_search(folder):
     assert 33 < left_s < 38 and f"timing, 1:00, 0:{left_s:02.0f} left, " in progress._line()
 
 
+def test_what_follows_the_last_trial_has_a_time_of_its_own(folder):
+    progress = SearchProgress(Verbosity.QUIET)
+    path = SimpleNamespace(path=folder.path / "j.jsonl", warning=None)
+    progress.started(bind_target(Target(folder.space, device="fake")), 1, path)
+    progress.tried(trial(1.0))
+    progress.over()
+    progress.stage(Stage("counting", 1, 4))
+    progress._stage_began -= 10.0
+    assert "counting 1 of 4, 0:10, 0:30 left" in progress._line()
+
+
 def test_warnings_are_said_to_the_quiet_too(capsys):
     for verbosity in Verbosity:
         SearchProgress(verbosity).warn("unsteady")

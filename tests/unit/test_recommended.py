@@ -5,7 +5,7 @@ import pytest
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.evaluation.journal import read_journal
-from autotune.interop import RecordedResult, Recording, journals
+from autotune.interop import Recording, imported_trial, journals
 from autotune.interop.recording import domains
 
 
@@ -13,8 +13,8 @@ from autotune.interop.recording import domains
 def imported(folder):
     """A journal of such configurations, of which the second is not valid."""
     configs = [Config({"A": 5, "B": 0}), Config({"A": 6, "B": 2}), Config({"A": 4, "B": 1})]
-    results = tuple(RecordedResult(config, Status.OK, None) for config in configs)
-    recording = Recording("double", "NVIDIA H200", None, domains("AB", configs), results)
+    trials = tuple(imported_trial(config, Status.OK) for config in configs)
+    recording = Recording("double", "NVIDIA H200", None, domains("AB", configs), trials)
     return journals.store(recording, folder.path / "runs/double.h200.imported.jsonl", fresh=False)
 
 

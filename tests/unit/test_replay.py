@@ -13,7 +13,7 @@ from autotune.cli import main
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent, InputError
-from autotune.interop import Costs, RecordedResult, Recording, journals
+from autotune.interop import Recording, imported_trial, journals
 from autotune.interop.recording import domains
 from autotune.searchers import make_searcher
 from autotune.searchers.base import evaluate
@@ -23,16 +23,16 @@ from tests.recorded_files import CACHE, FOLDER, T4, needs_whole
 
 def recording(times_ms, kernel="bowl", device="Example GPU"):
     """A line of configurations with these times; None fails. Each costs a second."""
-    results = tuple(
-        RecordedResult(
+    trials = tuple(
+        imported_trial(
             Config({"A": number // 10, "B": number % 10, "C": "fixed"}),
             Status.OK if time_ms is not None else Status.TIMEOUT,
             time_ms,
-            costs=Costs(benchmark_ms=1e3),
+            cost_s=1.0,
         )
         for number, time_ms in enumerate(times_ms)
     )
-    return Recording(kernel, device, None, domains("ABC", [r.config for r in results]), results)
+    return Recording(kernel, device, None, domains("ABC", [trial.config for trial in trials]), trials)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_what_lies_between_recorded_configurations_is_not_valid():
 
 def test_of_a_configuration_recorded_twice_the_later_one_counts():
     once = recording([1.0, 2.0])
-    both = Recording("k", "d", None, once.parameters, (*once.results, *recording([3.0]).results))
+    both = Recording("k", "d", None, once.parameters, (*once.trials, *recording([3.0]).trials))
     assert list(prepare(both).times_ms) == [3.0, 2.0]
 
 

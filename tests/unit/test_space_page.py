@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
+from autotune.report import funnel as funnels
+from autotune.report.funnel import Left, funnel
 from autotune.report.space_page import space_json
 from autotune.space import bind, constraint_report, lint, load_space, problem_of
-from autotune.space import funnel as funnels
-from autotune.space.funnel import Left, funnel
 from tests.space_example import GPU, SOURCE, YAML, write_space
 from tests.unit.test_search_page import data_of
 

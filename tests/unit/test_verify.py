@@ -56,11 +56,13 @@ class Checker:
         self.buffers = ProblemBuffers(problem, SharedBuffers(self.device, prepare(problem, reference)))
 
     def __call__(self, body):
+        return verify(self.loaded(body), self.buffers)
+
+    def loaded(self, body):
         source = "def kernel(grid, block, x, y, w, t, n):\n" + "".join(
             f"    {line}\n" for line in body.splitlines()
         )
-        program = self.device.load(backend("fake").open_compiler(0).compile(source, ()))
-        return verify(program, self.buffers)
+        return self.device.load(backend("fake").open_compiler(0).compile(source, ()))
 
     @property
     def changed(self):
@@ -155,6 +157,21 @@ if WRONG:
 def test_work_that_seems_to_be_done_is_done_again(check, body):
     failure = check(body)
     assert failure.status is Status.WRONG_RESULT and "after a run on other inputs: y[" in failure.detail
+
+
+def test_a_result_that_comes_after_the_launch_has_ended_is_a_wrong_result(check):
+    compare, rest = check.device.compare, check.loaded(GOOD)
+
+    def compare_before_the_rest_is_written(comparisons):
+        differences = compare(comparisons)
+        check.buffers.run(rest)
+        return differences
+
+    check.device.compare = compare_before_the_rest_is_written
+    failure = check("pass")
+
+    assert failure.status is Status.WRONG_RESULT
+    assert "after the launch had ended" in failure.detail
 
 
 def test_results_that_are_kept_while_a_sample_of_the_input_stays_are_found(check_seed):

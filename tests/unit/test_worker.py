@@ -13,7 +13,6 @@ from autotune.evaluation.worker import Worker
 from autotune.problem.reference import may_use_device
 from tests.conftest import LIMIT_S, wait_until
 from tests.unit.test_child import _alive
-from tests.unit.test_device_process import problem
 
 
 @pytest.fixture
@@ -61,21 +60,6 @@ def test_a_run_that_the_end_interrupts_is_not_repeated_in_another_process(worker
         worker.run(pid, timeout_s=LIMIT_S)
 
 
-def test_the_fresh_process_prepares_what_the_last_round_asks_for(logged):
-    reference, calls = logged()
-    first, fresh = problem(), problem(1)
-    worker = Worker(DeviceSetting(Address("fake", 0), reference, (first,)))
-    try:
-        worker.place(first)
-        worker.run(run_work_item, None, timeout_s=LIMIT_S)
-        worker.renew(fresh)
-        wait_until(lambda: calls() == 3)
-        assert worker.place(fresh) is None and worker.place(first) is None
-        assert calls() == 3
-    finally:
-        worker.end()
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -88,16 +72,3 @@ def test_the_fresh_process_prepares_what_the_last_round_asks_for(logged):
 def test_a_reference_may_use_a_device_if_it_imports_what_does(tmp_path, text, found):
     (tmp_path / "reference.py").write_text(text)
     assert may_use_device(tmp_path / "reference.py") is found
-
-
-def test_a_device_that_serves_one_process_at_a_time_is_opened_again_once_the_old_one_has_ended(logged):
-    reference, calls = logged("assert os.path.getsize(LOG) != 2")
-    worker = Worker(DeviceSetting(Address("fake", 0), reference, (problem(),)))
-    try:
-        worker.place(problem())
-        worker.run(run_work_item, None, timeout_s=LIMIT_S)
-        worker.renew()
-        assert worker.place(problem()) is None and calls() == 3
-        assert worker.compared == {"y"}
-    finally:
-        worker.end()

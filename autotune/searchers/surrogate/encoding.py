@@ -30,7 +30,7 @@ class Axis:
 
 
 class Encoding:
-    """Where the configurations of a space are on the axes of its parameters."""
+    """The positions of a space's configurations on the axes of its parameters."""
 
     def __init__(self, space: Space) -> None:
         self.space = space

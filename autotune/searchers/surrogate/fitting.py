@@ -55,9 +55,8 @@ def fit_model(
     chosen = alone = TimeFit(*data, plain_prior(len(encoding.axes), len(rows)), last.time_without_sources)
     time, failed_elsewhere = None, np.zeros(len(rows))
     if transfer.models:
-        prediction = transfer.predict(rows)
-        failed_elsewhere = prediction.failure_probability
-        with_sources = TimeFit(*data, prediction.times, last.time)
+        prior, failed_elsewhere = transfer.predict(rows)
+        with_sources = TimeFit(*data, prior, last.time)
         time = with_sources.kernel.values
         if len(history) < MIN_TO_COMPARE or with_sources.evidence >= alone.evidence:
             chosen = with_sources

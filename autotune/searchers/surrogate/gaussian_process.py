@@ -31,7 +31,7 @@ VARIANCE, NOISE = 0, 1  # places of the logarithms of these two hyperparameters
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the hyperparameters of a kernel over so many axes are in an array; all scales are unbounded."""
+    """The places of a kernel's hyperparameters in an array; all of their scales are unbounded."""
 
     axes: int
 
@@ -75,7 +75,7 @@ class Kernel:
 
     @property
     def layout(self) -> Layout:
-        """Where each hyperparameter is."""
+        """The place of each hyperparameter."""
         return Layout(len(self.axes))
 
     @property
@@ -127,7 +127,7 @@ class Kernel:
 
 
 def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, Indices]]:
-    """Multiply tables of successive axes into larger ones, so that fewer are looked up.
+    """Multiply tables of successive axes into larger ones: fewer are then looked up.
 
     Args:
         tables: for each axis, a row for each of its values.

@@ -54,7 +54,7 @@ class History:
 
     @property
     def failed(self) -> NDArray[np.bool_]:
-        """Which trials have no score."""
+        """A mask of the trials without a score."""
         return np.isnan(self.log_ms)
 
 

@@ -120,5 +120,5 @@ class Model:
 
 
 def points_of(rows: Indices, wanted: Indices | Sequence[int]) -> list[int]:
-    """Where wanted rows are among some, which are ascending."""
+    """The places of wanted rows among some, which are ascending."""
     return [int(point) for point in np.searchsorted(rows, wanted)]

@@ -1,6 +1,6 @@
 """Several problems of a kernel on one device, whose configurations lie on axes that all of them share.
 
-Beside the axes of the parameters, two are for what the launch plan makes of a configuration: how many
+Besides the axes of the parameters, there are two for what the launch plan makes of a configuration: how many
 launches, and of how many blocks. Then there is one for each size that differs, and one for the element type
 if it does.
 """
@@ -16,7 +16,8 @@ from autotune.core.trials import Trial, problem_distance
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.fitting import Hyperparameters
 from autotune.searchers.surrogate.history import History
-from autotune.space import Space, launch_extents
+from autotune.searchers.surrogate.launch_extents import launch_extents
+from autotune.space import Space
 
 MAX_LAUNCHES = 7  # more are alike
 OCTAVES = 20.0  # doublings of a size, or of the number of blocks, that count as much as a parameter's range
@@ -25,7 +26,7 @@ MAX_STEPS = 40 * STEPS
 
 
 class PooledEncoding(Encoding):
-    """Where the configurations of one of several problems are on their common axes."""
+    """The positions of one problem's configurations on the axes that several problems share."""
 
     def __init__(self, space: Space, sizes: dict[str, list[int]], dtypes: list[str]) -> None:
         """Add axes for sizes and element types, of which these occur."""
@@ -63,7 +64,7 @@ class PooledProblem:
 
 
 class Pool:
-    """What is known of several problems, and the hyperparameters of the latest model of them."""
+    """The trials of several problems, and the hyperparameters of the latest model of them."""
 
     def __init__(self, spaces: Sequence[Space]) -> None:
         problems = [space.problem for space in spaces]

@@ -1,4 +1,4 @@
-"""What a Gaussian process with known hyperparameters expects of candidates, given some of them."""
+"""The posterior of a Gaussian process with known hyperparameters: candidates, given some of them."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class Run:
             encoding: Of the space.
             trials: Where configurations are tried.
             rng: Draws what is random.
-            has_costs: Whether it counts how long a trial takes.
-            works_ahead: Whether a part of what is under way runs while the rest compiles. On a CPU all run
+            has_costs: True if it counts how long a trial takes.
+            works_ahead: True if a part of what is under way runs while the rest compiles. On a CPU all run
                 before the next ones compile, since compilers would disturb the timing.
         """
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
@@ -63,7 +63,7 @@ class Run:
             first: Rows to try before there is a model.
             fit: Makes models.
             least: How many rows to try at once at least, also in the beginning.
-            stop_when_unlikely: Whether to return when two models in a row find an improvement unlikely.
+            stop_when_unlikely: True to return when two models in a row find an improvement unlikely.
         """
         space, history = self._space, self._history
         self._try(first)
@@ -107,7 +107,7 @@ class Run:
         return [int(sample[point]) for point in islice(order, count)]
 
     def _room(self, least: int) -> int:
-        """How many more configurations to try at once.
+        """The number of further configurations to try at once.
 
         One device tries half as many as were tried so far, but at least `least`, and else at most MAX_BATCH.
         """

@@ -36,8 +36,8 @@ class SurrogateSearch(ProposesAhead):
 
         Args:
             sources: Results of other devices and problems, which may grow during the search.
-            stop_when_unlikely: Whether to return when two models in a row find an improvement unlikely.
-            works_ahead: Whether a part of a batch runs while the rest compiles. That takes less time, unless
+            stop_when_unlikely: True to return when two models in a row find an improvement unlikely.
+            works_ahead: True to run a part of a batch while the rest compiles. That takes less time, unless
                 compiling takes far longer than running, but a proposal knows fewer trials. An estimate of
                 what is left to gain needs them all, so a search that may stop does not.
         """

@@ -1,4 +1,4 @@
-"""When to stop: the probability that an untried configuration is faster, and the time it would save."""
+"""Estimates the probability that an untried configuration is faster, and the time it would save."""
 
 from __future__ import annotations
 

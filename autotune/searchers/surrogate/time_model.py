@@ -18,7 +18,7 @@ from autotune.searchers.surrogate.posterior import Posterior
 
 @dataclass(frozen=True, eq=False)
 class TimePrior:
-    """What is expected of log times before any is known.
+    """The expectation of log times before any is known.
 
     Attributes:
         hyper: of the hyperparameters of the process.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
@@ -33,20 +33,6 @@ FAST_SHARE = 0.1  # of each source's configurations: where sources are compared
 MIN_COMPARED, MAX_COMPARED = 20, 240  # configurations that sources are compared on
 MIN_NOISE = 1e-3  # variance of log times
 FAILURE_WEIGHT = 0.3  # probability that what failed on every source fails here
-
-
-@dataclass(frozen=True, eq=False)
-class TransferPrediction:
-    """What the sources predict for some candidates.
-
-    Attributes:
-        times: prior of log times: its basis functions are those on each source relative to its best, and its
-            mean is their average, in which sources that are more alike have more weight.
-        failure_probability: estimated from the share of sources on which the candidate failed.
-    """
-
-    times: TimePrior
-    failure_probability: Floats
 
 
 class TransferModel:
@@ -85,17 +71,19 @@ class TransferModel:
         fastest = [model.rows[np.argsort(model.log_ms, kind="stable")[:each]] for model in self.models]
         return np.unique(np.concatenate(fastest)) if fastest else np.empty(0, dtype=np.intp)
 
-    def predict(self, rows: Indices) -> TransferPrediction:
-        """Predict times and failures of these candidates from all sources, of which there is one at least."""
+    def predict(self, rows: Indices) -> tuple[TimePrior, Floats]:
+        """The prior of these candidates' log times, and their failure probability; needs one source at least.
+
+        The basis functions of the prior are the log times on each source relative to its best. Its mean is
+        their average, in which sources that are more alike have more weight.
+        """
         predictions = [model.predict(rows) for model in self.models]
         basis = np.column_stack([log_ms for log_ms, _ in predictions])
-        return TransferPrediction(
-            times=TimePrior(self._hyper_prior, basis @ self._weights, basis, scale=1.0),
-            failure_probability=FAILURE_WEIGHT * np.mean([failed for _, failed in predictions], axis=0),
-        )
+        failed = FAILURE_WEIGHT * np.mean([failed for _, failed in predictions], axis=0)
+        return TimePrior(self._hyper_prior, basis @ self._weights, basis, scale=1.0), failed
 
     def _learn_hyper_prior(self, rng: np.random.Generator) -> HyperPrior:
-        """How this device may differ from the sources: as each source differs from the rest of them.
+        """The prior of this device's difference from the sources: as each source differs from the others.
 
         A single source tells along which axes differences are to be expected, but not how large they are.
         """

@@ -1,0 +1,175 @@
+"""Files of other programs with results of the cache: what is in them, written as a whole, and put back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from autotune.core import json_values as values
+from autotune.core.frozen import replace
+from autotune.core.records import Config, Entry
+from autotune.core.version import __version__
+from autotune.errors import InputError, WriteError
+from autotune.processes.files import locked, replace_file
+from autotune.serving.cache import Folder
+from autotune.serving.device_records import DeviceRecord, device_records
+
+BESIDE = ".provenance.json"  # ends the name of what is written next to a file
+_BEFORE = ".before-autotune"  # ends the name of an installed file's copy; an empty one: there was none
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A file with results, before it is written.
+
+    Attributes:
+        path: The file.
+        text: All that it will hold.
+        results: Each result with the configuration that serves, by its key in the file: a number of tokens,
+            or what a program's kernel is called with.
+        kept: Keys that only the file had.
+        beside: Ends the name of the file with the origin of its entries.
+    """
+
+    path: Path
+    text: str
+    results: Mapping[Any, tuple[Entry, Config]]
+    kept: tuple[Any, ...] = ()
+    beside: str = BESIDE
+
+    @property
+    def known(self) -> list[Any]:
+        """The keys of results where what was served before stays, as it is not slower."""
+        return sorted(key for key, (entry, served) in self.results.items() if served != entry.config)
+
+    @property
+    def origin(self) -> Path:
+        """The file with the origin of its entries."""
+        return _beside(self.path, self.beside)
+
+
+def exported_records(
+    kernel: str, cache: Folder | None, data: str | None, device_name: str | None = None
+) -> list[DeviceRecord]:
+    """The devices with results, the newest result of each last.
+
+    Args:
+        kernel: Of the cache.
+        cache: Where results are looked for.
+        data: The content of the inputs that was tuned for; None takes any.
+        device_name: A name that files are to give the device, which can be one only.
+
+    Raises:
+        InputError: There is no such result, or a name for several devices.
+        NoConfig: There are no results.
+        CacheError: A file of the cache is damaged.
+    """
+    found = []
+    for one in device_records(kernel, cache):
+        entries = [entry for entry in one.record.entries if data in (None, entry.data)]
+        if entries:
+            entries.sort(key=lambda entry: entry.provenance.tuned_at)
+            found.append(one._replace(record=replace(one.record, entries=tuple(entries))))
+    if not found:
+        raise InputError(f"{kernel}: no result is for --data {data}")
+    if device_name is not None and len(found) > 1:
+        names = ", ".join(one.device.name for one in found)
+        raise InputError(f"--device-name: there are results of several devices: {names}")
+    return found
+
+
+def require_not_installed(folder: Path, package: str) -> None:
+    """Raise InputError for a folder of this package, or of any that is installed."""
+    path = folder.resolve()
+    is_of_package = any(path.is_relative_to(one) for one in package_folders(package))
+    if is_of_package or any(one in path.parts for one in _INSTALLED):
+        raise InputError(
+            f"{folder}: belongs to an installed package; --install writes there, and keeps the old files"
+        )
+
+
+def package_folders(package: str) -> list[Path]:
+    """The folders of an installed package, found without importing it; none without it."""
+    found = find_spec(package)
+    return [Path(place).resolve() for place in (found and found.submodule_search_locations) or ()]
+
+
+def write(kernel: str, files: Iterable[PlannedFile], *, keeps_old: bool) -> list[PlannedFile]:
+    """Write files of a kernel's results once all are planned; raises WriteError."""
+    planned = list(files)
+    for file in planned:
+        _write(kernel, file, keeps_old)
+    return planned
+
+
+def _write(kernel: str, file: PlannedFile, keeps_old: bool) -> None:
+    """Write a file and, next to it, the origin of its entries."""
+    entries = dict(_provenance(file.origin).get("entries", {}))
+    for key, (entry, _) in sorted(file.results.items()):
+        entries[str(key)] = {
+            "time_ms": entry.time_ms,
+            "default_time_ms": entry.default_time_ms,
+            "fastest": dict(entry.config),
+            "device_driver": entry.provenance.driver,
+            "compiler": entry.provenance.compiler,
+            "tuned_at": entry.provenance.tuned_at,
+            "protocol": entry.provenance.protocol,
+            "dtype": entry.dtype,
+            "sizes": dict(entry.sizes),
+            "data": entry.data,
+        }
+    origin = {"kernel": kernel, "autotune": __version__, "entries": entries}
+    old = file.path.with_name(file.path.name + _BEFORE)
+    with _writing(file.path):
+        if keeps_old and not old.exists():
+            replace_file(old, file.path.read_bytes() if file.path.exists() else b"")
+        replace_file(file.path, file.text)
+        replace_file(file.origin, json.dumps(origin, indent=1) + "\n")
+
+
+def restore(kernel: str, root: Path) -> list[Path]:
+    """Put back a folder's files that exports of a kernel replaced; raises InputError without any."""
+    done = []
+    for old in sorted(root.rglob(f"*{_BEFORE}")):
+        path = old.with_name(old.name.removesuffix(_BEFORE))
+        if _provenance(_beside(path)).get("kernel") == kernel:
+            with _writing(path):
+                if old.stat().st_size:
+                    replace_file(path, old.read_bytes())
+                else:
+                    path.unlink(missing_ok=True)
+                _beside(path).unlink()
+                old.unlink()
+            done.append(path)
+    if not done:
+        raise InputError(f"{root}: no file was replaced by an export of {kernel}")
+    return done
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Hold the file's folder; raises WriteError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path.parent):
+            yield
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _beside(path: Path, end: str = BESIDE) -> Path:
+    return path.with_name(path.name.removesuffix(".json") + end)
+
+
+def _provenance(path: Path) -> dict[str, Any]:
+    """What an earlier export wrote to such a file; empty without one."""
+    with suppress(OSError, values.NoJson, values.Damaged, UnicodeDecodeError):
+        found = values.mapping(values.load(path.read_text(encoding="utf-8")), "")
+        return {**found, "entries": values.mapping(found.get("entries", {}), "entries")}
+    return {}
