@@ -51,6 +51,7 @@ class JournalSummary:
     failed: int
     best_ms: float | None  # in the last round, if there was one
     written_at: float  # seconds since the epoch
+    is_concluded: bool  # by a last round
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,9 @@ def _results(
 
 def journal_summary(path: Path) -> JournalSummary:
     """Summarise a journal; raises InputError or JournalError if it cannot be read."""
-    header, trials, last_round, *_ = read_journal(path)
-    times_ms = [measured.median_ms for measured in last_round.measurements.values()] or [
+    content = read_journal(path)
+    header, trials = content.header, content.trials
+    times_ms = [measured.median_ms for measured in content.last_round.measurements.values()] or [
         trial.time_ms for trial in trials if trial.time_ms is not None
     ]
     return JournalSummary(
@@ -156,4 +158,5 @@ def journal_summary(path: Path) -> JournalSummary:
         failed=sum(trial.status is not Status.OK for trial in trials),
         best_ms=min(times_ms, default=None),
         written_at=path.stat().st_mtime,
+        is_concluded=content.is_concluded,
     )

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from enum import Enum
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -22,6 +22,7 @@ from autotune.core.escapes import terminal_text
 from autotune.core.stages import Stage
 from autotune.core.text import count_text
 from autotune.core.trials import Status, Trial
+from autotune.evaluation.search_state import TOLD_EACH_S, end_state, tell_state
 from autotune.tuning.observer import Observer
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
@@ -158,6 +159,20 @@ class SearchProgress(StageProgress, Observer):
         self._forecast: Forecast | None = None  # once trials are counted
         self._failures: Counter[str] = Counter()
         self._journals: set[Path] = set()  # that were named
+        self._journal: Path | None = None  # of the search that runs
+        self._trials = ""  # how many were tried, in words
+        self._telling, self._teller = Lock(), Thread(target=self._keep_telling, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin to show progress, and to tell it to others."""
+        self._teller.start()
+        return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._tell_of(None)
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Print the target and the journal, and count trials from now on."""
@@ -179,6 +194,8 @@ class SearchProgress(StageProgress, Observer):
         self._failures.clear()
         self._count(total)
         self._forecast = Forecast(total, self._began)
+        self._trials = ""
+        self._tell_of(journal.path)
 
     def warn(self, text: str) -> None:
         """Print a reason to doubt the result."""
@@ -191,6 +208,7 @@ class SearchProgress(StageProgress, Observer):
             self._forecast.tried(trial.cost_s, time.monotonic())
         if self._total is not None:  # the cached configuration is evaluated in addition
             self._total = max(self._total, self._done)
+        self._trials = f"{self._done}{f' of {self._total}' if self._total else ''} trials"
         if trial.status is not Status.OK:
             self._failures[trial.status.value] += 1
         elif trial.time_ms is not None and (self._best_ms is None or trial.time_ms < self._best_ms):
@@ -227,6 +245,24 @@ class SearchProgress(StageProgress, Observer):
     def _count(self, total: int | None) -> None:
         """Count trials from zero; None if their number is not known."""
         self._done, self._total, self._began = 0, total, time.monotonic()
+
+    def _tell_of(self, journal: Path | None) -> None:
+        """Tell the state of another journal's search from now on."""
+        with self._telling:
+            if self._journal not in (None, journal):
+                end_state(self._journal)
+            self._journal = journal
+        self._tell()
+
+    def _keep_telling(self) -> None:
+        while not self._ended.wait(TOLD_EACH_S):
+            self._tell()
+
+    def _tell(self) -> None:
+        with self._telling:
+            if self._journal is not None:
+                place = filter(None, (self._trials, str(self._stage or "")))
+                tell_state(self._journal, ", ".join(place), "".join(self._left()))
 
     @property
     def _shown_since(self) -> float:

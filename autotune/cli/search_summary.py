@@ -14,8 +14,8 @@ from autotune.core.checks import checks_text, is_late, names_text, reasons, toge
 from autotune.core.records import NOISY, Config
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
-from autotune.searchers.base import FASTER
 from autotune.tuning.doubts import doubts
+from autotune.tuning.explored import explored
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import SearchResult
@@ -33,7 +33,7 @@ _FASTEST = 10  # number of the fastest configurations that the line `learnt` des
 def result_line(result: SearchResult) -> str:
     """One line on a search that is one of several."""
     best = f"best {result.final.median_ms:.4g} ms, {ratio_text(result.speedup)} over the default"
-    return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {_explored(result)}"
+    return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {explored(result)}"
 
 
 def result_text(result: SearchResult) -> str:
@@ -61,7 +61,7 @@ def result_text(result: SearchResult) -> str:
         *uncompared(result),
         *_failures(result),
         *_learnt(result),
-        _explored(result),
+        explored(result),
         *([f"checks  {checks}"] if (checks := checks_text(reasons(result.checks))) else []),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
         f"next    {_check_command([result]) or f'autotune report {result.journal}'}",
@@ -338,25 +338,3 @@ def _learnt(result: SearchResult) -> list[str]:
     factor = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
     cost = _cost(result)
     return [f"learnt  the {_FASTEST} {best} {found}; the {worst} took {factor} times the best's {cost}"]
-
-
-def _explored(result: SearchResult) -> str:
-    """The tried share of the space, and the estimate for the rest."""
-    estimate, is_noisy = result.stopping_estimate, (result.final.noise or 0.0) > NOISY
-    count = f"{estimate.valid:,} valid configurations"
-    if estimate.tried == estimate.valid:
-        return f"explored all {count}" if estimate.valid > 1 else "explored the only valid configuration"
-    text = f"explored {_percent(estimate.tried / estimate.valid, 2)} of {count}"
-    if (chance := estimate.improvement_probability) is None or is_noisy:
-        reason = "too noisy" if is_noisy else "too few have a time"
-        return f"{text}; {reason} to estimate the rest"
-    better = "faster" if result.objective is Objective.TIME else "better"
-    return f"{text}; {_percent(chance)} chance that an untried one is at least {FASTER:.0%} {better}"
-
-
-def _percent(share: float, digits: int = 0) -> str:
-    """A percentage that is 0% or 100% only if the share is exactly that: `<1%`, `16%`, `>99%`."""
-    text, least = f"{share:.{digits}%}", 10.0 ** -(digits + 2)
-    if float(text[:-1]) == 0:
-        return f"<{least:.{digits}%}"
-    return f">{1 - least:.{digits}%}" if float(text[:-1]) == 100 else text

@@ -44,7 +44,8 @@ from autotune.processes.files import (
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: scales of devices, and which device failed
-_STAGES, _DOUBTS = "stages", "doubts"  # the row with the times of a search's stages, and doubts about times
+# the row that ends a search: seconds of its stages, doubts about its times, the tried share of the space
+_STAGES, _DOUBTS, _EXPLORED = "stages", "doubts", "explored"
 
 
 class LastRound(NamedTuple):
@@ -146,10 +147,13 @@ class Journal:
         """Write that a device has failed and is left out; raises WriteError when that fails."""
         self._write({"lost": {device: shortened(reason)}})
 
-    def append_stages(self, seconds: Mapping[str, float], doubts: Sequence[str]) -> None:
-        """Write each stage's seconds, and doubts about the times; raises WriteError when that fails."""
+    def append_stages(self, seconds: Mapping[str, float], doubts: Sequence[str], explored: str) -> None:
+        """Write each stage's seconds, and in words doubts about the times and what was explored.
+
+        Raises WriteError when that fails.
+        """
         stages = {name: round(time_s, 3) for name, time_s in seconds.items()}
-        self._write({_STAGES: stages, _DOUBTS: [*doubts]})
+        self._write({_STAGES: stages, _DOUBTS: [*doubts], _EXPLORED: explored})
 
     def close(self) -> None:
         """Sync and close the file, and release its lock; raises WriteError when the sync fails."""
@@ -255,13 +259,18 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 class JournalContent(NamedTuple):
-    """A journal: its first line, trials, the latest last round, and of its search the stages and doubts."""
+    """A journal: its first line, trials, the latest last round, and what its latest search said at its end.
+
+    `is_concluded` is as a `Journal` has it.
+    """
 
     header: dict[str, Any]
     trials: list[Trial]
     last_round: LastRound
     stages: dict[str, float]
     doubts: tuple[str, ...]
+    explored: str
+    is_concluded: bool
 
 
 def read_trials(path: Path) -> list[Trial]:
@@ -289,7 +298,9 @@ def parse_journal(text: str, path: Path) -> JournalContent:
         lines.pop()
     rows = _Rows(lines, path)
     last_round = next(reversed(rows.finals.values()), LastRound())
-    return JournalContent(rows.header, [*rows.trials.values()], last_round, rows.stages, rows.doubts)
+    trials = [*rows.trials.values()]
+    ending = rows.stages, rows.doubts, rows.explored, rows.is_concluded
+    return JournalContent(rows.header, trials, last_round, *ending)
 
 
 def _require_journal(lines: Sequence[str], path: Path) -> None:
@@ -309,6 +320,7 @@ class _Rows:
         self.is_concluded = False
         self.stages: dict[str, float] = {}  # of the latest search
         self.doubts: tuple[str, ...] = ()  # about its times
+        self.explored = ""
         for number, line in enumerate(lines, 1):
             place, row = f"{path}:{number}", _object(line)
             if row is None:
@@ -331,6 +343,7 @@ class _Rows:
         elif _STAGES in row:
             self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
             self.doubts = tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS))
+            self.explored = values.text(row.get(_EXPLORED, ""), _EXPLORED)
         elif not row.keys() & _FOR_PEOPLE:
             self._add_finals(row)
 

@@ -30,12 +30,13 @@ _METADATA: Mapping[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"Cre
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its length, the texts before it and behind it, and whether it is highlighted."""
+    """One bar: its length and its interval, the texts before and behind it, and whether it is highlighted."""
 
     label: str
     value: float
     text: str
     strong: bool = False
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,18 @@ def bar_chart(title: str, unit: str, bars: Sequence[Bar], *, is_linear: bool = F
     values = [bar.value for bar in bars]
     is_log = not is_linear and max(values) > MAX_LINEAR_SPREAD * min(values)
     places = range(len(bars))
-    drawn = axes.barh(places, values, color=[_STRONG if bar.strong else _BAR for bar in bars], height=0.7)
+    ends = [bar.interval or (bar.value, bar.value) for bar in bars]
+    errors = [[bar.value - low for bar, (low, _) in zip(bars, ends, strict=True)]]
+    errors.append([high - bar.value for bar, (_, high) in zip(bars, ends, strict=True)])
+    drawn = axes.barh(
+        places,
+        values,
+        color=[_STRONG if bar.strong else _BAR for bar in bars],
+        height=0.7,
+        xerr=errors if any(bar.interval for bar in bars) else None,
+        ecolor=_TEXT,
+        capsize=3,
+    )
     axes.bar_label(drawn, [_plain(bar.text) for bar in bars], padding=4, color=_TEXT, fontsize=8)
     axes.set_yticks(places, [_plain(bar.label) for bar in bars])
     axes.invert_yaxis()

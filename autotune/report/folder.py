@@ -15,6 +15,7 @@ from typing import Any
 from autotune.analysis.inventory import journal_summary
 from autotune.core.text import problem_text
 from autotune.errors import AutotuneError, InputError
+from autotune.evaluation.search_state import search_state
 from autotune.interop.journals import is_journal
 from autotune.report.gather import gather_sources
 from autotune.report.search_page import report_json
@@ -90,6 +91,18 @@ class ExploredFolder:
         stamp = _digest([*(f"{one.name} {one.stamp}" for one in used), _stamp(spaces)])
         return stamp, self._reports(chosen, tuple(caches), spaces, stamp)
 
+    def states(self, names: Sequence[str]) -> list[str]:
+        """The state of each journal's search in a sentence, behind its name where there are several."""
+        known = self.sources()
+        journals = [known[name] for name in dict.fromkeys(names) if name in known and not known[name].kernel]
+        said = [search_state(one.path, is_concluded=self._is_concluded(one)) for one in journals]
+        if len(said) == 1:
+            return said
+        return [cut(f"{one.name}: {state}") for one, state in zip(journals, said, strict=True)]
+
+    def _is_concluded(self, journal: JournalSource) -> bool:
+        return bool(self._summaries(journal.name, journal.path, journal.stamp).get("is_concluded"))
+
     def _report(
         self,
         chosen: tuple[JournalSource, ...],
@@ -124,6 +137,7 @@ class ExploredFolder:
             "failed": found.failed,
             "best_ms": found.best_ms,
             "written_at": found.written_at,
+            "is_concluded": found.is_concluded,
         }
 
     def _sources(self, files: Sequence[Path]) -> dict[str, JournalSource]:

@@ -110,8 +110,9 @@ class _Reader:
         text = read_text(path)
         if not is_journal(text):
             return self._completed(_of_recording(read_recording(path), path))
-        header, trials, last_round, stages, doubts = parse_journal(text, path)
-        if not trials:
+        found = parse_journal(text, path)
+        header, last_round = found.header, found.last_round
+        if not found.trials:
             raise InputError(f"{path}: holds no trial; name another journal, or search first")
         dtype = header.get("dtype")
         return self._completed(
@@ -122,14 +123,15 @@ class _Reader:
                 dtype=dtype if isinstance(dtype, str) else None,
                 data=str(header.get("data", "")),
                 source=str(path),
-                tried=_latest(trials, last_round.measurements),
+                tried=_latest(found.trials, last_round.measurements),
                 finals=last_round.measurements,
                 checks=last_round.checks,
                 is_imported="verification" not in header,
                 source_sha256=str(header.get("source", "")),
                 journal=path,
-                stages=stages,
-                doubts=doubts,
+                stages=found.stages,
+                doubts=found.doubts,
+                explored=found.explored,
                 runtime=_runtime(header),
             )
         )

@@ -2,26 +2,65 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from autotune.core.checks import OTHER_SIZES, is_compared, reasons, unchecked_text
-from autotune.core.text import per_second, ratio_text
-from autotune.core.trials import Objective, Status
+from autotune.core.records import NOISY
+from autotune.core.text import count_text, per_second, ratio_text
+from autotune.core.trials import Status
 from autotune.report.search import Search
-from autotune.report.shortened import cut
-from autotune.tuning.ties import indistinguishable
+from autotune.report.shortened import MAX_DETAIL, cut
 
 
 def headline(search: Search) -> list[dict[str, str]]:
     """The items of a search, each with a title, a value and a note."""
-    parts = (_best_items, _rate_items, _speedups, _ties)
-    items = [item for part in parts for item in part(search)]
     failed = sum(trial.status is not Status.OK for trial in search.trials)
     valid = search.entry.provenance.valid_configurations if search.entry else 0
-    of_all = f"of {valid:,} valid configurations; " if valid >= len(search.trials) else ""
+    of_all = f"of {valid:,} valid configurations" if valid >= len(search.trials) else ""
     kept = "only the fastest; the cache keeps no failures"
-    note = of_all + (f"{failed:,} failed" if not search.is_cached else kept)
-    return [*items, _verified(search), _item("Trials", f"{len(search.trials):,}", note)]
+    notes = (search.explored or of_all, kept if search.is_cached else f"{failed:,} failed")
+    return [
+        *_best_items(search),
+        _verified(search),
+        *_speedups(search),
+        *_ties(search),
+        _item("Trials", f"{len(search.trials):,}", "; ".join(filter(None, notes))),
+        *_rate_items(search),
+    ]
+
+
+def trust(search: Search) -> tuple[str, list[str]]:
+    """The answer to how far a result can be trusted, and what it rests on or what is against it."""
+    if search.best is None:
+        return "There is no result", ["Every trial failed."]
+    verified = _verified(search)
+    if not search.is_settled and not search.is_imported:
+        missing = "the last round, which times the fastest again in turns and checks them further"
+        return "This is not a final result", [f"Each trial was timed once. What is missing is {missing}."]
+    against = [] if verified["value"] == "yes" else [f"verified: {verified['value']}, {verified['note']}"]
+    against += _unsteady(search)
+    if against:
+        return "Trust this result with care", [
+            cut(text[:1].upper() + text[1:], MAX_DETAIL) for text in against
+        ]
+    basis = ["Its output was compared with the reference, and passed every check."]
+    if search.is_cached:
+        return "This result can be trusted", basis
+    noise = "" if search.noise is None else f" Timings of the same binary differ by {search.noise:.2%}."
+    ran = f"{count_text(len(search.finals), 'finalist')} ran in turns in the last round."
+    return "This result can be trusted", [*basis, f"Its time is steady: {ran}{noise}"]
+
+
+def _unsteady(search: Search) -> list[str]:
+    """The reasons to doubt the best time; the search has said them itself, or an older one only its noise."""
+    (low, high), time_ms = search.interval_ms or (0.0, 0.0), search.best_ms or math.inf
+    found = list(search.doubts)
+    if not found and (search.noise or 0.0) > NOISY:
+        found.append(f"the machine was unsteady: {search.noise:.0%} noise")
+    if high - low > NOISY * time_ms:
+        found.insert(0, f"its time is not certain: {low:.4g} to {high:.4g} ms")
+    return found
 
 
 def provenance(search: Search) -> Iterator[tuple[str, str]]:
@@ -40,14 +79,12 @@ def _best_items(search: Search) -> Iterable[dict[str, str]]:
     if trial is None:
         yield _item("Best time", "none", "every trial failed")
         return
-    low, high = trial.measurement.interval_ms if trial.measurement else (0.0, 0.0)
-    if search.is_cached and search.served:
-        low, high = search.served.interval_ms
+    once = trial.measurement.interval_ms if trial.measurement and not search.is_settled else None
+    low, high = search.interval_ms or once or (0.0, 0.0)
     if not low < high:
         note = "one recorded figure, without an interval"
-    elif search.is_cached or search.finals:
-        final = search.finals.get(trial.key)
-        noise = f"; noise {final.noise:.1%}" if final and final.noise is not None else ""
+    elif search.is_settled:
+        noise = "" if search.noise is None else f"; noise {search.noise:.1%}"
         note = f"{low:.4g} to {high:.4g} ms, last round{noise}"
     else:
         note = f"{low:.4g} to {high:.4g} ms, timed once in the search; there was no last round"
@@ -85,8 +122,14 @@ def _speedups(search: Search) -> Iterable[dict[str, str]]:
     place = search.default
     default_ms = search.times_ms[place] if place is not None else None
     default_ms = default_ms or (search.served.default_time_ms if search.served else None)
-    if default_ms:
-        yield _item("Over the default", ratio_text(default_ms / time_ms), f"default: {default_ms:.4g} ms")
+    if default_ms and place is not None and place == search.best:
+        yield _item("Over the default", "none", "the default is the best of those tried")
+    elif default_ms:
+        ends = search.intervals_ms[place] if place is not None else None
+        note = f"default: {default_ms:.4g} ms" + (f" ({ends[0]:.4g} to {ends[1]:.4g})" if ends else "")
+        if search.space and search.space.default in search.ties:
+            note += "; the two cannot be told apart"
+        yield _item("Over the default", ratio_text(default_ms / time_ms), note)
     first = next((step for step in search.steps if step.time_ms), None)
     is_default = first is not None and search.spec and first.landmark.config == search.spec.default
     if first is not None and first.time_ms and not is_default:
@@ -99,18 +142,11 @@ def _speedups(search: Search) -> Iterable[dict[str, str]]:
 
 
 def _ties(search: Search) -> Iterable[dict[str, str]]:
-    best = search.best_trial
-    if best is None:
-        return
-    if search.served:
-        ties = len(search.served.ties)
-    elif final := search.finals.get(best.key):
-        others = search.finals.values()
-        ties = sum(indistinguishable(final, other, Objective.TIME) for other in others) - 1
-    else:
+    ties = search.ties
+    if search.best is None or not search.is_settled:
         return
     note = "cannot be told from the best" if ties else "no other finalist is as fast"
-    yield _item("Ties", str(ties), note)
+    yield _item("Ties", str(len(ties)), note)
 
 
 def _verified(search: Search) -> dict[str, str]:

@@ -120,26 +120,38 @@ def _ladder(plot: Plot) -> Figure:
     if printed is not None:
         return _ladder_chart(plot.title or Path(plot.sources[0]).stem, printed)
     search = _search(plot)
-    steps = [(step.landmark.name, step.time_ms) for step in search.steps if step.time_ms is not None]
+    ends = search.intervals_ms
+    steps = [
+        (step.landmark.name, step.time_ms, ends[step.trial])
+        for step in search.steps
+        if step.time_ms is not None
+    ]
     if not steps:
         raise InputError(
             f"{plot.sources[0]}: no landmark of the space was timed; `autotune run --landmarks` times them"
         )
-    return _ladder_chart(_title(plot, search), [*steps, (TUNED, search.best_ms or 0.0)])
+    return _ladder_chart(_title(plot, search), [*steps, (TUNED, search.best_ms or 0.0, search.interval_ms)])
 
 
-def _ladder_chart(title: str, steps: Sequence[tuple[str, float]]) -> Figure:
-    """Draw the time of each step, and how much faster it is than the first."""
+def _ladder_chart(title: str, steps: Sequence[tuple[str, float, tuple[float, float] | None]]) -> Figure:
+    """Draw the time of each step with its interval, and how much faster it is than the first."""
     first_ms = steps[0][1]
     bars = [
-        Bar(name, time_ms, f"{time_ms:.4g} ms, {ratio_text(first_ms / time_ms)}", strong=name == TUNED)
-        for name, time_ms in steps
+        Bar(
+            name,
+            time_ms,
+            f"{time_ms:.4g} ms{f' ({ends[0]:.4g} to {ends[1]:.4g})' if ends else ''}, "
+            f"{ratio_text(first_ms / time_ms)}",
+            strong=name == TUNED,
+            interval=ends,
+        )
+        for name, time_ms, ends in steps
         if time_ms > 0
     ]
     return figures.bar_chart(title, "ms", bars)
 
 
-def _printed_ladder(plot: Plot) -> list[tuple[str, float]] | None:
+def _printed_ladder(plot: Plot) -> list[tuple[str, float, None]] | None:
     """The steps of a file that `autotune run --landmarks --json` printed; None if it is something else."""
     path = Path(plot.sources[0])
     if len(plot.sources) != 1 or path.suffix != ".json" or not path.is_file():
@@ -156,6 +168,7 @@ def _printed_ladder(plot: Plot) -> list[tuple[str, float]] | None:
             (
                 values.text(step.get("step"), f"{path}: step"),
                 values.amount(step["time_ms"], f"{path}: time_ms"),
+                None,
             )
             for step in steps
             if step.get("time_ms") is not None

@@ -17,6 +17,7 @@ from autotune.core import launch_plan as plan
 from autotune.core.checks import Checks
 from autotune.core.expressions import Expression, names_behind, number, parse
 from autotune.core.records import (
+    Config,
     DeviceInfo,
     Entry,
     KernelRecord,
@@ -26,7 +27,7 @@ from autotune.core.records import (
     Value,
 )
 from autotune.core.text import problem_text
-from autotune.core.trials import Measurement, Trial
+from autotune.core.trials import Measurement, Objective, Trial
 from autotune.diagnosis.device_rates import DeviceRates, Rate
 from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
@@ -36,6 +37,7 @@ from autotune.serving.ceilings import Ceiling
 from autotune.space import SpaceSpec
 from autotune.space.configurations import Landmark
 from autotune.strength.record import Strength
+from autotune.tuning.ties import indistinguishable
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Search:
         entry: Of the same device, problem and source.
         stages: The seconds of the latest search's stages.
         doubts: Those of the latest search about its times.
+        explored: In words, the share of the space that the latest search tried, and its estimate of the rest.
         runtime: Driver, runtime and compiler.
         measured: What `autotune devices --measure` measured.
         cpu: The fastest result of a CPU for the problem.
@@ -86,6 +89,7 @@ class Search:
     entry: Entry | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
     doubts: Sequence[str] = ()
+    explored: str = ""
     runtime: Mapping[str, str] = field(default_factory=dict)
     measured: Mapping[str, Ceiling] = field(default_factory=dict)
     cpu: DeviceResult | None = None
@@ -116,20 +120,53 @@ class Search:
     @property
     def run_command(self) -> str | None:
         """The beginning of the command that runs a configuration; None if the space file is not known."""
+        command = self._command("run")
+        return command and f"{command} --config"
+
+    @property
+    def diagnose_command(self) -> str | None:
+        """The command that says what bounds the tuned best; None if the space file is not known."""
+        return self._command("diagnose")
+
+    def _command(self, name: str) -> str | None:
         if self.spec is None:
             return None
         own = self.spec.path.parent == packaged("spaces")
-        words = ["autotune", "run", self.kernel if own else str(self.spec.path)]
-        for name, size in self.sizes.items():
-            words += ["--size", f"{name}={size}"]
+        words = ["autotune", name, self.kernel if own else str(self.spec.path)]
+        for size_name, size in self.sizes.items():
+            words += ["--size", f"{size_name}={size}"]
         words += ["--dtype", self.dtype] if self.dtype else []
         words += ["--data", self.data] if self.data else []
-        return f"{shlex.join(words)} --config"
+        return shlex.join(words)
 
     @cached_property
     def times_ms(self) -> list[float | None]:
         """Median time of each trial; None where it has none."""
         return [trial.time_ms for trial in self.trials]
+
+    @cached_property
+    def intervals_ms(self) -> list[tuple[float, float] | None]:
+        """The interval of each time that is of a last round."""
+        found = [self.finals[one.key].interval_ms if one.key in self.finals else None for one in self.trials]
+        if self.is_cached and self.served and self.best is not None:
+            found[self.best] = self.served.interval_ms
+        return [each if each and each[0] < each[1] else None for each in found]
+
+    @property
+    def interval_ms(self) -> tuple[float, float] | None:
+        """The interval of the best time in its last round."""
+        return None if self.best is None else self.intervals_ms[self.best]
+
+    @property
+    def noise(self) -> float | None:
+        """The noise of the last round: between the medians of two timings of the same binary."""
+        final = self.finals.get(self.best_trial.key) if self.best_trial else None
+        return final.noise if final else None
+
+    @property
+    def is_settled(self) -> bool:
+        """True if a last round has decided which trial is the best."""
+        return self.is_cached or bool(self.finals)
 
     @cached_property
     def served(self) -> Entry | None:
@@ -169,6 +206,18 @@ class Search:
         """The time of the best trial."""
         return None if self.best is None else self.times_ms[self.best]
 
+    @cached_property
+    def ties(self) -> tuple[Config, ...]:
+        """The configurations that a last round cannot tell from the best."""
+        best, finals = self.best_trial, self.finals
+        if self.served:
+            return self.served.ties
+        if best is None or best.key not in finals:
+            return ()
+        ours = finals[best.key]
+        others = (one for one in self.trials if one.key in finals and one.key != best.key)
+        return tuple(one.config for one in others if indistinguishable(ours, finals[one.key], Objective.TIME))
+
     def best_work(self, name: str) -> float | None:
         """The bytes or operations of the best trial, as far as they are known."""
         amounts = self.work.get(name)
@@ -195,11 +244,10 @@ class Search:
     def details(self) -> list[str]:
         """The detail of each trial; one that was faster than the best in the search says why it lost."""
         best_ms = self.best_ms
-        is_final = self.is_cached or bool(self.finals)
         found = []
         for place, (once, trial) in enumerate(zip(self.tried, self.trials, strict=True)):
             detail, once_ms = trial.detail, once.time_ms
-            if is_final and once_ms and best_ms and once_ms < best_ms:
+            if self.is_settled and once_ms and best_ms and once_ms < best_ms:
                 if trial.key in self.finals:
                     detail = f"{once_ms:.4g} ms in the search, {trial.time_ms:.4g} ms in the last round"
                 elif place != self.best:

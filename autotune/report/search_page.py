@@ -15,7 +15,7 @@ from autotune.core.text import problem_text
 from autotune.core.trials import Status
 from autotune.errors import InputError, MissingExtra
 from autotune.report.gather import Gathered
-from autotune.report.headline import headline, provenance
+from autotune.report.headline import headline, provenance, trust
 from autotune.report.page import page_html
 from autotune.report.search import Search, Step
 from autotune.report.shortened import MAX_DETAIL, MAX_NAME, cut, short
@@ -64,7 +64,8 @@ def search_json(search: Search) -> dict[str, Any]:
         "landmarks": [_step_json(step) for step in search.steps],
         "headline": headline(search),
         "provenance": [[name, cut(text, MAX_DETAIL)] for name, text in provenance(search)],
-        "doubts": [cut(text, MAX_DETAIL) for text in search.doubts],
+        "trust": trust(search),
+        "diagnoseCommand": search.diagnose_command,
         "importance": _importance_json(search),
         "strength": _strength_json(search),
         "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in search.ceilings],
@@ -105,6 +106,8 @@ def _trials_json(search: Search) -> dict[str, Any]:
     limits = sorted({found.limit for found in search.occupancies if found})
     measures: dict[str, list[Any]] = {
         "time_ms": [short(time_ms) for time_ms in search.times_ms],
+        "low_ms": [each and short(each[0]) for each in search.intervals_ms],
+        "high_ms": [each and short(each[1]) for each in search.intervals_ms],
         "compile_ms": [short(trial.compile_ms) for trial in trials],
         "cost_s": [short(trial.cost_s) for trial in trials],
         "registers": [trial.registers for trial in trials],

@@ -25,6 +25,7 @@ from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
 from autotune.tuning.doubts import doubts, load_warnings
+from autotune.tuning.explored import explored
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.fresh_inputs import begin_references
 from autotune.tuning.last_round import Searched
@@ -102,7 +103,7 @@ def search(
             result = conclude_twice(context, context.fleet, searched)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
-            context.journal.append_stages(times.seconds, doubts(result))
+            context.journal.append_stages(times.seconds, doubts(result), explored(result))
         return result
 
 

@@ -12,22 +12,12 @@ from tests.browser.test_report_in_browser import (
     wait_until,
 )
 from tests.conftest import KERNEL
-from tests.unit.test_explore import served
+from tests.unit.test_explore import HELD, served
 from tests.unit.test_search_page import HOSTILE, journal, trial
 
 ROWS = """
     const rows = [...document.querySelectorAll("#beside-table tr")];
     return rows.map((row) => [...row.cells].map((one) => one.textContent));
-"""
-HELD = """\
-import os, pathlib, time
-
-def compiling():
-    with open("compiled", "a") as file:
-        file.write("+")
-    while os.path.getsize("compiled") > 8 and not pathlib.Path("seen").exists():
-        time.sleep(0.01)
-
 """
 
 

@@ -1,6 +1,10 @@
 """`autotune report --live`: what it serves of a folder, to whom, and that it serves nothing else."""
 
 import json
+import os
+import re
+import signal
+import time
 from contextlib import contextmanager
 from html import unescape
 from http.client import HTTPConnection
@@ -15,10 +19,20 @@ from autotune.report.folder import ExploredFolder
 from autotune.report.server import ExploreServer
 from autotune.serving import cache
 from tests.cache_example import DEVICE, entry, record
-from tests.conftest import run_in_process
+from tests.conftest import KERNEL, LIMIT_S, run_in_process
 from tests.unit.test_search_page import HOSTILE, data_of, journal, trial
 
 TRIALS = [trial(1, time_ms=3.0), trial(2, Status.TIMEOUT, detail=HOSTILE), trial(3, time_ms=2.0)]
+HELD = """\
+import os, pathlib, time
+
+def compiling():
+    with open("compiled", "a") as file:
+        file.write("+")
+    while os.path.getsize("compiled") > 8 and not pathlib.Path("seen").exists():
+        time.sleep(0.01)
+
+"""
 
 
 @contextmanager
@@ -77,7 +91,7 @@ def test_new_trials_show_and_an_unchanged_search_is_not_sent_again(shared):
     with served(shared) as ask:
         first = json.loads(ask("/data?source=runs/a.jsonl")[2])
         stamp = first["live"]["stamp"]
-        assert ask(f"{first['live']['address']}&stamp={stamp}")[0] == 204
+        assert json.loads(ask(f"{first['live']['address']}&stamp={stamp}")[2]) == {"live": first["live"]}
         with (shared / "runs" / "a.jsonl").open("a") as file:
             file.write(json.dumps({"trial": encode_trial(trial(4, time_ms=1.0))}) + "\n")
         status, _, text = ask(f"{first['live']['address']}&stamp={stamp}")
@@ -101,6 +115,42 @@ def test_a_search_that_has_just_begun_is_waited_for(shared):
     with served(shared) as ask:
         status, _, text = ask("/data?source=runs/new.jsonl")
     assert status == 200 and "holds no trial" in json.loads(text)["message"]
+
+
+def test_a_search_is_told_to_run_with_its_time_left_and_then_to_be_dead_or_done(folder):
+    folder.write(HELD + KERNEL)
+    options = ("--engine", "exhaustive", "--budget", "14", "--compile-timeout", "600", "--quiet")
+    with served(folder.path) as ask:
+
+        def states(said):
+            """The states of the journal, once one says this."""
+            for _ in range(int(LIMIT_S / 0.05)):
+                path = next(folder.path.glob("runs/*.jsonl"), None)
+                status, _, text = ask(f"/data?source=runs/{path.name}") if path else (404, None, "")
+                if status == 200 and said in str(found := json.loads(text)["live"]["states"]):
+                    return found
+                time.sleep(0.05)
+            raise AssertionError(text)
+
+        killed = folder.start("search", "double.yaml", "--device", "fake", *options)
+        (running,) = states(" of 14 trials")
+        assert re.fullmatch(r"Running: \d+ of 14 trials, .+, \d+:\d\d left", running)
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.communicate()
+        (dead,) = states("died")
+        assert re.match(r"Its process has died: \d+ of 14 trials, ", dead)
+        (folder.path / "seen").touch()
+        folder.search(*options)
+        assert states("Done") == ["Done"]
+        assert not list(folder.path.glob("runs/.*"))
+
+
+def test_a_search_that_was_ended_early_is_not_said_to_be_done(shared):
+    with served(shared) as ask:
+        (state,) = json.loads(ask("/data?source=runs/a.jsonl")[2])["live"]["states"]
+        both = json.loads(ask("/data?source=runs/a.jsonl&source=runs/b.jsonl")[2])["live"]["states"]
+    assert state.startswith("Ended before its last round")
+    assert both == [f"runs/{name}.jsonl: {state}" for name in "ab"]
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.cli.report import FIGURES as OFFERED
-from autotune.core.trials import Status
+from autotune.core.trials import Measurement, Rule, Status
+from autotune.evaluation.journal_rows import encode_measurement
 from autotune.report.figures import Bar, Line, Side, bar_chart, matrix, over_size, progress, roofline, save
+from autotune.report.gather import gather
 from autotune.report.plots import KINDS
 from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write
@@ -169,6 +171,23 @@ def test_a_printed_ladder_is_drawn(tmp_path):
     assert done.returncode == 0, done.stderr
     found = texts(tmp_path / "a.svg")
     assert "1 ms, 4 x" in found and "failed" not in found and "steps" in found
+
+
+def test_a_ladder_has_the_intervals_of_the_last_round(tmp_path, folder):
+    folder.search("--budget", "30")
+    (path,) = (folder.path / "runs").glob("double.*.jsonl")
+    keys = gather([str(path)], tmp_path / "cache", folder.space).searches[0].finals
+    spread = encode_measurement(Measurement((1.0, 1.1, 1.2) * 4, Rule.FINALS))
+    with path.open("a") as rows:  # the fake device's times have no spread
+        rows.write(json.dumps({"finals": dict.fromkeys(keys, spread)}) + "\n")
+    done = plot(
+        "ladder", path, "--space", folder.space, "--cache", tmp_path / "cache", "-o", tmp_path / "a.svg"
+    )
+    assert done.returncode == 0, done.stderr
+    assert any(text.startswith("1.1 ms (1 to 1.2), ") for text in texts(tmp_path / "a.svg"))
+    (axes,) = bar_chart("ladder", "ms", [Bar("a", 1.0, "", interval=(0.9, 1.2)), Bar("b", 2.0, "")]).axes
+    (_, _, (lines,)) = axes.containers[0].lines
+    assert [segment[:, 0].tolist() for segment in lines.get_segments()] == [[0.9, 1.2], [2.0, 2.0]]
 
 
 def test_a_ladder_that_is_nested_too_deeply_is_told(tmp_path):

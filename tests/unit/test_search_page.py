@@ -4,13 +4,15 @@ import json
 import re
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from autotune.core.checks import OTHER_SIZES, PASSED
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.evaluation.identity import sizes_text
-from autotune.evaluation.journal_rows import encode_measurement, encode_trial
+from autotune.evaluation.journal_rows import encode_checks, encode_measurement, encode_trial
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.peak_rates import boost_mhz, peak_rates, tensor_operations_per_s
 from autotune.report.gather import gather
@@ -21,7 +23,7 @@ from autotune.serving import cache
 from autotune.serving.ceilings import BYTES, FILE, OPERATIONS, Ceiling, ceilings_text
 from tests.cache_example import DEFAULT, DEVICE, PROVENANCE, entry, record
 from tests.cache_files import write
-from tests.conftest import ROOT, run_in_process
+from tests.conftest import KERNEL, ROOT, run_in_process
 from tests.recorded_files import EXCERPT, T4
 
 HOSTILE = '</script><script>document.title="owned"</script>"\'`\u202e\u0000&<!--'
@@ -363,6 +365,7 @@ def test_the_command_runs_a_configuration_of_the_journal(tmp_path, no_cache, fol
     assert done.returncode == 0, done.stderr
     (packaged_one, *_) = report_json(gather(["transpose"], ROOT / "cache"))["searches"]
     assert packaged_one["runCommand"].startswith("autotune run transpose --size ")
+    assert packaged_one["diagnoseCommand"].startswith("autotune diagnose transpose --size ")
 
 
 @pytest.mark.parametrize(
@@ -485,10 +488,69 @@ def test_the_head_says_where_times_come_from_and_what_makes_them_doubtful(tmp_pa
     origin = dict(search["provenance"])
     assert origin["search"] == "surrogate, seed 7, 5 trials" and origin["by"].startswith("autotune ")
     assert origin["driver"] and origin["tuned"].startswith("20")
-    assert search["doubts"] == ["it was hot", HOSTILE]
+    verdict, reasons = search["trust"]
+    assert verdict == "Trust this result with care" and reasons[-2:] == ["It was hot", HOSTILE]
 
 
 def test_a_journal_alone_says_what_its_header_has(tmp_path, no_cache):
     path = journal(tmp_path / "a.jsonl", [trial(1)], driver="1.2", compiler="cc 3")
     (search,) = report_json(gather([path]))["searches"]
-    assert search["provenance"] == [["driver", "1.2"], ["compiler", "cc 3"]] and search["doubts"] == []
+    assert search["provenance"] == [["driver", "1.2"], ["compiler", "cc 3"]]
+
+
+CHECKED = {"output out": PASSED, OTHER_SIZES: PASSED}
+
+
+@pytest.mark.parametrize(
+    ("noise", "high_ms", "checks", "finalists", "verdict", "reason"),
+    [
+        (0.001, 1.02, CHECKED, 2, "This result can be trusted", "2 finalists ran in turns"),
+        (0.2, 1.02, CHECKED, 2, "Trust this result with care", "The machine was unsteady: 20% noise"),
+        (0.001, 2.0, CHECKED, 2, "Trust this result with care", "Its time is not certain: 1 to 2 ms"),
+        (0.001, 1.02, {}, 2, "Trust this result with care", "Verified: in part"),
+        (0.001, 1.02, CHECKED, 0, "This is not a final result", "missing is the last round"),
+    ],
+)
+def test_the_head_says_how_far_the_result_can_be_trusted(
+    tmp_path, no_cache, noise, high_ms, checks, finalists, verdict, reason
+):
+    trials = [trial(1, time_ms=1.0), trial(2, time_ms=2.0)]
+    samples = Measurement((1.0, 1.01, high_ms) * 4, Rule.FINALS, noise=noise)
+    finals = {one.key: samples for one in trials[:finalists]}
+    path = Path(journal(tmp_path / "a.jsonl", trials))
+    if finals:
+        row = {key: encode_measurement(one) for key, one in finals.items()}
+        said = {key: encode_checks(checks) for key in finals}
+        with path.open("a") as file:
+            file.write(json.dumps({"finals": row, "checks": said}) + "\n")
+    (search,) = report_json(gather([str(path)]))["searches"]
+    assert search["trust"][0] == verdict and any(reason in one for one in search["trust"][1])
+
+
+def test_a_report_without_a_time_has_no_result_to_trust(tmp_path, no_cache):
+    (search,) = report_json(gather([journal(tmp_path / "a.jsonl", [trial(1, Status.TIMEOUT)])]))["searches"]
+    assert search["trust"][0] == "There is no result"
+
+
+def test_what_was_explored_is_said_as_the_summary_says_it(folder):
+    done = folder.run("search", "double.yaml", "-d", "fake", "--budget", "5")
+    (said,) = [line for line in done.stdout.splitlines() if line.startswith("explored ")]
+    (path,) = (folder.path / "runs").glob("double.*.jsonl")
+    (search,) = report_json(gather([str(path)], folder.path / "cache"))["searches"]
+    assert "valid configurations" in said and headline(search)["Trials"]["note"].startswith(said)
+
+
+def test_a_default_that_cannot_be_told_from_the_best_is_not_beaten(tmp_path, folder):
+    folder.write(KERNEL.replace("(A - 5) ** 2", "10"))  # all are as fast
+    folder.search("--budget", "4")
+    (path,) = (folder.path / "runs").glob("double.*.jsonl")
+    (search,) = report_json(gather([str(path)], folder.path / "cache"))["searches"]
+    said = headline(search)["Over the default"]
+    assert said["value"] == "none" or "cannot be told apart" in said["note"]
+
+
+def test_times_of_the_last_round_have_their_intervals(tmp_path, no_cache):
+    trials = [trial(1, time_ms=1.0), trial(2, time_ms=2.0)]
+    finals = {trials[0].key: Measurement((1.0, 1.01, 1.02) * 4, Rule.FINALS)}
+    (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials, finals)]))["searches"]
+    assert search["columns"]["low_ms"] == [1, None] and search["columns"]["high_ms"] == [1.02, None]

@@ -5,7 +5,7 @@ const nameOf = (search) => [search.kernel, search.device, search.problem || sear
 /** The best time after each trial; Infinity before the first that succeeded. */
 function bestSoFar(search) {
   let least = Infinity;
-  return Float64Array.from(search.time, (time) => (least = time < least ? time : least));
+  return search.settled.map((time) => (least = time < least ? time : least));
 }
 
 function addBeside() {

@@ -188,18 +188,19 @@ function diamond(context, colours, x, y) {
 }
 
 /**
- * Bars from top to bottom: `{label, value, text, tip, act, isStrong, range, dot, dots, dotText}`; a range instead
- * of a bar where it is given, and a diamond for each of `dots`, with its own text.
+ * Bars from top to bottom: `{label, value, text, tip, act, isStrong, isPoint, error, range, dot, dots, dotText}`; a
+ * range instead of a bar where it is given, a line for the interval `error`, and a diamond for each of `dots`, with its
+ * own text. `ends` are those of the axis, for points.
  */
-function drawBars(context, width, height, colours, bars, { unit, isLog = false, labelMost = 44 }) {
+function drawBars(context, width, height, colours, bars, { unit, isLog = false, labelMost = 44, ends }) {
   const widest = Math.max(0, ...bars.map((bar) => context.measureText(short(plain(bar.label), labelMost)).width));
   const left = Math.min(widest + 14, width * 0.44);
   const room = Math.max(0, ...bars.map((bar) => context.measureText([bar.text, bar.dotText].filter(Boolean).join("   ")).width)) + 12;
   const [before, after] = bars.some((bar) => bar.range) ? [Math.min(room, width * 0.2), 14] : [0, Math.min(room, width * 0.36)];
   const box = { left: left + before, right: Math.max(left + before + 40, width - after), top: 6, bottom: 6 + BAR * bars.length };
-  const values = bars.flatMap((bar) => [bar.value, ...(bar.range || []), ...(bar.dot ? [bar.dot] : []), ...(bar.dots || [])]).filter((value) => value > 0);
-  const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0.1, 1];
-  const scale = numberScale(isLog ? low / 1.3 : 0, high, box.left, box.right, isLog, width / 120);
+  const values = bars.flatMap((bar) => [bar.value, ...(bar.error || []), ...(bar.range || []), ...(bar.dot ? [bar.dot] : []), ...(bar.dots || [])]).filter((value) => value > 0);
+  const [low, high] = ends || (values.length ? [Math.min(...values), Math.max(...values)] : [0.1, 1]);
+  const scale = numberScale(ends ? low : isLog ? low / 1.3 : 0, high, box.left, box.right, isLog, width / 120);
   frame(context, colours, box, scale, null, unit, "");
   const marks = bars.map((bar, place) => {
     const y = box.top + BAR * (place + 0.5);
@@ -218,10 +219,23 @@ function drawBars(context, width, height, colours, bars, { unit, isLog = false, 
 /** A bar from the left edge; returns where it ends. */
 function drawBar(context, colours, scale, bar, left, y) {
   if (!(bar.value > 0)) return left;
-  const end = Math.max(left + 1, scale.at(bar.value));
+  const end = Math.max(left + (bar.isPoint ? 0 : 1), scale.at(bar.value));
   context.fillStyle = bar.isStrong ? colours.strong : colours.accent;
-  context.fillRect(left, y - 7, end - left, 14);
-  return end;
+  if (bar.isPoint) context.fillRect(end - 4, y - 4, 8, 8);
+  else context.fillRect(left, y - 7, end - left, 14);
+  if (!bar.error) return end;
+  context.strokeStyle = colours.ink;
+  context.lineWidth = 1.5;
+  const places = bar.error.map(scale.at);
+  drawInterval(context, places.map((x) => [x, y]));
+  return Math.max(end, ...places);
+}
+
+/** An interval between two places, with a stroke across each end. */
+function drawInterval(context, [[x0, y0], [x1, y1]]) {
+  line(context, x0, y0, x1, y1);
+  const [across, down] = x0 === x1 ? [3, 0] : [0, 4];
+  for (const [x, y] of [[x0, y0], [x1, y1]]) line(context, x - across, y - down, x + across, y + down);
 }
 
 /** A band, with a mark at its value and a dot at its best, which is where its text belongs; returns the dot's place. */

@@ -80,7 +80,7 @@ function spreads(of, given) {
   const best = given.values.map(() => new Float64Array(of.values.length).fill(Infinity));
   for (const row of view.timed) {
     const [one, other] = [of.data[row], given.data[row]];
-    if (one >= 0 && other >= 0) best[other][one] = Math.min(best[other][one], view.time[row]);
+    if (one >= 0 && other >= 0) best[other][one] = Math.min(best[other][one], view.settled[row]);
   }
   const groups = best.map((times, place) => {
     const sorted = [...times].map((time, at) => ({ time, value: of.values[at] })).filter(({ time }) => time < Infinity).sort((a, b) => a.time - b.time);
@@ -108,7 +108,7 @@ function addUseless(grid) {
       if (place < 0) continue;
       tried[place]++;
       if (view.time[row] > 0) works[place]++;
-      if (view.time[row] < best[place]) best[place] = view.time[row];
+      if (view.settled[row] < best[place]) best[place] = view.settled[row];
     }
     axis.values.forEach((value, place) => {
       if (tried[place] && !(best[place] <= NEAR * view.bestTime)) rows.push([axis.title, value, tried[place], works[place], best[place] === Infinity ? NaN : best[place] / view.bestTime]);

@@ -17,6 +17,7 @@ function show() {
   for (const one of document.querySelectorAll(".of-search")) one.hidden = !["searches", "space"].includes(data.kind);
   $("search-label").hidden = true;
   SHOW[data.kind]();
+  sayStates();
   colourMatrix();
 }
 
@@ -63,7 +64,7 @@ async function ask() {
   const { address, stamp } = data.live;
   try {
     const answer = await fetch(`${address}&stamp=${stamp}`);
-    if (answer.status === 200) update(await answer.json());
+    if (answer.ok) update(await answer.json());
     sayLive(answer.ok ? "" : await answer.text());
   } catch {
     sayLive("The server does not answer.");
@@ -74,8 +75,20 @@ function sayLive(problem) {
   $("live-state").textContent = problem || (isPaused ? "Paused" : "Live");
 }
 
-/** Show new data; what the reader has chosen stays. */
+/** The states of the searches, which change while their trials do not. */
+function sayStates() {
+  $("states").replaceChildren(...(data.live ? data.live.states : []).map((text) => el("p", { class: "state" }, bdi(text))));
+}
+
+/** Show new data, if there is any but the states; what the reader has chosen stays. */
 function update(found) {
+  if (!found.kind) {
+    if (String(data.live.states) !== String(found.live.states)) {
+      data.live = found.live;
+      sayStates();
+    }
+    return;
+  }
   const before = remember();
   data = found;
   show();

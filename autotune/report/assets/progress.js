@@ -6,9 +6,7 @@ function addProgress() {
   const time = view.axis("time_ms");
   const overs = ["order", "elapsed"].filter((id) => view.axis(id)).map((id) => [id, view.axis(id).title]);
   const kinds = view.status.values.map((value, place) => [value, place]).filter(([value]) => value !== "ok");
-  const best = new Float64Array(view.count);
-  let least = Infinity;
-  for (let row = 0; row < view.count; row++) best[row] = least = view.time[row] < least ? view.time[row] : least;
+  const best = bestSoFar(view);
   if (time) addChart(grid, {
     id: "progress-chart", title: "Every trial and the best so far", isWide: true, height: () => 320 + 16 * kinds.length,
     choices: overs.length > 1 ? [{ name: "over", label: "over", options: overs, value: "order" }] : [],
@@ -49,14 +47,15 @@ function addProgress() {
         above = best[row];
       }
       context.stroke();
+      drawIntervals(context, colours, px, sy);
       if (view.best !== null && view.selected[view.best]) markBest(context, colours, box, px[view.best], py[view.best]);
       return pointMarks(px, py, brushed([xAxis, time], [sx, sy]));
     },
     caption: () => {
       const round = hasLastRound() ? " Trials of the last round are at their time in it." : "";
-      const below = hasLastRound() && least < view.bestTime
-        ? ` The line ends below the best, ${number(view.bestTime)} ms in the last round, because a time of the search was lower.` : "";
-      const steps = view.timed.filter((row) => view.time[row] === best[row] && (row === 0 || best[row] < best[row - 1]));
+      const low = view.timed.filter(view.isUnconfirmed);
+      const below = low.length ? ` Below the best: ${whole(low.length)} of the search only, down to ${number(view.time[low[0]])} ms, which the last round did not confirm.` : "";
+      const steps = view.timed.filter((row) => view.settled[row] === best[row] && (row === 0 || best[row] < best[row - 1]));
       const last = Math.max(0, ...steps);
       return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}.${round}${below} Drag to select a range.`;
     },
@@ -67,17 +66,48 @@ function addProgress() {
       return [["evaluation", "best so far (ms)", "configuration"], rows];
     },
   });
+  addLastRound(grid);
   addStages(grid);
   addCosts(grid);
 }
 
+const NEAR_BEST = 1.1; // times the best: what is slower would leave the finalists no room
+
+/** The finalists and the default with their intervals; what is far slower stands at the edge with its figure. */
+function addLastRound(grid) {
+  const finals = view.timed.filter((row) => view.columns.final[row]);
+  if (finals.length < 2) return;
+  const name = (row) => `trial ${row + 1}${row === view.best ? ", best" : row === view.default ? ", default" : ""}`;
+  const isNear = (row) => view.time[row] <= NEAR_BEST * view.bestTime;
+  const ends = extent(finals.filter(isNear).flatMap((row) => [view.time[row], ...(intervalOf(row) || [])]), false);
+  const bars = finals.map((row) => ({ label: name(row), isPoint: true, isStrong: row === view.best, tip: trialTip(row), act: () => openTrial(row),
+    ...(isNear(row) ? { value: view.time[row], error: intervalOf(row), text: timeText(row) } : { value: NaN, text: `beyond the axis: ${timeText(row)}` }) }));
+  addChart(grid, {
+    id: "finalists", title: "The last round", isWide: true, height: () => barHeight(bars.length),
+    draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "time (ms), not from 0", ends }),
+    caption: () => "Finalists were timed in turns. Lines are 95% intervals of the medians; whether two can be told apart is decided round by round.",
+    rows: () => [["trial", "time (ms)", "from (ms)", "to (ms)", "configuration"],
+      finals.map((row) => [name(row), view.time[row], ...(intervalOf(row) || [NaN, NaN]), configText(row)])],
+  });
+}
+
 const hasLastRound = () => view.columns.final.some(Boolean);
+
+/** The intervals of the last round, upright through their points. */
+function drawIntervals(context, colours, px, sy) {
+  context.strokeStyle = colours.ink;
+  context.lineWidth = 1;
+  for (let row = 0; row < view.count; row++) {
+    const ends = view.selected[row] && intervalOf(row);
+    if (ends) drawInterval(context, ends.map((end) => [px[row], sy.at(end)]));
+  }
+}
 
 /** The figure of the headline, beside its ring. */
 function markBest(context, colours, box, x, y) {
-  const said = `best${hasLastRound() ? ", last round" : ""}: ${number(view.bestTime)} ms`;
+  const said = `best${hasLastRound() ? ", last round" : ""}: ${timeText(view.best)}`;
   const width = context.measureText(said).width;
-  const left = x + 12 + width > box.right ? x - 12 - width : x + 12;
+  const left = Math.max(box.left, x + 12 + width > box.right ? x - 12 - width : x + 12);
   context.fillStyle = colours.card;
   context.globalAlpha = 0.85;
   context.fillRect(left - 3, y - 22, width + 6, 14);

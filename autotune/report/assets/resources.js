@@ -84,15 +84,16 @@ function addLadder() {
   const grid = section("ladder", "Ladder");
   const all = [...steps, ...(view.best === null ? [] : [{ name: "tuned", note: "the best of this search", figures: [], trial: view.best }])];
   const { bytes, flops } = view.columns;
-  const ours = { ms: (row) => view.time[row], "GB/s": (row) => (bytes[row] / view.time[row]) * 1e-6, "GFLOP/s": (row) => (flops[row] / view.time[row]) * 1e-6 };
+  const at = { ms: () => (ms) => ms, "GB/s": (row) => (ms) => (bytes[row] / ms) * 1e-6, "GFLOP/s": (row) => (ms) => (flops[row] / ms) * 1e-6 };
+  const ours = (unit, row) => at[unit](row)(view.time[row]);
   const units = ["ms", ...(bytes ? ["GB/s"] : []), ...(flops ? ["GFLOP/s"] : [])];
   const first = view.time[steps[0].trial];
   const speedup = (trial) => `${number(first / view.time[trial], 3)} x`;
   const saidBy = ({ figures }, unit) => figures.filter((figure) => figure[1] === unit).map(([value, , device]) => ({ value, said: `${number(value)} (${device})` }));
   const bars = ({ unit }) => all.map((step) => {
     const sources = saidBy(step, unit);
-    return { label: step.name, value: ours[unit](step.trial), isStrong: step.name === "tuned", dots: sources.map((one) => one.value),
-      text: `${number(ours[unit](step.trial), 3)} ${unit}, ${speedup(step.trial)}`, dotText: sources.map((one) => one.said).join(", "),
+    return { label: step.name, value: ours(unit, step.trial), error: intervalOf(step.trial)?.map(at[unit](step.trial)), isStrong: step.name === "tuned", dots: sources.map((one) => one.value),
+      text: `${timeText(step.trial, at[unit](step.trial), unit)}, ${speedup(step.trial)}`, dotText: sources.map((one) => one.said).join(", "),
       tip: `${step.note}\n${trialTip(step.trial)}`, act: () => openTrial(step.trial) };
   });
   const isLog = ({ unit }) => {
@@ -111,7 +112,7 @@ function addLadder() {
       const mistakes = view.landmarks.filter(({ expected }) => expected !== "ok").map(({ name, note }) => ` ${name} is declared wrong, and has no time: ${note}.`);
       return `${whole(steps.length)} of the space's landmarks have times.${isSaid ? " ◇ is what the step's source measured, on its own device and problem." : ""}${mistakes.join("")}`;
     },
-    rows: () => [["step", ...units, "speed-up", "what it is, and the source's figure"],
-      all.map(({ name, note, trial }) => [name, ...units.map((unit) => ours[unit](trial)), speedup(trial), note])],
+    rows: () => [["step", ...units.map((unit) => `in ${unit}`), "speed-up", "what it is, and the source's figure"],
+      all.map(({ name, note, trial }) => [name, ...units.map((unit) => timeText(trial, at[unit](trial), unit)), speedup(trial), note])],
   });
 }

@@ -14,14 +14,16 @@ const cards = (items) => el("ul", { class: "cards wide" }, ...items.map(({ title
 
 function addHeadline() {
   const grid = section("headline", "Result");
-  if (view.doubts.length) grid.append(el("div", { class: "panel wide", id: "doubts", role: "note" }, el("h3", { text: "These times are in doubt" }),
-    el("ul", {}, ...view.doubts.map((text) => el("li", { text })))));
+  const [verdict, reasons] = view.trust;
+  grid.append(el("div", { class: "panel wide", id: "trust", role: "note" }, el("h3", { text: verdict }),
+    el("ul", {}, ...reasons.map((text) => el("li", { text })))));
   grid.append(cards(view.headline));
   if (view.provenance.length) grid.append(el("ul", { class: "wide soft", id: "provenance" },
     ...view.provenance.map(([name, text]) => el("li", {}, el("strong", { text: name }), " ", bdi(text)))));
   if (view.best === null) return;
   grid.append(panel(el("h3", { text: "Best configuration" }), ...differences(),
-    el("p", {}, el("button", { type: "button", id: "open-best", text: "As a command and as macros", onclick: () => openTrial(view.best) }))));
+    el("p", {}, el("button", { type: "button", id: "open-best", text: "As a command and as macros", onclick: () => openTrial(view.best) })),
+    ...(view.diagnoseCommand ? [el("p", { class: "soft" }, "What bounds it: ", el("code", { text: view.diagnoseCommand }))] : [])));
 }
 
 /** The best configuration: what the default has otherwise, then all of it. */

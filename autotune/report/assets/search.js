@@ -37,6 +37,10 @@ function prepare(search) {
   const limit = columns.limit && { id: "limit", title: "occupancy is limited by", isCategory: true, values: search.limits,
     data: columns.limit.map((place) => (place === null ? -1 : place)) };
   const time = numbers(columns.time_ms);
+  const bestTime = search.best === null ? NaN : time[search.best];
+  const isSettled = !search.hasOrder || columns.final.some(Boolean);
+  // The last round has the last word: a time that only the search has, and that is lower than the best's, is not confirmed.
+  const isUnconfirmed = (row) => isSettled && !columns.final[row] && time[row] < bestTime;
   const timed = [...time.keys()].filter((row) => !Number.isNaN(time[row])).sort((a, b) => time[a] - time[b]);
   const bins = new Uint8Array(count).fill(search.isSpace ? 0 : FAILED);
   timed.forEach((row, rank) => { bins[row] = Math.floor((rank * BINS) / timed.length); });
@@ -48,7 +52,7 @@ function prepare(search) {
     slowFirst: Int32Array.from([...untimed, ...timed.slice().reverse()]),
     varying: parameters.filter((axis) => new Set(axis.data).size > 1),
     axis: (id) => axes.find((axis) => axis.id === id),
-    bestTime: search.best === null ? NaN : time[search.best],
+    bestTime, isUnconfirmed, settled: time.map((one, row) => (isUnconfirmed(row) ? bestTime : one)),
     selected: new Uint8Array(count).fill(1), selectedCount: count,
   };
 }
@@ -59,8 +63,18 @@ const text = (axis, row) =>
   axis.isCategory ? (axis.data[row] < 0 ? "–" : axis.values[axis.data[row]]) : number(axis.data[row]);
 const configText = (row) => view.parameters.map((axis) => `${axis.title}=${text(axis, row)}`).join(" ");
 const outcome = (row) =>
-  view.isSpace ? "valid" : Number.isNaN(view.time[row]) ? words(view.statuses[view.columns.status[row]]) : `${number(view.time[row])} ms`;
-
+  view.isSpace ? "valid" : Number.isNaN(view.time[row]) ? words(view.statuses[view.columns.status[row]]) : timeText(row);
+/** A time, with the interval that the last round gives it. */
+function timeText(row, at = (ms) => ms, unit = "ms") {
+  const ends = intervalOf(row);
+  const said = `${number(at(view.time[row]))} ${unit}`;
+  return ends ? `${said} (${ends.map(at).sort((a, b) => a - b).map((end) => number(end)).join(" to ")})`
+    : view.isUnconfirmed(row) ? `${said}, of the search only` : said;
+}
+const intervalOf = (row) => {
+  const { low_ms: low, high_ms: high } = view.columns;
+  return low && low[row] !== null ? [low[row], high[row]] : null;
+};
 
 function applyFilters() {
   const { selected, count } = view;

@@ -169,7 +169,7 @@ function tally(groupOf) {
     if (!found.has(key)) found.set(key, { key, count: 0, failed: 0, times: [] });
     const group = found.get(key);
     group.count++;
-    if (view.time[row] > 0) group.times.push(view.time[row]);
+    if (view.time[row] > 0) group.times.push(view.settled[row]);
     else if (view.bins[row] === FAILED) group.failed++;
   }
   return [...found.values()].map((group) => ({ ...group, best: group.times[0] ?? NaN, median: quantile(group.times, 0.5) ?? NaN }));
@@ -256,7 +256,7 @@ function addNeighbours(grid) {
   for (let row = 0; row < view.count; row++) {
     let [changed, count] = [null, 0];
     for (const axis of view.parameters) if (axis.data[row] !== axis.data[best] && ++count <= 1) changed = axis;
-    if (count === 1) found.push({ row, axis: changed, factor: view.time[row] / view.bestTime });
+    if (count === 1) found.push({ row, axis: changed, factor: view.settled[row] / view.bestTime });
   }
   const possible = view.varying.reduce((sum, axis) => sum + new Set(axis.data).size - 1, 0);
   found.sort((a, b) => view.parameters.indexOf(a.axis) - view.parameters.indexOf(b.axis) || a.axis.data[a.row] - b.axis.data[b.row]);
@@ -268,7 +268,6 @@ function addNeighbours(grid) {
   const bars = found.map(({ row, axis, factor }) => ({
     label: `${axis.title}: ${text(axis, best)} → ${text(axis, row)}`, value: factor, isFailed: Number.isNaN(factor),
     text: Number.isNaN(factor) ? outcome(row) : `${number(factor, 3)} x`, tip: trialTip(row), act: () => openTrial(row),
-    isStrong: factor < 1,
   }));
   addChart(grid, {
     id: "neighbours", title: "Neighbourhood of the best", height: () => barHeight(bars.length),

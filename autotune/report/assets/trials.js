@@ -16,7 +16,7 @@ function openTrial(row) {
   const config = Object.fromEntries(values.map((axis) => [axis.title, axis.raw[axis.data[row]]]));
   const facts = view.measures.filter((axis) => !Number.isNaN(axis.data[row]) && axis.id !== "order").map((axis) => [axis.title, number(axis.data[row], 6)]);
   if (view.limit && view.limit.data[row] >= 0) facts.push([view.limit.title, text(view.limit, row)]);
-  if (view.bestTime && view.time[row]) facts.splice(1, 0, ["times the best", number(view.time[row] / view.bestTime)]);
+  if (view.bestTime && view.time[row] && !view.isUnconfirmed(row)) facts.splice(1, 0, ["times the best", number(view.time[row] / view.bestTime)]);
   const detail = view.details[view.columns.detail[row]];
   $("trial-title").textContent = `${rowName(row)}: ${outcome(row)}`;
   $("trial-body").replaceChildren(
@@ -50,18 +50,19 @@ function copyable(title, content) {
 
 const table = {
   sortBy: "time_ms", isDescending: false, order: null, page: 0,
-  columns() {
+  /** The axes that are columns; a parameter that never changes is said above the table, and only a file repeats it. */
+  columns(parameters = view.varying) {
     const measured = ["time_ms", "energy_j", "registers", "spill_bytes", "shared_bytes", "occupancy", "compile_ms"].map((id) => view.axis(id)).filter(Boolean);
-    return [view.axis("order"), ...measured.slice(0, 1), ...(view.isSpace ? [] : [view.status]), ...view.parameters, ...measured.slice(1)];
+    return [view.axis("order"), ...measured.slice(0, 1), ...(view.isSpace ? [] : [view.status]), ...parameters, ...measured.slice(1)];
   },
   sorted() {
     if (this.order) return this.order;
-    const column = view.axis(this.sortBy).data;
+    const column = this.sortBy === "time_ms" ? view.settled : view.axis(this.sortBy).data;
     const sign = this.isDescending ? -1 : 1;
     this.order = Array.from({ length: view.count }, (_, row) => row).sort((a, b) => {
       const [one, other] = [column[a], column[b]];
       if (Number.isNaN(one) || Number.isNaN(other)) return Number.isNaN(one) - Number.isNaN(other) || a - b;
-      return sign * (one - other) || a - b;
+      return sign * (one - other) || view.isUnconfirmed(a) - view.isUnconfirmed(b) || a - b;
     });
     return this.order;
   },
@@ -78,7 +79,9 @@ const table = {
     this.said = el("span", { class: "soft" });
     this.back = el("button", { type: "button", text: "Previous", onclick: () => this.show(this.page - 1) });
     this.next = el("button", { type: "button", text: "Next", id: "next-page", onclick: () => this.show(this.page + 1) });
+    const same = view.parameters.filter((axis) => !view.varying.includes(axis) && view.count);
     grid.append(panel(
+      ...(same.length ? [el("p", { class: "soft", id: "same" }, `The same in all ${nouns()}: `, bdi(same.map((axis) => `${axis.title}=${text(axis, 0)}`).join(" ")))] : []),
       el("div", { class: "bar" }, el("div", { class: "choices" }, this.back, this.next, this.said),
         el("button", { type: "button", id: "csv", text: "Download as CSV", onclick: () => this.download() })),
       el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": title },
@@ -110,7 +113,8 @@ const table = {
     this.body.replaceChildren(...rows.slice(from, from + PAGE).map((row) => {
       const cells = columns.map((axis) => {
         if (axis.id === "order") return el("td", {}, el("button", { type: "button", text: String(row + 1), "aria-label": `Open trial ${row + 1}`, onclick: () => openTrial(row) }));
-        const said = axis === view.status ? words(text(axis, row)) : short(text(axis, row), 80);
+        const said = axis === view.status ? words(text(axis, row)) : axis.id === "time_ms" && view.isUnconfirmed(row)
+          ? `${text(axis, row)}, search only` : short(text(axis, row), 80);
         return el("td", { class: axis.isCategory ? undefined : "number", text: said });
       });
       return el("tr", {}, ...cells, el("td", { text: short(view.details[view.columns.detail[row]].split("\n")[0], 120) }));
@@ -125,7 +129,7 @@ const table = {
       const said = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
       return /[",\r\n]/.test(said) ? `"${said.replaceAll('"', '""')}"` : said;
     };
-    const columns = this.columns();
+    const columns = this.columns(view.parameters);
     const lines = [[...columns.map((axis) => axis.title), "detail"]];
     for (const row of this.rows())
       lines.push([...columns.map((axis) => (axis.isCategory ? (axis.data[row] < 0 ? "" : axis.raw ? axis.raw[axis.data[row]] : axis.values[axis.data[row]])

@@ -1,0 +1,72 @@
+"""The state of a search, for others to see: its process tells it in a file next to the journal."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from autotune.core.text import shortened
+from autotune.processes.files import open_to_append
+
+TOLD_EACH_S = 1.0
+_FRESH_S = 3.0  # a younger file is of a search that runs
+_MOST_BYTES = 1_000
+
+
+def tell_state(journal: Path, place: str, left: str) -> None:
+    """Tell how far a search has come, and the time left; a folder that cannot be written hears nothing."""
+    with suppress(OSError), open_to_append(_file(journal)) as file:
+        file.truncate(0)  # who reads now hears only that the search runs
+        file.write(f"{place}\n{left}".encode())
+
+
+def end_state(journal: Path) -> None:
+    """Tell no more: the search has ended."""
+    with suppress(OSError):
+        _file(journal).unlink(missing_ok=True)
+
+
+def search_state(journal: Path, *, is_concluded: bool) -> str:
+    """The state of a journal's search in a sentence: it runs, is done, or ended before its end.
+
+    Args:
+        journal: The journal.
+        is_concluded: True if its last round came after all trials.
+    """
+    place, left, age_s = _told(journal)
+    if age_s < _FRESH_S or _is_held(journal):
+        return ", ".join(filter(None, ("Running" if not place else f"Running: {place}", left)))
+    again = "Run the search again: it goes on from here"
+    if place:
+        return f"Its process has died: {place}. {again}"
+    return "Done" if is_concluded else f"Ended before its last round. {again}"
+
+
+def _file(journal: Path) -> Path:
+    return journal.with_name(f".{journal.name}.state")
+
+
+def _told(journal: Path) -> tuple[str, str, float]:
+    """The place and the time left that were told last, and how long ago."""
+    try:
+        with _file(journal).open(encoding="utf-8", errors="replace") as file:
+            text = file.read(_MOST_BYTES)
+        age_s = time.time() - _file(journal).stat().st_mtime
+    except OSError:
+        return "", "", float("inf")
+    place, _, left = text.partition("\n")
+    return shortened(place), shortened(left), age_s
+
+
+def _is_held(journal: Path) -> bool:
+    """True if a process has the journal open to write, which locks it."""
+    try:
+        with journal.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
