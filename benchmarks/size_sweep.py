@@ -44,9 +44,9 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
 from autotune.serving.cache import read_entry
-from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
-from autotune.tuning.finalists import finalists
+from autotune.tuning.finalists import fastest_trials
+from autotune.tuning.finish_search import finish_search
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import unlimited
 from autotune.tuning.options import Options
@@ -172,7 +172,7 @@ def search_own(
     best = served(task.spec.kernel, task.device, **problem.sizes)
     with open_context(study_of(task, options), options, progress, POLICY, processes) as context:
         explore(context, SurrogateSearch(), options, "", None)
-        best_few = [trial.config for trial in finalists(context.ledger.trials.values())]
+        best_few = [trial.config for trial in fastest_trials(context.ledger.trials.values())]
         context.evaluator.admit(best.config, charged=False)
         # nothing is kept, so races are not looked for
         checks = StoredChecks({config: {} for config in context.ledger.trials})
@@ -181,7 +181,7 @@ def search_own(
         seconds = context.ledger.spent_s
         limits = unlimited(seconds)
         searched = Searched(root, "own", options.seed, seconds, cpu_times(), limits, needed=needed)
-        conclude(context, searched, checks)
+        finish_search(context, searched, checks)
     entry = read_entry(str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype)
     if entry is None:
         raise SystemExit(f"no result for {dict(problem.sizes)}")

@@ -38,8 +38,9 @@ from autotune.devices.fake import FakeCompiler, FakeDevice
 from autotune.evaluation import device_process, measure
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.work_item import WorkItem
-from autotune.tuning import context, finals, last_round, tuner
+from autotune.tuning import context, last_round, tuner
 from autotune.tuning.options import Options
+from autotune.tuning.remeasure import remeasure
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target
 
@@ -245,7 +246,7 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
 
     def noted(*arguments: Any) -> Any:
         began_final_ms.append(device.now_ms)
-        return finals.remeasure(*arguments)
+        return remeasure(*arguments)
 
     clock = SimpleNamespace(perf_counter=lambda: device.now_ms / 1e3)
     with ExitStack() as patched:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from autotune.cli import main, progress
 from autotune.devices import listing
-from autotune.tuning import finals, stored_checks, tuner
+from autotune.tuning import remeasure, stored_checks, tuner
 from autotune.tuning.context import open_context
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -262,8 +262,8 @@ def short_energy(monkeypatch):
 @pytest.fixture
 def short_last_round(monkeypatch):
     """A last round of few rounds, for tests of something else: on a real CPU, each flushes the caches."""
-    monkeypatch.setattr(finals, "ROUNDS", 3)
-    monkeypatch.setattr(finals, "MAX_EXTRA_S", 0.0)
+    monkeypatch.setattr(remeasure, "ROUNDS", 3)
+    monkeypatch.setattr(remeasure, "MAX_EXTRA_S", 0.0)
 
 
 @pytest.fixture(scope="session")

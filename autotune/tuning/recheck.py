@@ -18,7 +18,7 @@ from autotune.searchers.base import evaluate
 from autotune.serving.cache import read_record, record_path, store
 from autotune.tuning.cache_entry import record_of
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
-from autotune.tuning.last_round import Decision, decide
+from autotune.tuning.last_round import Decision, remeasure_and_check
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -119,10 +119,10 @@ def _decided(
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
     checks = StoredChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        found = decide(context, left, checks, TimeLeft())
-        if isinstance(found, Decision):
-            return found
-        failures |= found
+        outcome = remeasure_and_check(context, left, checks, TimeLeft())
+        if isinstance(outcome, Decision):
+            return outcome
+        failures |= outcome.failures
     return None
 
 

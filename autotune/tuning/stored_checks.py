@@ -110,7 +110,7 @@ class StoredChecks:
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Take over the journal's records that lack nothing, with the sanitizers that are here now."""
         tools, planned = sanitizers(context), plan(context).keys()
-        for found in context.journal.finals.values():
+        for found in context.journal.last_rounds.values():
             for trial in trials if tools is None or found.sanitizers == tools else ():
                 record = found.checks.get(trial.key, {})
                 if planned <= record.keys() and not is_late(record):

@@ -29,7 +29,7 @@ from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.fewer_launches import with_fewer_launches
-from autotune.tuning.finalists import finalists
+from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.halfway import halfway
 from autotune.tuning.limits import checks_time_s
 from autotune.tuning.observer import Observer
@@ -212,7 +212,7 @@ class _Run:
     tables: list[VariantTable] = field(default_factory=list)
 
     def results(self, of_type: Mapping[str, Sequence[SweepProblem]]) -> tuple[SearchResult, ...]:
-        """One element type after the other: search each size, then choose, then conclude each size."""
+        """One element type after the other: search each size, then choose, then finish_search each size."""
         total, results = len(self.problems), list[SearchResult]()
         for dtype, problems in of_type.items():
             order = _in_order(problems)
@@ -225,7 +225,7 @@ class _Run:
             candidates = self._candidates(problems, self.between[dtype])
             for problem in problems:
                 note = f"sweep: last round at {problem.label}, {len(results) + 1} of {total}"
-                results.append(candidates.conclude(problem, note, TRIED_OF_EACH if self.keyed else 0))
+                results.append(candidates.finish_search(problem, note, TRIED_OF_EACH if self.keyed else 0))
             self._store(problems, candidates, results[-1])
         return tuple(results)
 
@@ -373,7 +373,7 @@ def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
     nearest = min(done, key=lambda one: _distance(one, problem))
     if nearest.elements <= problem.elements:
         return []
-    best = (trial.config for trial in finalists(nearest.searched, MAX_KNOWN))
+    best = (trial.config for trial in fastest_trials(nearest.searched, MAX_KNOWN))
     return [config for config in best if config in problem.task.space]
 
 

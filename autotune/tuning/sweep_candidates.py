@@ -17,9 +17,9 @@ from autotune.evaluation.buffers import device_bytes
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import SizeRow
-from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, Processes, TuningContext, open_context
-from autotune.tuning.finalists import finalists
+from autotune.tuning.finalists import fastest_trials
+from autotune.tuning.finish_search import finish_search
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
 from autotune.tuning.last_round import Searched, mark_failed
 from autotune.tuning.limits import strict, unlimited
@@ -107,7 +107,7 @@ class Candidates:
             limit: The most configurations in that set.
             each: Number of the best of each size.
         """
-        best = (trial.config for problem in self._problems for trial in finalists(problem.tried, each))
+        best = (trial.config for problem in self._problems for trial in fastest_trials(problem.tried, each))
         wrong = {
             trial.config
             for problem in self._all
@@ -161,7 +161,7 @@ class Candidates:
             with self._context(problem) as context:
                 where = f"{problem.label}, half-way" if is_halfway else problem.label
                 note = f"sweep: the best of nearby sizes at {where}"
-                best = [trial.config for trial in finalists(problem.tried, 1)]  # timed with the others
+                best = [trial.config for trial in fastest_trials(problem.tried, 1)]  # timed with the others
                 self._observer.started(problem.task, len(best) + len(new), context.journal, note)
                 problem.tried += tuple(evaluate(context.evaluator, [*best, *new])[len(best) :])
         except (InputError, SetupError) as error:
@@ -173,7 +173,7 @@ class Candidates:
         """The times of the candidates at the sizes half-way between the swept ones."""
         return _rows(self._halfway, self.configs.__contains__)
 
-    def conclude(self, problem: SweepProblem, note: str, best: int) -> SearchResult:
+    def finish_search(self, problem: SweepProblem, note: str, best: int) -> SearchResult:
         """The last round at one size.
 
         Args:
@@ -183,7 +183,7 @@ class Candidates:
         """
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
-        own = [trial.config for trial in finalists(problem.tried, best)]
+        own = [trial.config for trial in fastest_trials(problem.tried, best)]
         needed = tuple(own or [config for config in self.configs if config in tried])
         self._checks.forget_late()  # there may be time now for checks that had none at an earlier size
         with self._context(problem) as context:
@@ -199,7 +199,7 @@ class Candidates:
             limits = unlimited(spent_s) if limit_s is None else strict(limit_s, limit_s)
             limits = replace(limits, seeds=seeds)
             searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
-            return replace(conclude(context, searched, self._checks), resumed=problem.resumed)
+            return replace(finish_search(context, searched, self._checks), resumed=problem.resumed)
 
     def _is_large(self, problem: SweepProblem) -> bool:
         """True if a problem's inputs take long to draw."""

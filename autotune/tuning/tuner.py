@@ -22,10 +22,10 @@ from autotune.searchers import (
 )
 from autotune.searchers.base import ProposesAhead, Searcher, SourceResults, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
-from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
 from autotune.tuning.doubts import doubts, load_warnings
 from autotune.tuning.failed_default import failed_default
+from autotune.tuning.finish_search import finish_search
 from autotune.tuning.fresh_inputs import begin_references
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
@@ -94,11 +94,11 @@ def search(
         limits = last_round_limits(options, seconds)
         searched = Searched(root, label, options.seed, seconds, began, limits, tuple(sources))
         if context.fleet is None:
-            result = conclude(context, searched)
+            result = finish_search(context, searched)
         else:
-            from autotune.tuning.several_devices import conclude_twice
+            from autotune.tuning.several_devices import finish_on_two_devices
 
-            result = conclude_twice(context, context.fleet, searched)
+            result = finish_on_two_devices(context, context.fleet, searched)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
             context.journal.append_stages(times.seconds, doubts(result))

@@ -214,7 +214,7 @@ def test_a_line_below_the_best_is_explained(chromium, tmp_path, monkeypatch):
     """A time of the search may be lower than that of the last round."""
     monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
     tried = [trial(1, time_ms=1.0), trial(2, time_ms=1.5)]
-    finals = {tried[1].key: Measurement((2.0,) * 12, Rule.FINALS)}
+    finals = {tried[1].key: Measurement((2.0,) * 12, Rule.LAST_ROUND)}
     file = tmp_path / "report.html"
     file.write_text(report_html(gather([journal(tmp_path / "a.jsonl", tried, finals)])))
     show(chromium, file)

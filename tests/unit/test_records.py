@@ -31,8 +31,8 @@ def test_the_fastest_are_kept_in_order_and_bests_of_other_devices_always():
 
 def test_the_last_round_s_times_count_before_the_search_s():
     trials = [trial(1, 5.0), trial(2, 6.0), trial(3, 7.0)]
-    finals = {"2": Measurement((9.0,), Rule.FINALS), "1": Measurement((1.0,), Rule.FINALS)}
-    assert measured(trials, finals, trials[0], ()) == ((Config({"A": 3}), 7.0), (Config({"A": 2}), 9.0))
+    last_round = {"2": Measurement((9.0,), Rule.LAST_ROUND), "1": Measurement((1.0,), Rule.LAST_ROUND)}
+    assert measured(trials, last_round, trials[0], ()) == ((Config({"A": 3}), 7.0), (Config({"A": 2}), 9.0))
 
 
 @pytest.mark.parametrize("budget", [6])

@@ -25,12 +25,12 @@ from autotune.problem.problem_instance import ProblemInstance
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, stored_checks
 from autotune.tuning.context import Built
-from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady, nearly_as_fast
-from autotune.tuning.finals import ROUNDS, Finals, remeasure
+from autotune.tuning.finalists import MAX_FINALISTS, affordable, fastest_trials, is_unsteady, nearly_as_fast
 from autotune.tuning.further_sizes import Small
-from autotune.tuning.last_round import judge
+from autotune.tuning.last_round import check_winners
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.options import Options
+from autotune.tuning.remeasure import ROUNDS, Remeasurement, remeasure
 from autotune.tuning.stored_checks import (
     LARGER_SIZES,
     LOOPS,
@@ -57,7 +57,7 @@ from tests.conftest import opened
 
 
 def entry(*samples_ms, noise=None, chosen_from=9):
-    return Measurement(samples_ms, Rule.FINALS, noise=noise, chosen_from=chosen_from)
+    return Measurement(samples_ms, Rule.LAST_ROUND, noise=noise, chosen_from=chosen_from)
 
 
 @pytest.mark.parametrize(("noise", "tied"), [(None, False), (0.0099, False), (0.0101, True)])
@@ -95,21 +95,21 @@ def timed(key, time_ms, control=None):
 
 def test_one_that_was_timed_while_all_was_slow_takes_part():
     fast = [timed(f"f{number}", 1.0 + 0.01 * number) for number in range(MAX_FINALISTS)]
-    assert timed("s", 1.2) not in finalists([*fast, timed("s", 1.2)])
-    assert finalists([*fast, timed("s", 1.2, control=1.3)])[1].key == "s"
+    assert timed("s", 1.2) not in fastest_trials([*fast, timed("s", 1.2)])
+    assert fastest_trials([*fast, timed("s", 1.2, control=1.3)])[1].key == "s"
 
 
 def test_many_that_were_timed_beside_one_slow_run_of_the_best_do_not_crowd_out_the_fastest():
     excused = [timed(f"e{number}", 1.2, control=1.5) for number in range(MAX_FINALISTS)]
     fast = [timed("f", 1.0), timed("g", 1.01), timed("h", 1.02)]
-    found = [trial.key for trial in finalists([*excused, *fast])]
+    found = [trial.key for trial in fastest_trials([*excused, *fast])]
     assert found == ["f", "e0", "e1", "g", "e2", "e3", "h", "e4"]
-    assert [trial.key for trial in finalists([*excused, *fast], 1)] == ["f"]
+    assert [trial.key for trial in fastest_trials([*excused, *fast], 1)] == ["f"]
 
 
 def test_one_far_slower_than_the_fastest_takes_no_part():
     trials = [timed("f", 1.0), timed("s", 1.6), timed("c", 1.6, control=1.3)]
-    assert [trial.key for trial in finalists(trials)] == ["f", "c"]
+    assert [trial.key for trial in fastest_trials(trials)] == ["f", "c"]
 
 
 def test_what_is_nearly_as_fast_on_a_steady_machine_is_timed_again():
@@ -324,7 +324,7 @@ def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored(
     chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in range(9)]
     times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context, checks = SimpleNamespace(objective=Objective.TIME), PassAll()
-    found = judge(context, chosen[::-1], Finals(times, {}, {}), checks, TimeLeft())
+    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, TimeLeft())
     assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
     assert [trial.key for trial in found.ties_left] == ["6", "7", "8"]
     assert checks.records.keys() == {trial.config for trial in found.stored}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -21,14 +20,16 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import kernel_record, measured
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import MAX_FINALISTS, by_score, finalists, measured_binary
+from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest_trials, measured_binary
 from autotune.tuning.groups import compare
-from autotune.tuning.last_round import Decision, Searched, last_round
+from autotune.tuning.last_round import Decision, Searched, run_last_round
 from autotune.tuning.result import SearchResult
 from autotune.tuning.stored_checks import StoredChecks
 
 
-def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | None = None) -> SearchResult:
+def finish_search(
+    context: TuningContext, searched: Searched, checks: StoredChecks | None = None
+) -> SearchResult:
     """Measure the best few again in a last round, and store the winner in the cache.
 
     Args:
@@ -46,14 +47,16 @@ def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | 
         cached = _evaluate_cached(context, searched.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
         known = {trial.config: trial for trial in earlier} | context.ledger.trials
-        trials, decision = last_round(context, searched, known, checks, left)
+        trials, decision = run_last_round(context, searched, known, checks, left)
         result = _result(context, searched, trials, decision, cached)
         others = _other_times(context, searched, trials, decision)
         record = kernel_record(result, others, searched.seed, context.policy)
-        with suppress(Overtaken):  # another search has stored a result: it takes part in a new last round
-            seen = () if cached is None else (cached,)
+        seen = () if cached is None else (cached,)
+        try:
             store(searched.root, context.task.device, record, seen=seen)
-            return result
+        except Overtaken:  # another search has stored a result: it takes part in a new last round
+            continue
+        return result
 
 
 def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
@@ -83,7 +86,7 @@ def _result(
     winner, *ties = decision.stored
     instance = context.maker.make(winner.config)
     again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
-    is_alone = not searched.needed
+    is_of_sweep = bool(searched.needed)
     was_served = cached is not None and cached.config == winner.config
     return SearchResult(
         task=task,
@@ -99,9 +102,9 @@ def _result(
         beside_budget=ledger.beside_budget,
         time_was_over=ledger.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
-        lacked_time=is_alone
+        lacked_time=not is_of_sweep
         and searched.limits.is_strict
-        and any(measured_binary(one) not in again for one in finalists(trials.values())),
+        and any(measured_binary(one) not in again for one in fastest_trials(trials.values())),
         journal=context.journal.path,
         cache_file=Path(record_path(str(searched.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
@@ -109,7 +112,7 @@ def _result(
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
         sources=searched.sources,
-        stopping_estimate=_stopping_estimate(context, winner, trials, is_alone),
+        stopping_estimate=_stopping_estimate(context, winner, trials, is_of_sweep),
         uncompared=instance.uncompared(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=searched.seconds,
@@ -121,7 +124,7 @@ def _result(
 
 
 def _stopping_estimate(
-    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], is_alone: bool
+    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], is_of_sweep: bool
 ) -> StoppingEstimate:
     """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
 
@@ -132,7 +135,7 @@ def _stopping_estimate(
     valid = len(context.task.space)
     if len(tried) == valid:
         return StoppingEstimate(valid, valid, 0.0, 0.0)
-    if not is_alone:
+    if is_of_sweep:
         return StoppingEstimate(len(tried), valid, None, None)
     context.observer.stage(Stage("estimating what the others promise"))
     with timeline.span("import the model"):
