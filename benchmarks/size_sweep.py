@@ -50,11 +50,11 @@ from autotune.tuning.finish_search import finish_search
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import unlimited
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.study import study_of
 from autotune.tuning.sweep import bind_sweep
 from autotune.tuning.task import Target, TuningTask
 from autotune.tuning.tuner import explore
+from autotune.tuning.winner_checks import WinnerChecks
 
 ROUNDS = 20
 LOSS = 1.05  # times the best of a size's own search, which a served variant should not exceed
@@ -175,7 +175,7 @@ def search_own(
         best_few = [trial.config for trial in fastest_trials(context.ledger.trials.values())]
         context.evaluator.admit(best.config, charged=False)
         # nothing is kept, so races are not looked for
-        checks = StoredChecks({config: {} for config in context.ledger.trials})
+        checks = WinnerChecks({config: {} for config in context.ledger.trials})
         root = folder / "own"
         needed = tuple(dict.fromkeys([*best_few, best.config]))
         seconds = context.ledger.spent_s

@@ -168,7 +168,7 @@ class InProcess:
 
     end = close = renew = start
 
-    def place(self, *cases: Any) -> None:
+    def load(self, *cases: Any) -> None:
         """Everything is at hand."""
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from autotune.cli import main, progress
 from autotune.devices import listing
-from autotune.tuning import remeasure, stored_checks, tuner
+from autotune.tuning import remeasure, stress_checks, tuner
 from autotune.tuning.context import open_context
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -226,7 +226,7 @@ def devices_listed_once():
 def few_runs_of_winners():
     """Commands in this process run a winner 20 times in a row, not 200, as one test of faults does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stored_checks, "MAX_RUNS", 20)
+        patch.setattr(stress_checks, "MAX_RUNS", 20)
         yield
 
 

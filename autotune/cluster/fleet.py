@@ -260,9 +260,9 @@ class RemoteWorker:
             self._compared = frozenset(self._call("compared"))
         return self._compared
 
-    def place(self, *problems: ProblemInstance) -> Failure | None:
-        """As `Worker.place`."""
-        failure: Failure | None = self._call("place", *problems)
+    def load(self, *problems: ProblemInstance) -> Failure | None:
+        """As `Worker.load`."""
+        failure: Failure | None = self._call("load", *problems)
         return failure
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:

@@ -297,7 +297,7 @@ class Evaluator:
         verify = functions.verify
         if verify is None:
             return None
-        unprepared = self._worker.place(*instance.verify_problems, instance.problem)
+        unprepared = self._worker.load(*instance.verify_problems, instance.problem)
         if unprepared is not None:
             return unprepared
         files = self._worker.run(

@@ -17,7 +17,7 @@ from autotune.errors import Blame
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
 from autotune.evaluation.poison import is_dirty, is_nearly_right
-from autotune.evaluation.wrong_result import describe, place
+from autotune.evaluation.wrong_result import describe, element_text
 from autotune.problem.problem_instance import Array, ProblemInstance
 
 
@@ -102,7 +102,7 @@ def attempt(
     with timeline.span("launch"):
         run_ms = buffers.run(program)
     with timeline.span("compare arrays"):
-        return CheckedRun(check(buffers, inputs=inputs), run_ms)
+        return CheckedRun(compare_memory(buffers, inputs=inputs), run_ms)
 
 
 def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:
     )
 
 
-def check(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
+def compare_memory(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
     """Compare memory with its state after a correct run; return None if they agree.
 
     An earlier run may be to blame if something changed that no correct run of any configuration changes.
@@ -163,7 +163,7 @@ def _inside(guarded: GuardedBuffer, buffers: ProblemBuffers) -> Failure | None:
         return None
     first, count = difference
     if array.role == "in":
-        return _wrong(f"changed its input {place(array, first)}", problem)
+        return _wrong(f"changed its input {element_text(array, first)}", problem)
     if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
         return _wrong(f"{array.name} was never written", problem)
     inputs = [one for one in buffers.arrays() if one.array.role == "in"]

@@ -21,9 +21,9 @@ from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Streng
 from autotune.tuning.context import FULL_POLICY, Processes, TuningContext, open_context, open_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
+from autotune.tuning.winner_checks import WinnerChecks
 
 _OF_EACH_KIND = 6
 _CONFIGS = 3  # that each mistake is tried in
@@ -98,7 +98,7 @@ class _Bench:
             (trial,) = evaluate(context.evaluator, [config])
             if trial.failure is not None:
                 return {config: trial.failure}
-        return StoredChecks().check(context, configs[:_STORED], time.perf_counter() + _ONE_S)
+        return WinnerChecks().check(context, configs[:_STORED], time.perf_counter() + _ONE_S)
 
     def judged(self, task: TuningTask, mistake: Mistake, long_run: LongRun) -> Planted | None:
         """The mistake with its verdict, which is empty if time is short; None if it does not compile."""

@@ -127,14 +127,14 @@ class TuningContext:
     ) -> Any:
         """Run `function(state, binary, problem, ...)` on the device; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        return self.worker.place(problem) or self.worker.run(
+        return self.worker.load(problem) or self.worker.run(
             function, binary, problem, *arguments, timeout_s=limit_s, **options
         )
 
-    def check(
+    def run_or_close(
         self, problem: ProblemInstance, function: Callable[..., Any], *arguments: Any, **options: Any
     ) -> Any:
-        """Run a check as `run_on` does; a failure closes the worker: it may have written anywhere."""
+        """Run as `run_on` does; close the worker after a failure, because it may have written anywhere."""
         found = self.run_on(problem, function, *arguments, **options)
         if isinstance(found, Failure):
             self.worker.close()
@@ -144,7 +144,7 @@ class TuningContext:
         self, binary: Binary, problem: ProblemInstance, timeout_s: float | None = None
     ) -> bool | Failure:
         """Verify a configuration on one problem; True if it can be repeated without restoring its arrays."""
-        repeatable: bool | Failure = self.check(problem, verify_once, binary, timeout_s=timeout_s)
+        repeatable: bool | Failure = self.run_or_close(problem, verify_once, binary, timeout_s=timeout_s)
         return repeatable
 
 

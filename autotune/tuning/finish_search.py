@@ -24,11 +24,11 @@ from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest_trials, m
 from autotune.tuning.groups import compare
 from autotune.tuning.last_round import Decision, Searched, run_last_round
 from autotune.tuning.result import SearchResult
-from autotune.tuning.stored_checks import StoredChecks
+from autotune.tuning.winner_checks import WinnerChecks
 
 
 def finish_search(
-    context: TuningContext, searched: Searched, checks: StoredChecks | None = None
+    context: TuningContext, searched: Searched, checks: WinnerChecks | None = None
 ) -> SearchResult:
     """Measure the best few again in a last round, and store the winner in the cache.
 
@@ -41,7 +41,7 @@ def finish_search(
         SetupError: The default fails.
         CacheError: The cache cannot be written.
     """
-    checks = StoredChecks() if checks is None else checks
+    checks = WinnerChecks() if checks is None else checks
     left = searched.limits.begin()
     while True:
         cached = _evaluate_cached(context, searched.root)

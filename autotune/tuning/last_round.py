@@ -28,8 +28,9 @@ from autotune.tuning.fresh_inputs import SEEDS
 from autotune.tuning.groups import leaders
 from autotune.tuning.limits import LastRoundLimits, TimeLeft
 from autotune.tuning.remeasure import Remeasurement, remeasure
-from autotune.tuning.stored_checks import StoredChecks, sanitizers
+from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
+from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_BEST = 1  # finalists in addition to the needed ones of a sweep
 MAX_TIES = 5  # that are checked and stored
@@ -70,7 +71,7 @@ def run_last_round(
     context: TuningContext,
     searched: Searched,
     trials: Mapping[Config, Trial],
-    checks: StoredChecks,
+    checks: WinnerChecks,
     left: TimeLeft,
 ) -> tuple[dict[Config, Trial], Decision]:
     """Reuse a journaled last round, or measure one; if configurations fail, start again without them.
@@ -169,7 +170,7 @@ def _chosen(
 def remeasure_and_check(
     context: TuningContext,
     chosen: Sequence[Trial],
-    checks: StoredChecks,
+    checks: WinnerChecks,
     left: TimeLeft,
     seeds: Sequence[int] = SEEDS,
 ) -> Decision | Rejections:
@@ -198,7 +199,7 @@ def check_winners(
     context: TuningContext,
     chosen: Sequence[Trial],
     remeasured: Remeasurement,
-    checks: StoredChecks,
+    checks: WinnerChecks,
     left: TimeLeft,
 ) -> Decision | Rejections:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""

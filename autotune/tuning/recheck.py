@@ -23,9 +23,9 @@ from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result_folder import source_path
-from autotune.tuning.stored_checks import StoredChecks
 from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
+from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_RUNNERS_UP = 3
 _CHANGE = 0.02  # relative difference of two times below which they count as the same
@@ -64,7 +64,7 @@ def check(
     with opened(task, options, observer, len(configs)) as context:
         trials = evaluate(context.evaluator, configs)
         found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
-        return found | StoredChecks().check(context, [one for one in configs if found[one] is None])
+        return found | WinnerChecks().check(context, [one for one in configs if found[one] is None])
 
 
 def cached_record(task: TuningTask, root: str) -> KernelRecord | None:
@@ -117,7 +117,7 @@ def _decided(
     context: TuningContext, trials: Mapping[Config, Trial], failures: dict[Config, Failure]
 ) -> Decision | None:
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
-    checks = StoredChecks()
+    checks = WinnerChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
         outcome = remeasure_and_check(context, left, checks, TimeLeft())
         if isinstance(outcome, Decision):

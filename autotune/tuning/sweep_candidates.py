@@ -26,10 +26,11 @@ from autotune.tuning.limits import strict, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.stored_checks import FINDINGS, StoredChecks
+from autotune.tuning.stress_checks import FINDINGS
 from autotune.tuning.study import Study
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
+from autotune.tuning.winner_checks import WinnerChecks
 
 FAR_SLOWER = 1.2  # times the best of a size: a slower candidate is not tried at the neighbours
 # Arrays of at least this size in device memory take long to draw. The last round then has one fresh set of
@@ -92,7 +93,7 @@ class Candidates:
         self._seed, self._limit_s = options.seed, options.budget.seconds
         self._options = replace(options, budget=Budget())
         self._observer, self._processes, self._root = observer, processes, root
-        self._checks = StoredChecks()
+        self._checks = WinnerChecks()
         self._failures: dict[Config, Failure] = {}  # failures that these checks found
         self._left_out: set[SweepProblem] = set()  # failures at the sizes half-way
         self._halfway = list(filter(self._is_small, halfway))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from autotune.cli.progress import SearchProgress
-from autotune.core.checks import LATE, OTHER_SIZES, PASSED, Unchecked, reasons
+from autotune.core.checks import LATE, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial
 from autotune.evaluation.deadline import Deadline
@@ -23,7 +23,7 @@ from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.serving.cache import read_record
-from autotune.tuning import limits, stored_checks
+from autotune.tuning import limits, winner_checks
 from autotune.tuning.context import Built
 from autotune.tuning.finalists import MAX_FINALISTS, affordable, fastest_trials, is_unsteady, nearly_as_fast
 from autotune.tuning.further_sizes import Small
@@ -31,14 +31,12 @@ from autotune.tuning.last_round import check_winners
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import ROUNDS, Remeasurement, remeasure
-from autotune.tuning.stored_checks import (
+from autotune.tuning.sanitizer_checks import LOOPS
+from autotune.tuning.stress_checks import (
     LARGER_SIZES,
-    LOOPS,
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
-    StoredChecks,
-    plan,
     with_other_schedules,
 )
 from autotune.tuning.task import Target, bind_target
@@ -53,6 +51,7 @@ from autotune.tuning.turns import (
     is_precise,
     remove_shifts,
 )
+from autotune.tuning.winner_checks import WinnerChecks, expected_checks
 from tests.conftest import opened
 
 
@@ -133,7 +132,7 @@ def raced(times_ms, objective=Objective.TIME):
         objective=objective,
         policy=MeasurementPolicy(),
         observer=SimpleNamespace(stage=count),
-        worker=SimpleNamespace(place=lambda *problems: None),
+        worker=SimpleNamespace(load=lambda *problems: None),
         run_on=run_on,
     )
     series = []
@@ -312,7 +311,7 @@ def test_a_last_round_of_an_older_journal_is_reused_and_its_checks_are_made_agai
     assert (folder.path / "j.jsonl").read_text().count('"checks"') == 1
 
 
-class PassAll(StoredChecks):
+class PassAll(WinnerChecks):
     """Checks that all configurations pass, at once."""
 
     def check(self, context, configs, until_s=math.inf):
@@ -384,7 +383,7 @@ def test_a_build_with_another_schedule_that_does_not_run_has_not_passed(compilat
     built = {Config({}): Built(instance, None)}
     found = with_other_schedules(perturbed_context(done, verdict), built, Deadline())
     (said,) = found[Config({})].values()
-    kinds = {Unchecked: "could not run", Failure: "failed", type(None): PASSED}
+    kinds = {Unchecked: "could not run", Failure: "failed", Passed: PASSED}
     assert kinds[type(said)] == outcome
 
 
@@ -404,7 +403,7 @@ class SimpleInstance:
     ids=["all", "left out", "not installed"],
 )
 def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words, missed):
-    monkeypatch.setattr(stored_checks, "find_host_sanitizer", object)
+    monkeypatch.setattr(winner_checks, "find_host_sanitizer", object)
     instance = SimpleNamespace(verify_problems=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
         task=SimpleNamespace(
@@ -414,16 +413,16 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
         worker=SimpleNamespace(compared=frozenset({"y"})),
         **({"skips_sanitizer": False, "sanitizer": object()} | words),
     )
-    planned = plan(context)
-    late = [name for name, one in planned.items() if one is LATE]
-    unable = {name: reason for name, reason in reasons(planned).items() if reason and name not in late}
+    expected = expected_checks(context)
+    late = [name for name, one in expected.items() if one is LATE]
+    unable = {name: reason for name, reason in reasons(expected).items() if reason and name not in late}
     assert unable == {"output z": "the reference does not return it", **missed}
     assert late == [
         n
         for n in (MANY_RUNS, TILE_SIZES, LARGER_SIZES, OTHER_SCHEDULES, *HOST_TOOLS, LOOPS, *TOOLS)
         if n not in missed
     ]
-    assert planned["output y"] is PASSED and planned[OTHER_SIZES] is PASSED
+    assert expected["output y"] is PASSED and expected[OTHER_SIZES] is PASSED
 
 
 def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():

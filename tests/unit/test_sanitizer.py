@@ -16,8 +16,9 @@ from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import MANY_RUNS, StoredChecks
+from autotune.tuning.stress_checks import MANY_RUNS
 from autotune.tuning.task import Target, bind_target
+from autotune.tuning.winner_checks import WinnerChecks
 from tests.conftest import LIMIT_S, opened, wait_until
 
 FAKE = Address("fake", 0)
@@ -191,5 +192,5 @@ def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path):
     with opened(task, Options(journal=tmp_path / "j.jsonl"), Interrupts(begun)) as context:
         sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py", {})
         with pytest.raises(KeyboardInterrupt):
-            StoredChecks().check(replace(context, sanitizer=sanitizer), [task.spec.default])
+            WinnerChecks().check(replace(context, sanitizer=sanitizer), [task.spec.default])
     assert not ended.exists()

@@ -1,6 +1,6 @@
 """What the checks before a result is stored cost in a search.
 
-    python benchmarks/stored_checks.py SPACE [--device cuda:0] [--budget 100]
+    python benchmarks/winner_checks.py SPACE [--device cuda:0] [--budget 100]
 
 SPACE, a file, is searched, and the seconds of each check of the winner and its ties are printed beside those
 of the rest of the search: on other data, many runs, other schedules, on the CPU under sanitizers and, on a
@@ -25,12 +25,12 @@ sys.path.insert(0, str(ROOT))
 from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.checks import checks_text, reasons
 from autotune.core.trials import Budget
-from autotune.tuning import stored_checks
+from autotune.tuning import winner_checks
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 from autotune.tuning.tuner import search
 
-CHECKS = ("on_other_data", "often", "with_other_schedules", "on_host", "sanitized")
+CHECKS = ("on_other_data", "often", "with_other_schedules", "under_host_sanitizer", "under_device_sanitizer")
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def time_search(space: str, device: str | None, budget: int) -> None:
     seconds = defaultdict[str, float](float)
 
     def timed(name: str) -> None:
-        function: Callable[..., Any] = getattr(stored_checks, name)
+        function: Callable[..., Any] = getattr(winner_checks, name)
 
         @wraps(function)
         def wrapper(*arguments: Any) -> Any:
@@ -62,7 +62,7 @@ def time_search(space: str, device: str | None, budget: int) -> None:
             finally:
                 seconds[name] += time.perf_counter() - began
 
-        setattr(stored_checks, name, wrapper)
+        setattr(winner_checks, name, wrapper)
 
     for name in CHECKS:
         timed(name)
