@@ -47,10 +47,10 @@ from autotune.evaluation.instance import KernelInstance
 from autotune.problem.problem_instance import in_order
 from autotune.space import load_space
 from autotune.tuning.context import TuningContext, open_context, open_processes
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.sanitizer_checks import under_host_sanitizer
-from autotune.tuning.study import study_of
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.winner_checks import WinnerChecks
 
@@ -192,7 +192,7 @@ def try_part(part: Part, asked: argparse.Namespace, results: Results, end: float
         observer = Observer()
         with (
             open_processes(part.task, options, observer) as processes,
-            open_context(study_of(part.task, options), options, observer, processes=processes) as context,
+            open_context(with_journal(part.task, options), options, observer, processes=processes) as context,
         ):
             for start in range(0, len(part.configs), AT_ONCE):
                 if time.monotonic() < end:

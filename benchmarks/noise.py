@@ -28,10 +28,10 @@ from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Budget, Trial
 from autotune.errors import AutotuneError
 from autotune.tuning.context import TuningContext, open_context
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.result import SearchResult
-from autotune.tuning.study import study_of
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import search
 
@@ -107,7 +107,10 @@ def main() -> None:
             task = bind_target(Target(Path(parsed.kernel), parsed.device, sizes))
             results = [searched(task, options, folder, seed) for seed in SEEDS]
             own = replace(options, journal=folder / "turns.jsonl")
-            with SearchProgress() as progress, open_context(study_of(task, own), own, progress) as context:
+            with (
+                SearchProgress() as progress,
+                open_context(with_journal(task, own), own, progress) as context,
+            ):
                 chosen = faster_ones(results[0].trials, parsed.pairs)
                 noise = print_same_binary(context, chosen)
                 apart = print_winners(context, results)

@@ -47,10 +47,10 @@ from autotune.serving.cache import read_entry
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.finish_search import finish_search
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import unlimited
 from autotune.tuning.options import Options
-from autotune.tuning.study import study_of
 from autotune.tuning.sweep import bind_sweep
 from autotune.tuning.task import Target, TuningTask
 from autotune.tuning.tuner import explore
@@ -170,7 +170,7 @@ def search_own(
     problem = task.space.problem
     served: Callable[..., Best] = partial(best_config, dtype=problem.dtype, cache=folder / "cache")
     best = served(task.spec.kernel, task.device, **problem.sizes)
-    with open_context(study_of(task, options), options, progress, POLICY, processes) as context:
+    with open_context(with_journal(task, options), options, progress, POLICY, processes) as context:
         explore(context, SurrogateSearch(), options, "", None)
         best_few = [trial.config for trial in fastest_trials(context.ledger.trials.values())]
         context.evaluator.admit(best.config, charged=False)

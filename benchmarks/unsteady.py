@@ -141,7 +141,7 @@ class Machine(FakeDevice):
         arguments: Any,
         repeats: int = 1,
         graph: bool | None = None,
-        is_second: bool = False,
+        warm_first: bool = False,
     ) -> float:
         """A run as the stopwatch reads it."""
         true_ms = super().run(program, launches, arguments, 1)

@@ -21,9 +21,9 @@ from autotune.cli import main, progress
 from autotune.devices import listing
 from autotune.tuning import remeasure, stress_checks, tuner
 from autotune.tuning.context import open_context
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.study import study_of
 
 ROOT = Path(__file__).parents[1]
 settings.register_profile(  # the same examples in every run, however long the machine takes for one
@@ -244,7 +244,7 @@ def wait_until(holds):
 def opened(task, options=None, observer=None, *arguments):
     """What is open during a run of a task."""
     options = options or Options()
-    return open_context(study_of(task, options), options, observer or Observer(), *arguments)
+    return open_context(with_journal(task, options), options, observer or Observer(), *arguments)
 
 
 @pytest.fixture

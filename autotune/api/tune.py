@@ -28,7 +28,7 @@ from autotune.tuning.requests import missed, plan_of_requests
 from autotune.tuning.several_spaces import plan_of_spaces
 from autotune.tuning.sweep import Sweep, bind_sweep, sweep
 from autotune.tuning.task import Target
-from autotune.tuning.tuner import search, sources_of
+from autotune.tuning.tuner import priors_of, search
 
 if TYPE_CHECKING:
     from autotune.cluster.connection import Cluster
@@ -118,7 +118,7 @@ def tune(
     with given.progress(callback) as progress, _several(devices, cluster, device, progress) as opened:
         found = None if opened is None else (opened.address, opened.info)
         task = known.bind(device, sizes, dtype, data, found, given.measure)
-        return Result(search(task, options, progress, sources_of(task, options), opened))
+        return Result(search(task, options, progress, priors_of(task, options), opened))
 
 
 def tune_sweep(

@@ -260,19 +260,19 @@ def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with ExitStack() as opened:
         with timeline.span("import autotune, and find the device and its configurations"):
             task, progress = opened.enter_context(opt.opened_task(parsed))
-        from autotune.tuning.tuner import search, sources_of
+        from autotune.tuning.tuner import priors_of, search
 
         with timeline.span("search"):
-            return search(task, options, progress, sources_of(task, options))
+            return search(task, options, progress, priors_of(task, options))
 
 
 def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with opt.progress(parsed) as progress, _opened_cluster(parsed, progress) as cluster:
         from autotune.tuning.task import bind_target
-        from autotune.tuning.tuner import search, sources_of
+        from autotune.tuning.tuner import priors_of, search
 
         task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
-        return search(task, options, progress, sources_of(task, options), cluster)
+        return search(task, options, progress, priors_of(task, options), cluster)
 
 
 def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster]:
@@ -365,7 +365,7 @@ def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observ
             config, where = None, f"{where}: {config}: {'; '.join(reasons)}"
         if config is None:
             left_out.append(f"{KEY}={sizes[KEY]}: {where}")
-        done.append(replace(task, incumbents=(config,) if config else ()))
+        done.append(replace(task, served_elsewhere=(config,) if config else ()))
     if left_out:
         progress.warn(f"nothing is compared with what {form.package} serves now, at {', '.join(left_out)}")
     return done

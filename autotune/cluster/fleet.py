@@ -22,7 +22,7 @@ from autotune.cluster.travelling_files import paths_of
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure
 from autotune.errors import BrokenReference, NoMemory, SetupError
-from autotune.evaluation.one_device import TaskDropped, TaskKills
+from autotune.evaluation.devices import TaskDropped, TaskKills
 from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.problem.problem_instance import ProblemInstance
 

@@ -26,7 +26,7 @@ from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
-from autotune.evaluation.measure import Control, Stopwatch, impossible, measure
+from autotune.evaluation.measure import IncumbentTimer, Stopwatch, impossible, measure
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.verify import (
     after_other_inputs,
@@ -75,7 +75,7 @@ class DeviceState:
         self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
         self._programs: dict[str, Program] = {}
         self._passed: set[tuple[str, str]] = set()  # keys of items that were right on their verify_problems
-        self._control: Control | None = None
+        self._control: IncumbentTimer | None = None
         self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
         self._preparation = Preparation(setting.reference, setting.problems, setting.kept)
 
@@ -132,15 +132,15 @@ class DeviceState:
         """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
         return self._preparation.allows_rounding(problem)
 
-    def control(self, item: WorkItem) -> Control | None:
+    def control(self, item: WorkItem) -> IncumbentTimer | None:
         """The incumbent to time next to a configuration, the same object until another one leads."""
         incumbent = item.incumbent
         if incumbent is None:
             return None
         if incumbent.binary is None:
-            return Control(incumbent.measurement, lambda: None)
+            return IncumbentTimer(incumbent.measurement, lambda: None)
         if self._control is None or self._control.measurement != incumbent.measurement:
-            self._control = Control(incumbent.measurement, partial(_incumbent_stopwatch, self, item))
+            self._control = IncumbentTimer(incumbent.measurement, partial(_incumbent_stopwatch, self, item))
         return self._control
 
     def save_arrays(self, failure: Failure, buffers: ProblemBuffers) -> Failure:

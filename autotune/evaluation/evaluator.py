@@ -21,9 +21,9 @@ from autotune.core.trials import Binary, Failure, Measurement, Status, Trial
 from autotune.errors import Blame, BudgetSpent, ExpressionError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
+from autotune.evaluation.devices import Devices, TaskDropped, TaskKills
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.ledger import Ledger, RunKey
-from autotune.evaluation.one_device import Devices, TaskDropped, TaskKills
 from autotune.evaluation.work_item import Evaluated, MeasurementPolicy, WorkItem
 from autotune.evaluation.worker import DeviceWorker
 from autotune.space.functions import function_name

@@ -94,7 +94,7 @@ class Stopwatch:
         self._put_back()
         if self._is_cold:
             self._device.flush_cache()
-        return self._run(self.batch, is_second=self.warms_up) / self.batch
+        return self._run(self.batch, warm_first=self.warms_up) / self.batch
 
     @property
     def warms_up(self) -> bool:
@@ -104,10 +104,10 @@ class Stopwatch:
         """
         return self.on_gpu and not self._is_cold and not self._restored
 
-    def _run(self, repeats: int, is_second: bool = False) -> float:
+    def _run(self, repeats: int, warm_first: bool = False) -> float:
         launch = self._conditions.launch
         graph = launch == "graph" if launch else None
-        return self._buffers.run(self._program, repeats, graph=graph, is_second=is_second)
+        return self._buffers.run(self._program, repeats, graph=graph, warm_first=warm_first)
 
     def _put_back(self) -> None:
         """Restore arrays that runs change, and make every output wrong: no kernel may find its work done.
@@ -204,7 +204,7 @@ def bounded_batch(batch: int, run_ms: float) -> int:
     return max(1, min(batch, int(MAX_BATCH_MS / run_ms)))
 
 
-class Control:
+class IncumbentTimer:
     """The incumbent, timed next to a configuration before the configuration is given up.
 
     One time of it counts for all configurations of the next `MAX_CONTROL_AGE_S`. `measurement` is the
@@ -236,7 +236,7 @@ class Control:
 
 
 def measure(
-    stopwatch: Stopwatch, item: WorkItem, verified_ms: float, control: Control | None = None
+    stopwatch: Stopwatch, item: WorkItem, verified_ms: float, control: IncumbentTimer | None = None
 ) -> Measurement:
     """Time a configuration until a rule of the policy stops it.
 
@@ -285,7 +285,7 @@ def measure(
 
 
 def _hopeless(
-    stopwatch: Stopwatch, policy: MeasurementPolicy, verified_ms: float, control: Control
+    stopwatch: Stopwatch, policy: MeasurementPolicy, verified_ms: float, control: IncumbentTimer
 ) -> Measurement | None:
     """The measurement of a hopeless configuration; None while it may still win."""
     alone_ms = control.measurement.alone_ms

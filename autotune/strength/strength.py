@@ -19,9 +19,9 @@ from autotune.strength.mistakes import Mistake, in_turns
 from autotune.strength.planting import room
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength
 from autotune.tuning.context import FULL_POLICY, Processes, TuningContext, open_context, open_processes
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 from autotune.tuning.winner_checks import WinnerChecks
 
@@ -89,7 +89,9 @@ class _Bench:
     def opened(self, task: TuningTask, name: str) -> Iterator[TuningContext]:
         """The context of a source."""
         options = replace(self.options, journal=Path(self.processes.scratch) / f"{name}.jsonl")
-        with open_context(study_of(task, options), options, Observer(), _POLICY, self.processes) as context:
+        with open_context(
+            with_journal(task, options), options, Observer(), _POLICY, self.processes
+        ) as context:
             yield context
 
     def failures(self, context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:

@@ -22,7 +22,7 @@ from autotune.tuning.result_folder import source_path
 MAX_MEASURED = 32  # how many of the fastest configurations a result keeps besides the best
 
 
-def measured(
+def choose_measured(
     trials: Iterable[Trial], last_round: Mapping[str, Measurement], winner: Trial, kept: Container[Config]
 ) -> Measured:
     """Choose the configurations whose times other GPUs may learn from, fastest first.

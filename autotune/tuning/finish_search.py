@@ -18,7 +18,7 @@ from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import record_path, store
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
-from autotune.tuning.cache_entry import kernel_record, measured
+from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest_trials, measured_binary
 from autotune.tuning.groups import compare
@@ -111,7 +111,7 @@ def _result(
         objective=objective,
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
-        sources=searched.sources,
+        priors=searched.priors,
         stopping_estimate=_stopping_estimate(context, winner, trials, is_of_sweep),
         uncompared=instance.uncompared(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
@@ -154,5 +154,5 @@ def _other_times(
     records = walk(CacheReader(), [str(searched.root)], task.spec.kernel, skip_damaged=True)
     others = (one.record for one in records if one.folder != task.device.slug)
     bests = {entry.config for record in others for entry in record.entries}
-    kept = bests | {task.spec.default, *searched.needed, *task.incumbents}
-    return measured(trials.values(), decision.measurements, decision.stored[0], kept)
+    kept = bests | {task.spec.default, *searched.needed, *task.served_elsewhere}
+    return choose_measured(trials.values(), decision.measurements, decision.stored[0], kept)

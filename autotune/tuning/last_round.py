@@ -14,7 +14,7 @@ from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes
-from autotune.searchers.base import SourceResults
+from autotune.searchers.base import PriorResults
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import (
     MAX_FINALISTS,
@@ -46,7 +46,7 @@ class Searched:
     seconds: float
     began: CpuTimes
     limits: LastRoundLimits
-    sources: tuple[SourceResults, ...] = ()  # the results that it started from
+    priors: tuple[PriorResults, ...] = ()  # the results that it started from
     needed: tuple[Config, ...] = ()  # the times of these, a sweep's, are stored in any case
 
 
@@ -93,7 +93,7 @@ def run_last_round(
     checks.recall(context, trials.values())
     while True:
         best = fastest_trials(trials.values(), MAX_BEST if searched.needed else MAX_FINALISTS)
-        asked = [trials[one] for one in (*searched.needed, *context.task.incumbents) if one in trials]
+        asked = [trials[one] for one in (*searched.needed, *context.task.served_elsewhere) if one in trials]
         swept = nearly_as_fast(best[0], asked)
         needed = [*leaders(context.task.space, trials.values()), trials[default], *swept]
         remeasured = _journaled(context, searched, trials.values(), best, needed)

@@ -11,7 +11,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
-from autotune.tuning.tuner import search, sources_of
+from autotune.tuning.tuner import priors_of, search
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
@@ -38,7 +38,7 @@ class PlannedSearch:
     def run(self, observer: Observer) -> SearchResult:
         """Search; raises AutotuneError."""
         task = self.bind()
-        return search(task, self.options, observer, sources_of(task, self.options), self.cluster)
+        return search(task, self.options, observer, priors_of(task, self.options), self.cluster)
 
 
 Plan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]

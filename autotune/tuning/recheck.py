@@ -18,12 +18,12 @@ from autotune.searchers.base import evaluate
 from autotune.serving.cache import read_record, record_path, store
 from autotune.tuning.cache_entry import record_of
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Decision, remeasure_and_check
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result_folder import source_path
-from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 from autotune.tuning.winner_checks import WinnerChecks
 
@@ -108,7 +108,7 @@ def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
 def opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
     """Open a run of so many known configurations, with a journal of its own that starts empty."""
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME)
-    with open_context(study_of(task, own, "check.jsonl"), own, observer, FULL_POLICY) as context:
+    with open_context(with_journal(task, own, "check.jsonl"), own, observer, FULL_POLICY) as context:
         observer.started(task, count, context.journal)
         yield context
 

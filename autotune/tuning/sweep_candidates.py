@@ -21,13 +21,13 @@ from autotune.tuning.context import POLICY, Processes, TuningContext, open_conte
 from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
+from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.last_round import Searched, mark_failed
 from autotune.tuning.limits import strict, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.stress_checks import FINDINGS
-from autotune.tuning.study import Study
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
 from autotune.tuning.winner_checks import WinnerChecks
@@ -43,7 +43,7 @@ LABEL = "sweep"  # the engine's name in the cache
 class SweepProblem:
     """One problem of a sweep with its trials: the search's, and all others at it so far."""
 
-    study: Study
+    journaled: JournaledTask
     searched: tuple[Trial, ...] = ()
     tried: tuple[Trial, ...] = ()  # the search's and the candidates'
     resumed: int = 0  # the search's
@@ -51,7 +51,7 @@ class SweepProblem:
     @property
     def task(self) -> TuningTask:
         """Its task."""
-        return self.study.task
+        return self.journaled.task
 
     @property
     def label(self) -> str:
@@ -204,7 +204,7 @@ class Candidates:
 
     def _is_large(self, problem: SweepProblem) -> bool:
         """True if a problem's inputs take long to draw."""
-        default = self._processes.maker(problem.study).make(problem.task.spec.default)
+        default = self._processes.maker(problem.journaled).make(problem.task.spec.default)
         return device_bytes(default.problem) > LARGE_BYTES
 
     def _is_small(self, problem: SweepProblem) -> bool:
@@ -221,7 +221,7 @@ class Candidates:
         self._observer.warn(f"half-way between two sizes, at {problem.label}, nothing is timed: {error}")
 
     def _context(self, problem: SweepProblem) -> AbstractContextManager[TuningContext]:
-        return open_context(problem.study, self._options, self._observer, POLICY, self._processes)
+        return open_context(problem.journaled, self._options, self._observer, POLICY, self._processes)
 
 
 def _rows(

@@ -64,7 +64,7 @@ def plain(tmp_path_factory):
         objective=Objective.TIME,
         objective_name="",
         metrics=(),
-        sources=(),
+        priors=(),
         stopping_estimate=StoppingEstimate(100, 8858, 0.16, 0.01),
         uncompared=(),
         front=(),
