@@ -114,7 +114,7 @@ def test_the_device_runs_what_is_compiled_while_the_searcher_chooses(task, confi
         context.worker.begin_item = lambda item, timeout_s: runs.append(item) or begin(item, timeout_s)
         context.evaluator.submit(configs[:2])
         context.evaluator.collect()
-        wait_until(lambda: len(runs) == 2 or context.evaluator._go_on())
+        wait_until(lambda: len(runs) == 2 or context.evaluator._advance())
 
 
 def test_what_ends_without_a_run_is_told_and_journaled(folder, monkeypatch):
