@@ -44,7 +44,7 @@ def data(name: str) -> str:
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """A failure before a check that was not made, and that before one that has passed."""
+    """The worst outcome: a failure, else a check that was not made, else a check that has passed."""
     return max(outcomes, key=_weight, default=PASSED)
 
 
@@ -107,6 +107,6 @@ def unchecked_text(found: Mapping[str, str]) -> str:
 
 
 def checks_text(found: Mapping[str, str]) -> str:
-    """The checks that have passed, and those that have not."""
+    """The names of the checks that have passed, then the others with their reasons."""
     passed = names_text(name for name, reason in found.items() if not reason)
     return "; ".join(filter(None, (passed, unchecked_text(found))))

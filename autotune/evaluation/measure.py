@@ -256,9 +256,10 @@ def measure(
     may_compile = not stopwatch.on_gpu and len(item.problem.launches) > 1
     if policy.conditions.cache == "warm" or item.problem.settings or may_compile:
         verified_ms = stopwatch.sample_ms() + stopwatch.first_run_ms
-    hopeless = control and _hopeless(stopwatch, policy, verified_ms, control)
-    if hopeless:
-        return hopeless
+    if control is not None:
+        hopeless = _hopeless(stopwatch, policy, verified_ms, control)
+        if hopeless is not None:
+            return hopeless
     warmups = stopwatch.warm_up(policy.warmups, verified_ms if verified_ms > 0 else math.inf)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
     limit_ms = control.measurement.median_ms if control else None
@@ -287,15 +288,19 @@ def measure(
 def _hopeless(
     stopwatch: Stopwatch, policy: MeasurementPolicy, verified_ms: float, control: IncumbentTimer
 ) -> Measurement | None:
-    """The measurement of a hopeless configuration; None while it may still win."""
-    alone_ms = control.measurement.alone_ms
-    limit_ms = policy.hopeless_factor * alone_ms
+    """The measurement of a configuration far slower than the incumbent; None while it may still win.
+
+    One run may be slow by chance. Unless it is clearly too slow, the incumbent is timed again, and then the
+    configuration, until one run is fast enough or `hopeless_runs` are too slow.
+    """
+    incumbent_ms = control.measurement.alone_ms
+    limit_ms = policy.hopeless_factor * incumbent_ms
     fastest_ms, runs = verified_ms - stopwatch.first_run_ms, [verified_ms]
     noise_ms = policy.gpu_noise_ms if stopwatch.on_gpu else policy.cpu_noise_ms
-    one_run_limit_ms = max(policy.noise_factor * alone_ms, noise_ms)
-    may_be_chance = fastest_ms <= one_run_limit_ms or fastest_ms > CLOCK_JUMP * alone_ms
-    if limit_ms < fastest_ms and may_be_chance:
-        limit_ms = policy.hopeless_factor * control.slower_ms(alone_ms, 1)
+    clear_ms = max(policy.noise_factor * incumbent_ms, noise_ms)
+    is_clear = clear_ms < fastest_ms <= CLOCK_JUMP * incumbent_ms
+    if fastest_ms > limit_ms and not is_clear:
+        limit_ms = policy.hopeless_factor * control.slower_ms(incumbent_ms, 1)
         while fastest_ms > limit_ms and len(runs) < policy.hopeless_runs:
             runs.append(stopwatch.sample_ms())
             fastest_ms = min(fastest_ms, runs[-1])

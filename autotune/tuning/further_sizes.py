@@ -1,4 +1,4 @@
-"""Sizes for one configuration, beyond those of the space: what it does there, it does at none of these."""
+"""Problems at sizes that a space does not list, where a configuration does something new."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class Small(NamedTuple):
     """Problems for slow checks.
 
     Attributes:
-        verified: The smallest ones at which all happens that happens at any size to verify.
-        further: Those at which loops turn again that do not at any of these that the CPU can run.
-        is_whole: True unless such a problem was found for no size.
+        verified: The fewest and smallest problems that show all that the sizes to verify show.
+        further: Problems in which loops turn again that turn once in each verified problem that the CPU can
+            run.
+        is_whole: True if every such loop turns again in one of the further problems.
     """
 
     verified: Sequence[ProblemInstance]

@@ -21,7 +21,7 @@ from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
 from autotune.evaluation.measure import bounded_batch
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems, with_seed
+from autotune.tuning.fresh_inputs import OWN_SEED, SEEDS, different, fresh_problems, with_seed
 from autotune.tuning.turns import COMPILING, Series, Turns, is_precise, remove_shifts
 
 ROUNDS = 12
@@ -63,7 +63,7 @@ def remeasure(
     context.worker.renew()
     finalists = _Finalists(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
-    record: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if any(seeds) else {}
+    record: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if seeds != (OWN_SEED,) else {}
     for number in range(len(seeds)):
         if number < len(seeds) - 1 and time.perf_counter() > deadline_s:
             record[FRESH_INPUTS] = LATE

@@ -96,7 +96,7 @@ class WinnerChecks:
             self._on_host.clear()
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
-        """Take over the journal's records that lack nothing, with the sanitizers that are here now."""
+        """Reuse journaled records in which no expected check is missing, if the sanitizers are the same."""
         tools, expected = sanitizers(context), expected_checks(context).keys()
         for found in context.journal.last_rounds.values():
             for trial in trials if tools is None or found.sanitizers == tools else ():
