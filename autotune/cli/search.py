@@ -31,8 +31,8 @@ from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANT
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cluster.connection import Cluster
     from autotune.tuning.observer import Observer
-    from autotune.tuning.plan import PlanResult
     from autotune.tuning.result import SearchResult
+    from autotune.tuning.search_plan import PlanResult
     from autotune.tuning.task import TuningTask
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
@@ -311,7 +311,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     """Search several spaces in turns; raises SetupError at the end if some of them failed."""
     from autotune.cli.search_summary import result_line
-    from autotune.tuning.plan import carry_out
+    from autotune.tuning.search_plan import run_searches
     from autotune.tuning.several_spaces import plan_of_spaces
 
     def show(result: SearchResult) -> None:
@@ -325,7 +325,7 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
         _opened_cluster(parsed, progress) if _has_cluster(parsed) else nullcontext() as cluster,
     ):
         plan = plan_of_spaces(targets, options, progress.stage, cluster)
-        found = carry_out(plan, progress, show)
+        found = run_searches(plan, progress, show)
     if parsed.json:
         emit(_results_json(found))
     found.require_all(f"of {len(targets)} spaces failed")
@@ -374,8 +374,8 @@ def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observ
 def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
     """Search what programs asked for; raises SetupError at the end if some of it failed."""
     from autotune.recording.tunings import read_recorded
-    from autotune.tuning.plan import carry_out
     from autotune.tuning.requests import missed, plan_of_requests, recorded
+    from autotune.tuning.search_plan import run_searches
 
     with opt.progress(parsed) as progress:
         if parsed.wanted:
@@ -385,7 +385,7 @@ def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
             spaces = [parsed.space, *parsed.more_spaces] if parsed.space else []
             requests = recorded(read_recorded(parsed.recorded), spaces, parsed.device)
         plan = plan_of_requests(requests, options, progress.stage)
-        found = carry_out(plan, progress, partial(_show, parsed))
+        found = run_searches(plan, progress, partial(_show, parsed))
     if parsed.json:
         emit(_results_json(found))
     elif not found.results:

@@ -106,9 +106,8 @@ class InstanceMaker:
     def make(self, config: Config) -> KernelInstance:
         """Make one instance; raise ExpressionError when the space's expressions give no usable numbers."""
         space = self.space
-        found = (
-            self.verify_problem(config, sizes, offset) for offset, sizes in enumerate(self._verify_sizes, 1)
-        )
+        numbered = enumerate(self._verify_sizes, 1)
+        found = [self.verify_problem(config, sizes, number) for number, sizes in numbered]
         verify_problems = [one for one in found if one is not None]
         values = space.values(config)
         problems = (*verify_problems, self._instance_at(values, space.problem))

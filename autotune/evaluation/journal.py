@@ -176,11 +176,8 @@ class Journal:
             self.start_over()
             return
         rows = _Rows(lines, self.path)
-        self.trials, self.last_rounds, self.ends_with_last_round = (
-            rows.trials,
-            rows.last_rounds,
-            rows.ends_with_last_round,
-        )
+        self.trials, self.last_rounds = rows.trials, rows.last_rounds
+        self.ends_with_last_round = rows.ends_with_last_round
         if not self.has_success:
             # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
             if self.trials:

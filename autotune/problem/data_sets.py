@@ -47,10 +47,8 @@ def at_sizes(
     fitting = [*verify_problems, *([timed] if _bytes(timed) <= _MAX_BYTES else [])]
     large = max(fitting, key=_bytes, default=None)
     turn = SHAPES.index(name) % len(verify_problems) if verify_problems else 0
-    return [
-        *(one for one in verify_problems[turn : turn + 1] if one is not large),
-        *([large] if large else []),
-    ]
+    others = [one for one in verify_problems[turn : turn + 1] if one is not large]
+    return [*others, *([large] if large else [])]
 
 
 def _bytes(problem: ProblemInstance) -> int:

@@ -89,9 +89,8 @@ class _Bench:
     def opened(self, task: TuningTask, name: str) -> Iterator[TuningContext]:
         """The context of a source."""
         options = replace(self.options, journal=Path(self.processes.scratch) / f"{name}.jsonl")
-        with open_context(
-            with_journal(task, options), options, Observer(), _POLICY, self.processes
-        ) as context:
+        own = with_journal(task, options)
+        with open_context(own, options, Observer(), _POLICY, self.processes) as context:
             yield context
 
     def failures(self, context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:

@@ -7,15 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from autotune.core.checks import (
-    LATE,
-    PASSED,
-    Outcome,
-    Unchecked,
-    data,
-    failure,
-    worst,
-)
+from autotune.core.checks import LATE, PASSED, Outcome, Unchecked, data, failure, worst
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.text import size_text

@@ -20,9 +20,9 @@ from autotune.searchers.base import PriorResults
 from autotune.tuning.context import compiler_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.plan import PlanResult
 from autotune.tuning.prior_results import origin_of
 from autotune.tuning.result import SearchResult
+from autotune.tuning.search_plan import PlanResult
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, priors_of, search
 

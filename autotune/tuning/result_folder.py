@@ -6,13 +6,7 @@ import os
 from pathlib import Path
 
 from autotune.core.packaged import packaged_folder
-from autotune.serving.cache import (
-    check_writable,
-    objective_root,
-    read_record,
-    record_path,
-    writable_root,
-)
+from autotune.serving.cache import check_writable, objective_root, read_record, record_path, writable_root
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options

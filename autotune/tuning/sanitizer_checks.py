@@ -7,19 +7,10 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import MappingProxyType
 
-from autotune.core.checks import (
-    PASSED,
-    Outcome,
-    Unchecked,
-)
+from autotune.core.checks import PASSED, Outcome, Unchecked
 from autotune.core.records import Config
 from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import (
-    HOST_TOOLS,
-    HostSanitizer,
-    find_host_sanitizer,
-    is_affordable,
-)
+from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, find_host_sanitizer, is_affordable
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.context import Built, TuningContext
 from autotune.tuning.stress_checks import Records, is_c

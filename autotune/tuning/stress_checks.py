@@ -12,14 +12,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
-from autotune.core.checks import (
-    LATE,
-    PASSED,
-    Checks,
-    Outcome,
-    Unchecked,
-    worst,
-)
+from autotune.core.checks import LATE, PASSED, Checks, Outcome, Unchecked, worst
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage

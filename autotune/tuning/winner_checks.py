@@ -29,36 +29,12 @@ from autotune.core.stages import Stage
 from autotune.core.text import count_text
 from autotune.core.trials import Failure, Trial
 from autotune.evaluation.deadline import Deadline, Killable
-from autotune.evaluation.host_sanitizer import (
-    HOST_TOOLS,
-    find_host_sanitizer,
-)
+from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.evaluation.sanitizer import TOOLS
+from autotune.tuning import data_checks, sanitizer_checks, stress_checks
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.data_checks import on_other_data, on_variants
-from autotune.tuning.sanitizer_checks import (
-    LOOPS,
-    check_on_host,
-    host_sanitizer,
-    sanitizers,
-    under_device_sanitizer,
-    under_host_sanitizer,
-)
-from autotune.tuning.stress_checks import (
-    LARGER_SIZES,
-    MANY_RUNS,
-    OTHER_SCHEDULES,
-    TILE_SIZES,
-    Records,
-    at_larger_sizes,
-    at_sizes_of_tiles,
-    is_c,
-    often,
-    shows_schedules,
-    with_other_schedules,
-)
 
-_Check = Callable[[TuningContext, Mapping[Config, Built], Deadline], Records]
+_Check = Callable[[TuningContext, Mapping[Config, Built], Deadline], stress_checks.Records]
 
 
 @dataclass
@@ -78,14 +54,16 @@ class WinnerChecks:
             configs: Configurations; those that have a record are left out.
             deadline_s: When to end, on the clock of `time.perf_counter`.
         """
-        host = None if context.task.device.kind == "cpu" else host_sanitizer(context)
+        host = None if context.task.device.kind == "cpu" else sanitizer_checks.host_sanitizer(context)
         deadline = Deadline(deadline_s)
         self._early = deadline.processes
         threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
         try:
             if host is not None:
                 self._on_host |= {
-                    config: threads.submit(check_on_host, context, host, context.maker.make(config), deadline)
+                    config: threads.submit(
+                        sanitizer_checks.check_on_host, context, host, context.maker.make(config), deadline
+                    )
                     for config in configs
                     if config not in self.records
                 }
@@ -97,7 +75,7 @@ class WinnerChecks:
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Reuse journaled records in which no expected check is missing, if the sanitizers are the same."""
-        tools, expected = sanitizers(context), expected_checks(context).keys()
+        tools, expected = sanitizer_checks.sanitizers(context), expected_checks(context).keys()
         for found in context.journal.last_rounds.values():
             for trial in trials if tools is None or found.sanitizers == tools else ():
                 record = found.checks.get(trial.key, {})
@@ -128,25 +106,27 @@ class WinnerChecks:
         records = {config: dict(expected) for config in built}
         of_sanitizers = Deadline(deadline_s)
 
-        def take(found: Records) -> None:
+        def take(found: stress_checks.Records) -> None:
             for config, record in found.items():
                 records[config] |= record
                 if config not in failures and (failed := failure(record)) is not None:
                     failures[config] = failed
 
         checks: list[_Check] = [
-            often,
-            at_sizes_of_tiles,
-            with_other_schedules,
-            on_other_data,
-            on_variants,
-            at_larger_sizes,
+            stress_checks.often,
+            stress_checks.at_sizes_of_tiles,
+            stress_checks.with_other_schedules,
+            data_checks.on_other_data,
+            data_checks.on_variants,
+            stress_checks.at_larger_sizes,
         ]
         instances = {config: one.instance for config, one in built.items()}
         with ThreadPoolExecutor(2) as threads:  # on the CPU and on the device
             by_sanitizers = (
-                threads.submit(under_host_sanitizer, context, instances, of_sanitizers, self._on_host),
-                threads.submit(under_device_sanitizer, context, built, of_sanitizers),
+                threads.submit(
+                    sanitizer_checks.under_host_sanitizer, context, instances, of_sanitizers, self._on_host
+                ),
+                threads.submit(sanitizer_checks.under_device_sanitizer, context, built, of_sanitizers),
             )
             try:
                 for number, check in enumerate(checks):
@@ -184,15 +164,15 @@ def expected_checks(context: TuningContext) -> Checks:
     for name in instance.uncompared(compared):
         expected[output(name)] = Unchecked("the reference does not return it")
     expected[OTHER_SIZES] = sizes
-    at_sizes = (MANY_RUNS, TILE_SIZES, *map(data, context.task.spec.variants))
+    at_sizes = (stress_checks.MANY_RUNS, stress_checks.TILE_SIZES, *map(data, context.task.spec.variants))
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, LATE))
-    if is_c(context):
-        expected[LARGER_SIZES] = LATE
-    if shows_schedules(context):
-        expected[OTHER_SCHEDULES] = LATE
-    if is_c(context):
+    if stress_checks.is_c(context):
+        expected[stress_checks.LARGER_SIZES] = LATE
+    if stress_checks.shows_schedules(context):
+        expected[stress_checks.OTHER_SCHEDULES] = LATE
+    if stress_checks.is_c(context):
         host = LATE if find_host_sanitizer() else Unchecked("g++ is not installed")
-        expected |= dict.fromkeys((*HOST_TOOLS, LOOPS), _first_unchecked(left_out, host))
+        expected |= dict.fromkeys((*HOST_TOOLS, sanitizer_checks.LOOPS), _first_unchecked(left_out, host))
     if context.task.dialect == "cuda" or context.sanitizer is not None:
         device = LATE if context.sanitizer else Unchecked("compute-sanitizer is not installed")
         expected |= dict.fromkeys(TOOLS, _first_unchecked(left_out, sizes, device))

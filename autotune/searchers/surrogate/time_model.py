@@ -83,10 +83,8 @@ class TimeModel:
         self.scale = fitted.scale
         self._mean, self._offset = fitted.prior.mean, fitted.offset
         self._posterior = Posterior(fitted.kernel, positions, fitted.prior.basis, points)
-        self._log_score, self._log_cost = (
-            log_score.tolist(),
-            log_cost.tolist(),
-        )  # of points; nan where unknown
+        self._log_score: list[float] = log_score.tolist()  # of points; nan where unknown
+        self._log_cost: list[float] = log_cost.tolist()
         self._is_pending = [False] * len(points)
 
     @property
@@ -114,11 +112,8 @@ class TimeModel:
 
     def expectations(self) -> tuple[Floats, Floats]:
         """Log time and log cost of every candidate."""
-        points, log_score, log_cost = (
-            self._posterior.points,
-            np.array(self._log_score),
-            np.array(self._log_cost),
-        )
+        log_score, log_cost = np.array(self._log_score), np.array(self._log_cost)
+        points = self._posterior.points
         residuals = log_score / self.scale - self._mean[points] - self._offset
         unknown, pending = np.isnan(log_score), np.array(self._is_pending, bool)
         known_cost = ~np.isnan(log_cost) & ~unknown

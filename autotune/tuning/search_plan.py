@@ -41,7 +41,7 @@ class PlannedSearch:
         return search(task, self.options, observer, priors_of(task, self.options), self.cluster)
 
 
-Plan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]
+SearchPlan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]
 """Yields searches, is sent what each one returned or raised, and returns why others were never begun."""
 
 
@@ -58,8 +58,8 @@ class PlanResult:
             raise SetupError(f"{len(self.failures)} {what}: {'; '.join(self.failures)}")
 
 
-def carry_out(
-    plan: Plan, observer: Observer, on_result: Callable[[SearchResult], object] = lambda _: None
+def run_searches(
+    plan: SearchPlan, observer: Observer, on_result: Callable[[SearchResult], object] = lambda _: None
 ) -> PlanResult:
     """Run the searches of a plan one after the other; the failure of one does not end it.
 
