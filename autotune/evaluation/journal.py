@@ -70,7 +70,7 @@ _LastRounds = dict[tuple[str, ...], LastRound]
 class Journal:
     """An open journal: `trials` by key, and `last_rounds` by the keys of their finalists.
 
-    `ends_with_last_round` is True if the latest last round came after all trials.
+    `is_concluded` is True if the latest last round came after all trials.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Journal:
         self.warning: str | None = None
         self.trials: dict[str, Trial] = {}
         self.last_rounds: _LastRounds = {}
-        self.ends_with_last_round = False
+        self.is_concluded = False
         self._header, self._notes = dict(header), dict(notes or {})
         self._file = _open_locked(path)
         try:
@@ -129,13 +129,13 @@ class Journal:
         Raises WriteError when that fails; earlier rows stay whole.
         """
         self.trials.update((trial.key, trial) for trial in trials)
-        self.ends_with_last_round = False
+        self.is_concluded = False
         self._write(*map(_trial_row, trials))
 
     def append_last_round(self, found: LastRound) -> None:
         """Write a last round; raises WriteError when that fails."""
         _put_last(self.last_rounds, found)
-        self.ends_with_last_round = True
+        self.is_concluded = True
         self._write(_last_round_row(found))
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
@@ -176,8 +176,7 @@ class Journal:
             self.start_over()
             return
         rows = _Rows(lines, self.path)
-        self.trials, self.last_rounds = rows.trials, rows.last_rounds
-        self.ends_with_last_round = rows.ends_with_last_round
+        self.trials, self.last_rounds, self.is_concluded = rows.trials, rows.last_rounds, rows.is_concluded
         if not self.has_success:
             # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
             if self.trials:
@@ -193,7 +192,7 @@ class Journal:
     def _replace(self, trials: Iterable[Trial], last_rounds: _LastRounds) -> None:
         """Replace the file, atomically, by one with these trials and last rounds."""
         self.trials, self.last_rounds = {trial.key: trial for trial in trials}, last_rounds
-        self.ends_with_last_round = bool(last_rounds)  # only a harmless edit keeps them
+        self.is_concluded = bool(last_rounds)  # only a harmless edit keeps them
         rows = [{"journal": VERSION, **self._header, **self._notes}, *map(_trial_row, self.trials.values())]
         rows += map(_last_round_row, last_rounds.values())
         if not os.fstat(self._file.fileno()).st_size:  # there is nothing to lose
@@ -307,7 +306,7 @@ class _Rows:
         self.header: dict[str, Any] = {}
         self.trials: dict[str, Trial] = {}
         self.last_rounds: _LastRounds = {}
-        self.ends_with_last_round = False
+        self.is_concluded = False
         self.stages: dict[str, float] = {}  # of the latest search
         self.doubts: tuple[str, ...] = ()  # about its times
         for number, line in enumerate(lines, 1):
@@ -328,7 +327,7 @@ class _Rows:
         if "trial" in row:
             trial = decode_trial(row["trial"])
             self.trials[trial.key] = trial
-            self.ends_with_last_round = False
+            self.is_concluded = False
         elif _STAGES in row:
             self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
             self.doubts = tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS))
@@ -346,7 +345,7 @@ class _Rows:
             self.last_rounds,
             LastRound(measurements, checks, sanitizers if isinstance(sanitizers, str) else None),
         )
-        self.ends_with_last_round = True
+        self.is_concluded = True
 
 
 def _put_last(last_rounds: _LastRounds, found: LastRound) -> None:

@@ -131,7 +131,7 @@ def _journaled(
     allowed_keys = needed_keys | {trial.key for trial in best}
     for number, found in enumerate(reversed(context.journal.last_rounds.values())):
         keys = found.measurements.keys()
-        is_last = context.journal.ends_with_last_round and not number
+        is_last = context.journal.is_concluded and not number
         if is_last and (searched.needed or len(keys) >= len(best)):
             is_reusable = needed_keys <= keys <= known.keys()
         else:

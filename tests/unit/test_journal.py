@@ -149,9 +149,9 @@ def test_a_last_round_is_read_as_it_was_written(tmp_path):
             journal.append(
                 Trial(Config({"A": 1}), "key", Status.OK, measurement=Measurement((1.0,), Rule.STEADY))
             )
-            assert not journal.ends_with_last_round
+            assert not journal.is_concluded
             journal.append_last_round(found)
-        assert journal.ends_with_last_round
+        assert journal.is_concluded
         journal.close()
 
 
