@@ -93,7 +93,7 @@ class Fleet:
         keys, self._stranded = self._stranded, set()
         return self._drop(lambda task: task.key in keys)
 
-    def unplaced(self) -> list[Future[list[Evaluated]]]:
+    def without_device(self) -> list[Future[list[Evaluated]]]:
         """Drop and return the tasks that wait for a worker although there are some.
 
         Dask assigns waiting tasks to a worker when it joins, before it offers its device. Raises SetupError

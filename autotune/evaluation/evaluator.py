@@ -331,7 +331,7 @@ class Evaluator:
             with timeline.span("wait: devices" if self._running else "wait: compilers"):
                 events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:
-            self._resubmit_tasks(self._devices.unplaced())
+            self._resubmit_tasks(self._devices.without_device())
             return
         while not self._events.empty():
             events.append(self._events.get())
