@@ -22,7 +22,7 @@ from operator import itemgetter
 from pathlib import Path
 from statistics import mean
 
-from autotune.analysis.replay import load, replay, sources_for
+from autotune.analysis.replay import load, priors_for, replay
 from autotune.core.records import (
     ADOPTION,
     Config,
@@ -36,7 +36,7 @@ from autotune.core.records import (
 from autotune.hardware.names import slug, traits_of_name
 from autotune.interop import read_recording
 from autotune.searchers import make_searcher
-from autotune.searchers.base import SourceResults
+from autotune.searchers.base import PriorResults
 from autotune.serving import cache
 from autotune.serving.lookup import best_config
 from autotune.space.recorded import unknown_device
@@ -72,7 +72,7 @@ class LeftOut:
     target: Recorded
     others: tuple[Recorded, ...]
     cache: Path
-    priors: tuple[SourceResults, ...]  # everything that was recorded on the others
+    priors: tuple[PriorResults, ...]  # everything that was recorded on the others
     file: Path  # the target's recording
 
 
@@ -130,7 +130,7 @@ def adopt(case: LeftOut) -> Outcome:
 def adopt_from_a_cache(case: LeftOut) -> Outcome:
     """The same where nothing but caches is left of the other GPUs' searches."""
 
-    def kept(prior: SourceResults, gpu: str) -> SourceResults:
+    def kept(prior: PriorResults, gpu: str) -> PriorResults:
         path = cache.record_path(str(case.cache), slug(gpu), case.kernel)
         (entry,) = cache.read_record(path).entries
         return replace(prior, results=tuple(row for row in prior.results if row[0] in entry.relative_times))
@@ -139,9 +139,9 @@ def adopt_from_a_cache(case: LeftOut) -> Outcome:
     return _adopted(case, [kept(prior, other.gpu) for prior, other in priors])
 
 
-def _adopted(case: LeftOut, priors: Sequence[SourceResults]) -> Outcome:
+def _adopted(case: LeftOut, priors: Sequence[PriorResults]) -> Outcome:
     target = load(case.file)
-    run = replay(target, make_searcher(ADOPTION, sources=priors), budget=RUNS, seed=0)
+    run = replay(target, make_searcher(ADOPTION, priors=priors), budget=RUNS, seed=0)
     return Outcome(max(case.target.share(target.space.config(row)) for row in run.rows))
 
 
@@ -166,7 +166,7 @@ def cases(folder: Path, scratch: Path) -> Iterator[LeftOut]:
             root = scratch / kernel.name / target.gpu
             for other in others:
                 _store(root, kernel.name, other, [one.best for one in others])
-            yield LeftOut(kernel.name, target, others, root, sources_for(searched, replayed, 0), file)
+            yield LeftOut(kernel.name, target, others, root, priors_for(searched, replayed, 0), file)
 
 
 def _read(file: Path) -> Recorded:

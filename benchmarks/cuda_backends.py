@@ -27,8 +27,8 @@ from autotune.core.trials import Budget
 from autotune.errors import AutotuneError
 from autotune.searchers.base import evaluate
 from autotune.tuning.context import FULL_POLICY, open_context
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.options import Options
-from autotune.tuning.study import study_of
 from autotune.tuning.task import Target, bind_target
 
 
@@ -41,7 +41,7 @@ def timed(backend: str, parsed: argparse.Namespace) -> list[tuple[str, float | N
         options = Options(
             budget=Budget(trials=len(configs)), journal=Path(folder) / "journal.jsonl", binary_cache=False
         )
-        with open_context(study_of(task, options), options, progress, FULL_POLICY) as context:
+        with open_context(with_journal(task, options), options, progress, FULL_POLICY) as context:
             return [(str(trial.config), trial.time_ms) for trial in evaluate(context.evaluator, configs)]
 
 

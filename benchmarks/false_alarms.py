@@ -46,12 +46,13 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.instance import KernelInstance
 from autotune.problem.problem_instance import in_order
 from autotune.space import load_space
-from autotune.tuning import stored_checks
 from autotune.tuning.context import TuningContext, open_context, open_processes
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.study import study_of
+from autotune.tuning.sanitizer_checks import under_host_sanitizer
 from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.winner_checks import WinnerChecks
 
 AT_ONCE = 8  # as many as a search stores at most
 PART = 5 * AT_ONCE  # for one process on the device
@@ -191,7 +192,7 @@ def try_part(part: Part, asked: argparse.Namespace, results: Results, end: float
         observer = Observer()
         with (
             open_processes(part.task, options, observer) as processes,
-            open_context(study_of(part.task, options), options, observer, processes=processes) as context,
+            open_context(with_journal(part.task, options), options, observer, processes=processes) as context,
         ):
             for start in range(0, len(part.configs), AT_ONCE):
                 if time.monotonic() < end:
@@ -207,7 +208,7 @@ def everywhere(context: TuningContext, configs: Sequence[Config]) -> Iterator[tu
     """Each configuration with what is found in it and what could not be checked."""
     instances = {config: context.maker.make(config) for config in configs}
     found = usual(context, instances)
-    checks = stored_checks.StoredChecks()
+    checks = WinnerChecks()
     found |= checks.check(context, [one for one in configs if one not in found])
     for config in configs:
         failure = found.get(config)
@@ -235,7 +236,7 @@ def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) ->
 def on_host(context: TuningContext, configs: Sequence[Config]) -> Iterator[tuple[Config, str, str]]:
     """The same, only on the CPU under sanitizers."""
     instances = {config: context.maker.make(config) for config in configs}
-    found = stored_checks.on_host(context, instances, Deadline())
+    found = under_host_sanitizer(context, instances, Deadline())
     for config in configs:
         record = found.get(config, {})
         alarm = failure(record)

@@ -29,9 +29,9 @@ from autotune.errors import AutotuneError
 from autotune.evaluation import worker
 from autotune.processes.child import Child
 from autotune.tuning.context import FULL_POLICY, open_context
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.study import study_of
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import search
 
@@ -74,7 +74,7 @@ def check_health(task: TuningTask, folder: Path) -> float:
     options = Options(journal=folder / "health.jsonl", binary_cache=False, workers=1)
     with (
         SearchProgress() as progress,
-        open_context(study_of(task, options), options, progress, FULL_POLICY) as context,
+        open_context(with_journal(task, options), options, progress, FULL_POLICY) as context,
     ):
         trial = context.evaluator.admit(task.spec.default, charged=True)
     if trial.time_ms is None:

@@ -38,9 +38,9 @@ from autotune.searchers.base import evaluate
 from autotune.serving.cache import folders
 from autotune.serving.lookup import best_config
 from autotune.space import load_space
-from autotune.tuning.finals import remeasure
 from autotune.tuning.options import Options
 from autotune.tuning.recheck import opened
+from autotune.tuning.remeasure import remeasure
 from autotune.tuning.task import Target, TuningTask, bind_target
 
 ROOT = Path(__file__).parents[1]
@@ -131,11 +131,11 @@ def compared(task: TuningTask, entry: Entry, parsed: argparse.Namespace) -> dict
     configs = dict.fromkeys((entry.config, served.config, *([adopted] if adopted else [])))
     with SearchProgress() as shown, opened(task, Options(), shown, len(configs)) as context:
         trials = {trial.config: trial for trial in evaluate(context.evaluator, list(configs))}
-        finals = remeasure(context, [trial for trial in trials.values() if not trial.failure])
+        remeasured = remeasure(context, [trial for trial in trials.values() if not trial.failure])
         times = {
-            config: finals.measurements[trial.key].median_ms
+            config: remeasured.measurements[trial.key].median_ms
             for config, trial in trials.items()
-            if trial.key in finals.measurements
+            if trial.key in remeasured.measurements
         }
     own_ms = times[entry.config]
     return {

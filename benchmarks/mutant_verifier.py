@@ -36,13 +36,8 @@ from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_mar
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.space import SpaceSpec, load_space
-from autotune.tuning.stored_checks import (
-    FINDINGS,
-    MAX_RUNS,
-    MAX_RUNS_S,
-    SCHEDULES,
-    is_fit,
-)
+from autotune.tuning.data_checks import is_fit
+from autotune.tuning.stress_checks import FINDINGS, MAX_RUNS, MAX_RUNS_S, SCHEDULES
 from tests.sampled_configurations import Sample, sampled
 
 WAYS = ("results", "size", "data", "schedules", "runs", "host", "sanitizer")
@@ -219,7 +214,7 @@ class Verifier:
         compiled = [self._compiled(one) for one, _ in tried]
         for (_, problems), compilation in zip(tried, compiled, strict=True):
             binary, problem = compilation.result(), problems[len(problems) // 2]
-            if isinstance(binary, Failure) or self._worker.place(problem):
+            if isinstance(binary, Failure) or self._worker.load(problem):
                 continue
             arguments = (binary, problem, MAX_RUNS, MAX_RUNS_S)
             failure: Failure | None = self._worker.run(verify_often, *arguments, timeout_s=TIMEOUT_S)
@@ -296,10 +291,10 @@ class Verifier:
     def _failure(self, binary: Binary | Failure, problems: tuple[ProblemInstance, ...]) -> Failure | None:
         if isinstance(binary, Failure):
             return binary
-        failure = self._worker.place(*problems)
+        failure = self._worker.load(*problems)
         if failure is not None:  # an earlier mutant may have written anywhere
             self._worker.close()
-            failure = self._worker.place(*problems)
+            failure = self._worker.load(*problems)
         if failure is not None:  # the reference does not take these data
             return failure
         for problem in problems:

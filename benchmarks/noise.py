@@ -28,10 +28,10 @@ from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Budget, Trial
 from autotune.errors import AutotuneError
 from autotune.tuning.context import TuningContext, open_context
-from autotune.tuning.finals import Finals, remeasure
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.options import Options
+from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.result import SearchResult
-from autotune.tuning.study import study_of
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import search
 
@@ -56,7 +56,7 @@ def faster_ones(trials: Sequence[Trial], count: int) -> list[Trial]:
     return random.Random(0).sample(faster, min(count, len(faster)))
 
 
-def in_turns(context: TuningContext, trials: Sequence[Trial]) -> Finals:
+def in_turns(context: TuningContext, trials: Sequence[Trial]) -> Remeasurement:
     """One last round with these; exits where one of them fails in it."""
     outcome = remeasure(context, trials)
     for failure in outcome.rejected.values():
@@ -79,8 +79,8 @@ def print_same_binary(context: TuningContext, trials: Sequence[Trial]) -> float:
 def print_winners(context: TuningContext, results: Sequence[SearchResult]) -> float:
     """The winners in turns: prints a line for each, and gives their difference."""
     winners = {result.winner.key: result.winner for result in results}
-    finals = in_turns(context, list(winners.values()))
-    times_ms = [finals.measurements[result.winner.key].median_ms for result in results]
+    remeasured = in_turns(context, list(winners.values()))
+    times_ms = [remeasured.measurements[result.winner.key].median_ms for result in results]
     print(f"\n{'seed':>6}{'ms then':>10}{'in turns':>10}  winner")
     for seed, result, time_ms in zip(SEEDS, results, times_ms, strict=True):
         print(f"{seed:6}{result.final.median_ms:10.4f}{time_ms:10.4f}  {result.winner.config}")
@@ -107,7 +107,10 @@ def main() -> None:
             task = bind_target(Target(Path(parsed.kernel), parsed.device, sizes))
             results = [searched(task, options, folder, seed) for seed in SEEDS]
             own = replace(options, journal=folder / "turns.jsonl")
-            with SearchProgress() as progress, open_context(study_of(task, own), own, progress) as context:
+            with (
+                SearchProgress() as progress,
+                open_context(with_journal(task, own), own, progress) as context,
+            ):
                 chosen = faster_ones(results[0].trials, parsed.pairs)
                 noise = print_same_binary(context, chosen)
                 apart = print_winners(context, results)

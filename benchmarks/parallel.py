@@ -113,9 +113,9 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
     from autotune.searchers import make_searcher
     from autotune.searchers.base import evaluate
     from autotune.tuning.context import FULL_POLICY, open_context
+    from autotune.tuning.journaled_task import with_journal
     from autotune.tuning.observer import Observer
     from autotune.tuning.options import Options
-    from autotune.tuning.study import study_of
     from autotune.tuning.task import Target, bind_target
 
     class Quarters(Observer):
@@ -137,8 +137,8 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
         print(f"{parsed.devices} Dask workers after {time.perf_counter() - began:.0f} s", flush=True)
         task = bind_target(Target(Path("wait.yaml")), found=(cluster.address, cluster.info))
         options = Options(budget=Budget(trials=warm + parsed.trials), binary_cache=False)
-        study = study_of(task, options)
-        with open_context(study, options, quarters, FULL_POLICY, cluster=cluster) as context:
+        journaled = with_journal(task, options)
+        with open_context(journaled, options, quarters, FULL_POLICY, cluster=cluster) as context:
             evaluate(context.evaluator, list(task.space)[:warm])  # every device process has started
             began, theirs_s = time.perf_counter(), _cpu_s(others)
             with suppress(BudgetSpent):

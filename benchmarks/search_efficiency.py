@@ -20,13 +20,13 @@ from statistics import mean
 
 import numpy as np
 
-from autotune.analysis.replay import Floats, Recorded, load, replay, sources_for
+from autotune.analysis.replay import Floats, Recorded, load, priors_for, replay
 from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency, efficiency
 from autotune.cli.output import emit
 from autotune.cli.replay import COLUMNS, efficiency_rows
 from autotune.cli.tables import table
 from autotune.errors import InputError
-from autotune.searchers import engine_names, learns_from_sources, make_searcher, strategy_names
+from autotune.searchers import engine_names, learns_from_priors, make_searcher, strategy_names
 
 
 def main() -> None:
@@ -45,7 +45,7 @@ def main() -> None:
     asked = parser.parse_args()
     names = [name for name in asked.searchers or every_searcher() if name not in asked.leave_out]
     if asked.priors is not None:
-        names = [name for name in names if learns_from_sources(name.partition(":")[0])]
+        names = [name for name in names if learns_from_priors(name.partition(":")[0])]
     files = tuple(asked.files)
     scores: list[tuple[str, Efficiency]] = []
     with ProcessPoolExecutor(asked.jobs) as pool:
@@ -115,9 +115,9 @@ def scored(
     engine, _, strategy = name.partition(":")
     recorded = loaded(file)
     others = [] if known is None else [loaded(other) for other in files]
-    priors = sources_for(recorded, others, known or 0)
+    priors = priors_for(recorded, others, known or 0)
     runs = [
-        replay(recorded, make_searcher(engine, strategy or None, sources=priors), budget=budget, seed=seed)
+        replay(recorded, make_searcher(engine, strategy or None, priors=priors), budget=budget, seed=seed)
         for seed in range(seeds)
     ]
     return efficiency(recorded, runs)

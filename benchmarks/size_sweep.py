@@ -44,17 +44,17 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
 from autotune.serving.cache import read_entry
-from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
-from autotune.tuning.finalists import finalists
+from autotune.tuning.finalists import fastest_trials
+from autotune.tuning.finish_search import finish_search
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import unlimited
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import StoredChecks
-from autotune.tuning.study import study_of
 from autotune.tuning.sweep import bind_sweep
 from autotune.tuning.task import Target, TuningTask
 from autotune.tuning.tuner import explore
+from autotune.tuning.winner_checks import WinnerChecks
 
 ROUNDS = 20
 LOSS = 1.05  # times the best of a size's own search, which a served variant should not exceed
@@ -170,18 +170,18 @@ def search_own(
     problem = task.space.problem
     served: Callable[..., Best] = partial(best_config, dtype=problem.dtype, cache=folder / "cache")
     best = served(task.spec.kernel, task.device, **problem.sizes)
-    with open_context(study_of(task, options), options, progress, POLICY, processes) as context:
+    with open_context(with_journal(task, options), options, progress, POLICY, processes) as context:
         explore(context, SurrogateSearch(), options, "", None)
-        best_few = [trial.config for trial in finalists(context.ledger.trials.values())]
+        best_few = [trial.config for trial in fastest_trials(context.ledger.trials.values())]
         context.evaluator.admit(best.config, charged=False)
         # nothing is kept, so races are not looked for
-        checks = StoredChecks({config: {} for config in context.ledger.trials})
+        checks = WinnerChecks({config: {} for config in context.ledger.trials})
         root = folder / "own"
         needed = tuple(dict.fromkeys([*best_few, best.config]))
         seconds = context.ledger.spent_s
         limits = unlimited(seconds)
         searched = Searched(root, "own", options.seed, seconds, cpu_times(), limits, needed=needed)
-        conclude(context, searched, checks)
+        finish_search(context, searched, checks)
     entry = read_entry(str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype)
     if entry is None:
         raise SystemExit(f"no result for {dict(problem.sizes)}")

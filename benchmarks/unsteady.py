@@ -38,8 +38,9 @@ from autotune.devices.fake import FakeCompiler, FakeDevice
 from autotune.evaluation import device_process, measure
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.work_item import WorkItem
-from autotune.tuning import context, finals, last_round, tuner
+from autotune.tuning import context, last_round, tuner
 from autotune.tuning.options import Options
+from autotune.tuning.remeasure import remeasure
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target
 
@@ -140,7 +141,7 @@ class Machine(FakeDevice):
         arguments: Any,
         repeats: int = 1,
         graph: bool | None = None,
-        is_second: bool = False,
+        warm_first: bool = False,
     ) -> float:
         """A run as the stopwatch reads it."""
         true_ms = super().run(program, launches, arguments, 1)
@@ -167,7 +168,7 @@ class InProcess:
 
     end = close = renew = start
 
-    def place(self, *cases: Any) -> None:
+    def load(self, *cases: Any) -> None:
         """Everything is at hand."""
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
@@ -245,7 +246,7 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
 
     def noted(*arguments: Any) -> Any:
         began_final_ms.append(device.now_ms)
-        return finals.remeasure(*arguments)
+        return remeasure(*arguments)
 
     clock = SimpleNamespace(perf_counter=lambda: device.now_ms / 1e3)
     with ExitStack() as patched:

@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, settings
 
 from autotune.cli import main, progress
 from autotune.devices import listing
-from autotune.tuning import finals, stored_checks, tuner
+from autotune.tuning import remeasure, stress_checks, tuner
 from autotune.tuning.context import open_context
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.study import study_of
 
 ROOT = Path(__file__).parents[1]
 settings.register_profile(  # the same examples in every run, however long the machine takes for one
@@ -241,7 +241,7 @@ def devices_listed_once():
 def few_runs_of_winners():
     """Commands in this process run a winner 20 times in a row, not 200, as one test of faults does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stored_checks, "MAX_RUNS", 20)
+        patch.setattr(stress_checks, "MAX_RUNS", 20)
         yield
 
 
@@ -259,7 +259,7 @@ def wait_until(holds):
 def opened(task, options=None, observer=None, *arguments):
     """What is open during a run of a task."""
     options = options or Options()
-    return open_context(study_of(task, options), options, observer or Observer(), *arguments)
+    return open_context(with_journal(task, options), options, observer or Observer(), *arguments)
 
 
 @pytest.fixture
@@ -277,8 +277,8 @@ def short_energy(monkeypatch):
 @pytest.fixture
 def short_last_round(monkeypatch):
     """A last round of few rounds, for tests of something else: on a real CPU, each flushes the caches."""
-    monkeypatch.setattr(finals, "ROUNDS", 3)
-    monkeypatch.setattr(finals, "MAX_EXTRA_S", 0.0)
+    monkeypatch.setattr(remeasure, "ROUNDS", 3)
+    monkeypatch.setattr(remeasure, "MAX_EXTRA_S", 0.0)
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,7 @@ PLACES = {
     "Config": "autotune.core.records:Config",
     "Tier": "autotune.core.records:Tier",
     "Status": "autotune.core.trials:Status",
-    "SourceResults": "autotune.searchers.base:SourceResults",
+    "PriorResults": "autotune.searchers.base:PriorResults",
     "Traits": "autotune.hardware.names:Traits",
     "best_config": "autotune.serving.lookup:best_config",
     "best_json": "autotune.cli.best:best_json",
@@ -183,7 +183,7 @@ def proposals(folder):
     outcome = place("outcome")
     space = place("make_space")(folder, *(place(name) for name in ("PARAMETERS", "CONSTRAINTS", "DEFAULT")))
     times = [(config, found) for config in space if isinstance(found := outcome(config), float)]
-    prior = place("SourceResults")("elsewhere", tuple(times[::7]), place("Traits")())
+    prior = place("PriorResults")("elsewhere", tuple(times[::7]), place("Traits")())
     found = {}
     for engine in place("engine_names")():
         strategies = [one for one in place("strategy_names")(engine) if one not in UNREPEATABLE]

@@ -23,7 +23,7 @@ from autotune.errors import BudgetSpent, InputError
 from autotune.hardware.names import slug, traits_of_name
 from autotune.interop import Recording, read_recording
 from autotune.interop.recording import domains
-from autotune.searchers.base import Searcher, SourceResults
+from autotune.searchers.base import PriorResults, Searcher
 from autotune.space import Space
 from autotune.space.recorded import recorded_space, unknown_device
 
@@ -80,9 +80,7 @@ def prepare(recording: Recording) -> Recorded:
     )
 
 
-def sources_for(
-    recorded: Recorded, others: Sequence[Recorded], evaluations: int
-) -> tuple[SourceResults, ...]:
+def priors_for(recorded: Recorded, others: Sequence[Recorded], evaluations: int) -> tuple[PriorResults, ...]:
     """The results of a random search of the same kernel on each other device.
 
     Args:
@@ -92,20 +90,20 @@ def sources_for(
             configurations only, so that every searcher gets the same results.
     """
     return tuple(
-        _source_results(other, evaluations)
+        _prior_results(other, evaluations)
         for other in others
         if other.recording.kernel == recorded.recording.kernel
         and other.recording.device != recorded.recording.device
     )
 
 
-def _source_results(recorded: Recorded, evaluations: int) -> SourceResults:
+def _prior_results(recorded: Recorded, evaluations: int) -> PriorResults:
     total = len(recorded.trials)
     drawn = np.random.default_rng(total).permutation(total)[:evaluations] if evaluations else range(total)
     trials = [recorded.trials[int(row)] for row in drawn]
     device = recorded.recording.device
     results = tuple((trial.config, trial.time_ms) for trial in trials)
-    return SourceResults(device, results, traits_of_name(device))
+    return PriorResults(device, results, traits_of_name(device))
 
 
 class ReplayTrials:

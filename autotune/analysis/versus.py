@@ -25,10 +25,10 @@ from autotune.processes.child import Child
 from autotune.searchers.base import evaluate
 from autotune.serving.ceilings import known_ceilings
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.served import served_best
-from autotune.tuning.study import study_of
 from autotune.tuning.task import Target, TuningTask, bind_target
 
 TUNED, DEFAULT, NAIVE, CPU = "tuned", "default", "naive", "CPU, all cores"
@@ -184,8 +184,8 @@ def _baselines(task: TuningTask, problem: ProblemInstance) -> list[Contender]:
 
 
 def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:
-    study = study_of(task, options, "versus.jsonl")
-    return open_context(study, replace(options, fresh=True), observer, FULL_POLICY)
+    journaled = with_journal(task, options, "versus.jsonl")
+    return open_context(journaled, replace(options, fresh=True), observer, FULL_POLICY)
 
 
 def _ways_on_device(task: TuningTask, options: Options, naive: str | None) -> Iterator[_Way]:
@@ -254,7 +254,7 @@ def _fastest_on_host(target: Target, options: Options, observer: Observer) -> li
 def _landmarks_on_host(task: TuningTask, options: Options, observer: Observer) -> list[Trial]:
     """Time the default and the landmarks."""
     known = dict.fromkeys([task.spec.default, *(one.config for one in task.spec.landmarks)])
-    with open_context(study_of(task, options, "versus.jsonl"), options, observer) as context:
+    with open_context(with_journal(task, options, "versus.jsonl"), options, observer) as context:
         configs = [config for config in known if config in task.space]
         observer.started(task, len(configs), context.journal)
         return _timed(context, configs)

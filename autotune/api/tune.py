@@ -23,12 +23,12 @@ from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
-from autotune.tuning.plan import PlanResult, carry_out
 from autotune.tuning.requests import missed, plan_of_requests
+from autotune.tuning.search_plan import PlanResult, run_searches
 from autotune.tuning.several_spaces import plan_of_spaces
 from autotune.tuning.sweep import Sweep, bind_sweep, sweep
 from autotune.tuning.task import Target
-from autotune.tuning.tuner import search, sources_of
+from autotune.tuning.tuner import priors_of, search
 
 if TYPE_CHECKING:
     from autotune.cluster.connection import Cluster
@@ -118,7 +118,7 @@ def tune(
     with given.progress(callback) as progress, _several(devices, cluster, device, progress) as opened:
         found = None if opened is None else (opened.address, opened.info)
         task = known.bind(device, sizes, dtype, data, found, given.measure)
-        return Result(search(task, options, progress, sources_of(task, options), opened))
+        return Result(search(task, options, progress, priors_of(task, options), opened))
 
 
 def tune_sweep(
@@ -215,13 +215,13 @@ def tune_all(
         if wanted:
             progress.stage(Stage("finding devices"))
             requests = missed(options.cache, device, targets[0].space if targets else None)
-            found = carry_out(plan_of_requests(requests, options, progress.stage), progress)
+            found = run_searches(plan_of_requests(requests, options, progress.stage), progress)
             failed = f"of {requests.total} requests failed and stay"
         elif each_model:
             found, failed = _on_each_model(targets[0], options, progress, str(cluster))
         else:
             with _several(devices, cluster, device, progress) as opened:
-                found = carry_out(plan_of_spaces(targets, options, progress.stage, opened), progress)
+                found = run_searches(plan_of_spaces(targets, options, progress.stage, opened), progress)
             failed = f"of {len(spaces)} spaces failed"
     found.require_all(failed)
     return [Result(one) for one in found.results]

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from autotune.analysis.replay import load, replay, sources_for
+from autotune.analysis.replay import load, priors_for, replay
 from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency, efficiency
 from autotune.cli import options as opt
 from autotune.cli.output import emit, say
@@ -67,11 +67,11 @@ def run(parsed: argparse.Namespace) -> None:
     scores = []
     files = [load(path) for path in parsed.files]
     for recorded in files:
-        sources = () if parsed.priors is None else sources_for(recorded, files, parsed.priors)
+        priors = () if parsed.priors is None else priors_for(recorded, files, parsed.priors)
         engine, strategy = choose_engine(options, len(recorded.space))
         runs = []
         for seed in range(parsed.seeds):
-            searcher = make_searcher(engine, strategy, sources=sources)
+            searcher = make_searcher(engine, strategy, priors=priors)
             runs.append(replay(recorded, searcher, budget=parsed.budget, seed=seed))
             say(f"{recorded.name}: seed {seed + 1} of {parsed.seeds}")
         label = ":".join(filter(None, (engine, strategy or default_strategy(engine))))

@@ -31,8 +31,8 @@ from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANT
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cluster.connection import Cluster
     from autotune.tuning.observer import Observer
-    from autotune.tuning.plan import PlanResult
     from autotune.tuning.result import SearchResult
+    from autotune.tuning.search_plan import PlanResult
     from autotune.tuning.task import TuningTask
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
@@ -260,19 +260,19 @@ def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with ExitStack() as opened:
         with timeline.span("import autotune, and find the device and its configurations"):
             task, progress = opened.enter_context(opt.opened_task(parsed))
-        from autotune.tuning.tuner import search, sources_of
+        from autotune.tuning.tuner import priors_of, search
 
         with timeline.span("search"):
-            return search(task, options, progress, sources_of(task, options))
+            return search(task, options, progress, priors_of(task, options))
 
 
 def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with opt.progress(parsed) as progress, _opened_cluster(parsed, progress) as cluster:
         from autotune.tuning.task import bind_target
-        from autotune.tuning.tuner import search, sources_of
+        from autotune.tuning.tuner import priors_of, search
 
         task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
-        return search(task, options, progress, sources_of(task, options), cluster)
+        return search(task, options, progress, priors_of(task, options), cluster)
 
 
 def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster]:
@@ -311,7 +311,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     """Search several spaces in turns; raises SetupError at the end if some of them failed."""
     from autotune.cli.search_summary import result_line
-    from autotune.tuning.plan import carry_out
+    from autotune.tuning.search_plan import run_searches
     from autotune.tuning.several_spaces import plan_of_spaces
 
     def show(result: SearchResult) -> None:
@@ -325,7 +325,7 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
         _opened_cluster(parsed, progress) if _has_cluster(parsed) else nullcontext() as cluster,
     ):
         plan = plan_of_spaces(targets, options, progress.stage, cluster)
-        found = carry_out(plan, progress, show)
+        found = run_searches(plan, progress, show)
     if parsed.json:
         emit(_results_json(found))
     found.require_all(f"of {len(targets)} spaces failed")
@@ -365,7 +365,7 @@ def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observ
             config, where = None, f"{where}: {config}: {'; '.join(reasons)}"
         if config is None:
             left_out.append(f"{KEY}={sizes[KEY]}: {where}")
-        done.append(replace(task, incumbents=(config,) if config else ()))
+        done.append(replace(task, served_elsewhere=(config,) if config else ()))
     if left_out:
         progress.warn(f"nothing is compared with what {form.package} serves now, at {', '.join(left_out)}")
     return done
@@ -374,8 +374,8 @@ def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observ
 def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
     """Search what programs asked for; raises SetupError at the end if some of it failed."""
     from autotune.recording.tunings import read_recorded
-    from autotune.tuning.plan import carry_out
     from autotune.tuning.requests import missed, plan_of_requests, recorded
+    from autotune.tuning.search_plan import run_searches
 
     with opt.progress(parsed) as progress:
         if parsed.wanted:
@@ -385,7 +385,7 @@ def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
             spaces = [parsed.space, *parsed.more_spaces] if parsed.space else []
             requests = recorded(read_recorded(parsed.recorded), spaces, parsed.device)
         plan = plan_of_requests(requests, options, progress.stage)
-        found = carry_out(plan, progress, partial(_show, parsed))
+        found = run_searches(plan, progress, partial(_show, parsed))
     if parsed.json:
         emit(_results_json(found))
     elif not found.results:

@@ -102,7 +102,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "checks": checks_text(reasons(result.checks)),
         "counts": {status.value: count for status, count in result.counts.items()},
         "seconds": result.seconds,
-        "priors": {source.source: len(source.results) for source in result.sources},
+        "priors": {prior.origin: len(prior.results) for prior in result.priors},
         "chance_of_faster": result.stopping_estimate.improvement_probability,
         "expected_gain": result.stopping_estimate.expected_improvement,
         "cache_file": str(result.cache_file),
@@ -120,7 +120,7 @@ def _unverified(result: SearchResult) -> str:
 def _tried(result: SearchResult) -> str:
     count = len(result.trials)
     statuses = ", ".join(f"{number} {status.value}" for status, number in result.counts.most_common())
-    start = f", from {count_text(len(result.sources), 'other result')}," if result.sources else ""
+    start = f", from {count_text(len(result.priors), 'other result')}," if result.priors else ""
     line = (
         f"tried   {count:,} of {len(result.task.space):,} valid configurations with {result.engine}{start} "
         f"in {result.seconds:.0f} s: {statuses}"

@@ -51,7 +51,7 @@ def sweep_json(found: Sweep) -> dict[str, Any]:
             for one in found.tables
         ],
         "incumbents": [
-            {str(config): row.relative_times.get(config) for config in result.task.incumbents}
+            {str(config): row.relative_times.get(config) for config in result.task.served_elsewhere}
             for result, row in zip(found.results, found.rows, strict=True)
             if found.keyed
         ],
@@ -89,7 +89,7 @@ def _keyed_results(found: Sweep, keyed: KeyedTable) -> Table:
         sizes, time_ms = result.task.space.problem.sizes, result.final.median_ms
         first, last = keyed.served(keys[_others(result, keyed)])[sizes[keyed.size]]
         end = "" if last == first else " and more" if last is None else f" to {last:,}"
-        incumbent, which = next(iter(result.task.incumbents), None), UNKNOWN
+        incumbent, which = next(iter(result.task.served_elsewhere), None), UNKNOWN
         if incumbent is not None:
             which = "stays" if incumbent in (result.winner.config, *result.ties) else "is replaced"
         rows.append(

@@ -22,7 +22,7 @@ from autotune.cluster.travelling_files import paths_of
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure
 from autotune.errors import BrokenReference, NoMemory, SetupError
-from autotune.evaluation.one_device import TaskDropped, TaskKills
+from autotune.evaluation.devices import TaskDropped, TaskKills
 from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.problem.problem_instance import ProblemInstance
 
@@ -93,7 +93,7 @@ class Fleet:
         keys, self._stranded = self._stranded, set()
         return self._drop(lambda task: task.key in keys)
 
-    def unplaced(self) -> list[Future[list[Evaluated]]]:
+    def without_device(self) -> list[Future[list[Evaluated]]]:
         """Drop and return the tasks that wait for a worker although there are some.
 
         Dask assigns waiting tasks to a worker when it joins, before it offers its device. Raises SetupError
@@ -260,9 +260,9 @@ class RemoteWorker:
             self._compared = frozenset(self._call("compared"))
         return self._compared
 
-    def place(self, *problems: ProblemInstance) -> Failure | None:
-        """As `Worker.place`."""
-        failure: Failure | None = self._call("place", *problems)
+    def load(self, *problems: ProblemInstance) -> Failure | None:
+        """As `Worker.load`."""
+        failure: Failure | None = self._call("load", *problems)
         return failure
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:

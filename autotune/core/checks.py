@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from autotune.core.trials import Failure
 
 FRESH_INPUTS, OTHER_SIZES = "fresh inputs", "other sizes"
 _OUTPUT, _DATA = "output ", "data "
 _MAX_NAMED = 3  # sets of data; more are counted
+
+
+class Passed(Enum):
+    """The outcome of a check that found nothing."""
+
+    PASSED = "passed"
 
 
 @dataclass(frozen=True)
@@ -20,9 +27,9 @@ class Unchecked:
     is_late: bool = False
 
 
-PASSED = None
+PASSED = Passed.PASSED
 LATE = Unchecked("no time was left", is_late=True)
-Outcome = Failure | Unchecked | None
+Outcome = Failure | Unchecked | Passed
 Checks = Mapping[str, Outcome]  # by the name of the check
 
 
@@ -37,14 +44,14 @@ def data(name: str) -> str:
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """A failure before a check that was not made, and that before one that has passed."""
+    """The worst outcome: a failure, else a check that was not made, else a check that has passed."""
     return max(outcomes, key=_weight, default=PASSED)
 
 
 def _weight(outcome: Outcome) -> int:
     if isinstance(outcome, Unchecked):
         return 1 + outcome.is_late
-    return 3 if outcome else 0
+    return 0 if outcome is PASSED else 3
 
 
 def together(records: Iterable[Checks]) -> Checks:
@@ -65,9 +72,13 @@ def is_late(record: Checks) -> bool:
 
 def reasons(record: Checks) -> dict[str, str]:
     """Each check with the reason why it has not passed, which is empty if it has."""
-    return {
-        name: one.reason if isinstance(one, Unchecked) else str(one or "") for name, one in record.items()
-    }
+    return {name: _reason(one) for name, one in record.items()}
+
+
+def _reason(outcome: Outcome) -> str:
+    if outcome is PASSED:
+        return ""
+    return outcome.reason if isinstance(outcome, Unchecked) else str(outcome)
 
 
 def is_compared(found: Mapping[str, str]) -> bool:
@@ -96,6 +107,6 @@ def unchecked_text(found: Mapping[str, str]) -> str:
 
 
 def checks_text(found: Mapping[str, str]) -> str:
-    """The checks that have passed, and those that have not."""
+    """The names of the checks that have passed, then the others with their reasons."""
     passed = names_text(name for name, reason in found.items() if not reason)
     return "; ".join(filter(None, (passed, unchecked_text(found))))

@@ -70,7 +70,7 @@ def list_of(*items: Any) -> tuple[Any, ...]:
 
 
 def _size(value: Any) -> int:
-    """Characters of a text, or items of a list with those of inner lists; 1 for any other value."""
+    """The characters of a text, or the items of a list and its inner lists; 1 for any other value."""
     if isinstance(value, tuple):
         return len(value) + sum(_size(item) for item in value if isinstance(item, tuple))
     return len(value) if isinstance(value, str) else 1

@@ -83,7 +83,7 @@ def known_values(
         sizes: The sizes; None if unknown.
         dtype: Element type of the problem.
         config: Values of parameters.
-        derived: Expressions of derived names; those that need an unknown device or size are left out.
+        derived: Expressions of derived names; names that need an unknown device or size are left out.
 
     Raises:
         ExpressionError: A derived name cannot be evaluated.

@@ -33,10 +33,10 @@ class OwnModules(NamedTuple):
 
 
 def own_modules(text: str, path: Path) -> OwnModules:
-    """The modules that a text imports, and those that these import.
+    """The modules that a text imports, directly or through other modules.
 
     Args:
-        text: The text of a Python file; one with a syntax error imports nothing.
+        text: The text of a Python file; a file with a syntax error imports nothing.
         path: The file, in whose folder modules are looked for as well as on Python's path.
     """
     walk = _Walk((str(path.absolute().parent), *sys.path))

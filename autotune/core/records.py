@@ -186,8 +186,8 @@ class LaunchSpec:
     """One step of a launch plan as expressions; it is skipped unless `when` is true.
 
     It runs `repeat` times, every second time with the two arrays of `swap` exchanged. A Triton kernel is
-    compiled for the values of the names in `constants`; one with an expression, `NAME=EXPRESSION`, has that
-    value in this launch only. The other fields are as in `Launch`; those that were not given are empty.
+    compiled for the values of the names in `constants`; a name with an expression, `NAME=EXPRESSION`, has
+    that value in this launch only. The other fields are as in `Launch`; fields that were not given are empty.
     """
 
     entry: str
@@ -208,8 +208,8 @@ class LaunchSpec:
 class Launch:
     """One kernel launch: `grid` in blocks, `block` in threads.
 
-    The blocks of a `cooperative` launch are all resident at once; those of a `cluster` share a group of
-    multiprocessors. A `programmatic` launch may begin before the previous one has ended.
+    The blocks of a `cooperative` launch are all resident at once; the blocks of a `cluster` share a
+    group of multiprocessors. A `programmatic` launch may begin before the previous one has ended.
     """
 
     entry: str

@@ -50,7 +50,7 @@ _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 def begin(name: str) -> None:
-    """Begin to record; `name` is that of this process. Spans that a fork inherits are kept."""
+    """Begin to record; `name` is this process's. Spans that a fork inherits are kept."""
     _state.name = name
     _state.spans = _state.spans or []
 

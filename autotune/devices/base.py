@@ -119,12 +119,12 @@ class Device(Protocol):
         arguments: Arguments,
         repeats: int = 1,
         graph: bool | None = None,
-        is_second: bool = False,
+        warm_first: bool = False,
     ) -> float:
         """Run the launches in order, `repeats` times; wait, and return the device time of all in ms.
 
         `graph` is True to replay them as a CUDA graph; with None the device chooses, as it always does
-        without graphs. If `is_second`, the same launches run before the timed ones, so caches are warm and
+        without graphs. If `warm_first`, the same launches run before the timed ones, so caches are warm and
         the device is busy.
 
         Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.

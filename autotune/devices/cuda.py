@@ -58,7 +58,7 @@ class CudaDevice(CudaArrays):
         arguments: Arguments,
         repeats: int = 1,
         graph: bool | None = None,
-        is_second: bool = False,
+        warm_first: bool = False,
     ) -> float:
         """Time the launches between two events; all are queued before the GPU reaches them."""
         if len(launches) * repeats > 1 if graph is None else graph:
@@ -67,7 +67,7 @@ class CudaDevice(CudaArrays):
         else:
             steps = [self.launch(program, step, arguments) for step in launches]
             queue = [*steps] * repeats
-        for launch in queue if is_second else ():
+        for launch in queue if warm_first else ():
             launch()
         self._start.record(self.stream)
         for launch in queue:

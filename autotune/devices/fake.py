@@ -132,13 +132,13 @@ class FakeDevice(Device):
         arguments: Arguments,
         repeats: int = 1,
         graph: bool | None = None,
-        is_second: bool = False,
+        warm_first: bool = False,
     ) -> float:
         """Call each entry in order; return the sum of the times that they return, in ms.
 
         A kernel's `throttled_runs()` gives the number of runs, this one included, with a throttled device.
         """
-        for launch in launches if is_second else ():
+        for launch in launches if warm_first else ():
             _launch(program, launch, arguments)
         total_ms = sum(_launch(program, launch, arguments) for _ in range(repeats) for launch in launches)
         self._throttled_runs = max(self._throttled_runs - 1, program.get("throttled_runs", int)())

@@ -183,11 +183,11 @@ class OpenCLDevice(Device):
         arguments: Arguments,
         repeats: int = 1,
         graph: bool | None = None,
-        is_second: bool = False,
+        warm_first: bool = False,
     ) -> float:
         """Enqueue everything and wait; the time is from the first start to the last end."""
         rounds = [launch for _ in range(repeats) for launch in launches]
-        for launch in rounds if is_second else ():
+        for launch in rounds if warm_first else ():
             self._enqueue(program, launch, arguments)
         events = [self._enqueue(program, launch, arguments) for launch in rounds]
         try:

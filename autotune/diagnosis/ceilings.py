@@ -38,9 +38,9 @@ from autotune.serving.ceilings import (
 )
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.context import open_context
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
@@ -171,7 +171,7 @@ def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) ->
     task = _task(address, device, "launch", {"steps": 1})
     with (
         tempfile.TemporaryDirectory() as folder,
-        open_context(study_of(task, options := _options(folder)), options, Observer()) as context,
+        open_context(with_journal(task, options := _options(folder)), options, Observer()) as context,
     ):
         instance = context.maker.make(task.spec.default)
         binary = context.pool.compile(instance).result()

@@ -14,9 +14,9 @@ from autotune.diagnosis.other_forms import OtherForms
 from autotune.errors import CompileError, InputError, SetupError
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.tuning.context import FULL_POLICY, open_context
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 
 _IN_A_COPY = (
@@ -52,7 +52,7 @@ def counted_runs(
     with ExitStack() as opened:
         journal = Path(opened.enter_context(scratch_folder())) / "counters.jsonl"  # no trial gets there
         own = replace(options, fresh=True, journal=journal)
-        context = opened.enter_context(open_context(study_of(task, own), own, observer, FULL_POLICY))
+        context = opened.enter_context(open_context(with_journal(task, own), own, observer, FULL_POLICY))
         for number, (name, trial) in enumerate(trials.items()):
             if trial.measurement is None:
                 continue

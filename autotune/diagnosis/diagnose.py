@@ -41,9 +41,9 @@ from autotune.serving.cache import read_roots
 from autotune.serving.ceilings import known_ceilings
 from autotune.space.configurations import PARTS, TROUBLES
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
+from autotune.tuning.journaled_task import default_journal, with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.study import default_journal, study_of
 from autotune.tuning.task import TuningTask
 
 _T = TypeVar("_T")
@@ -99,8 +99,8 @@ def open_diagnosis(task: TuningTask, options: Options, observer: Observer) -> It
 
     Raises WriteError if the journal cannot be written.
     """
-    own, study = replace(options, fresh=True), study_of(task, options, "diagnose.jsonl")
-    with open_context(study, own, observer, FULL_POLICY) as context:
+    own, journaled = replace(options, fresh=True), with_journal(task, options, "diagnose.jsonl")
+    with open_context(journaled, own, observer, FULL_POLICY) as context:
         observer.started(task, None, context.journal)
         yield context
 

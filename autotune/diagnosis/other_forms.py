@@ -245,7 +245,7 @@ class OtherForms:
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
         """The time of other launches, or of another binary."""
         problem = replace(self.problem, launches=launches)
-        found: tuple[float, ...] | Failure = self._context.check(
+        found: tuple[float, ...] | Failure = self._context.run_or_close(
             problem,
             sample,
             binary,

@@ -92,11 +92,11 @@ class ProblemBuffers:
         return tuple(map(self._shared.of, self._arrays))
 
     def run(
-        self, program: Program, repeats: int = 1, *, graph: bool | None = None, is_second: bool = False
+        self, program: Program, repeats: int = 1, *, graph: bool | None = None, warm_first: bool = False
     ) -> float:
         """Run the launch plan on the arrays as they are; return its time in ms. Raises as `Device.run`."""
         arguments = self.arguments(program)
-        time_ms = self.device.run(program, self.problem.launches, arguments, repeats, graph, is_second)
+        time_ms = self.device.run(program, self.problem.launches, arguments, repeats, graph, warm_first)
         if not math.isfinite(time_ms):
             raise ImpossibleTime(f"the device reports a run time of {time_ms} ms")
         return time_ms

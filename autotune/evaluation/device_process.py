@@ -26,13 +26,13 @@ from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
 from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
-from autotune.evaluation.measure import Control, Stopwatch, impossible, measure
+from autotune.evaluation.measure import IncumbentTimer, Stopwatch, impossible, measure
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.verify import (
     after_other_inputs,
     attempt,
     changed_inouts,
-    check,
+    compare_memory,
     verify,
     wrong_arrays,
 )
@@ -65,17 +65,17 @@ class DeviceSetting:
 class DeviceState:
     """State of the device process: the device, buffers, loaded programs, and items that have passed.
 
-    The data of the first problems stay on the host. Device memory holds only the problems placed last.
+    The data of the first problems stay on the host. Device memory holds only the problems loaded last.
     """
 
     def __init__(self, setting: DeviceSetting) -> None:
         """Begin to prepare the problems."""
         self._address, self._wrong = setting.address, setting.wrong
-        self._placed: dict[str, SharedBuffers] = {}
+        self._loaded: dict[str, SharedBuffers] = {}
         self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
         self._programs: dict[str, Program] = {}
-        self._passed: set[tuple[str, str]] = set()  # keys of items that were right on all their checks
-        self._control: Control | None = None
+        self._passed: set[tuple[str, str]] = set()  # keys of items that were right on their verify_problems
+        self._control: IncumbentTimer | None = None
         self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
         self._preparation = Preparation(setting.reference, setting.problems, setting.kept)
 
@@ -93,7 +93,7 @@ class DeviceState:
         """The arrays that the reference returns; raises SetupError if it is broken."""
         return self._preparation.compared
 
-    def place(self, problems: tuple[ProblemInstance, ...]) -> None:
+    def load(self, problems: tuple[ProblemInstance, ...]) -> None:
         """Allocate the arrays of these problems in device memory, and free all other problems' arrays.
 
         Inputs that they have in common with the problems before them stay: those of all sizes of a sweep may
@@ -101,22 +101,22 @@ class DeviceState:
 
         Raises SetupError, OutOfMemory, or what the reference raises.
         """
-        gone = self._placed.keys() - {problem.data_key for problem in problems}
-        earlier = [self._placed.pop(key) for key in gone]
+        gone = self._loaded.keys() - {problem.data_key for problem in problems}
+        earlier = [self._loaded.pop(key) for key in gone]
         for one in earlier:  # first: old and new problems may not fit in memory together
             one.keep_inputs_of(problems)
         self.device.forget()
         for problem in problems:
             key = problem.data_key
-            if key not in self._placed:
-                self._placed[key] = SharedBuffers(self.device, self.data(problem), earlier)
+            if key not in self._loaded:
+                self._loaded[key] = SharedBuffers(self.device, self.data(problem), earlier)
             self.buffers(problem).arrays()
 
     def buffers(self, problem: ProblemInstance) -> ProblemBuffers:
-        """Return the buffers of a problem; place it alone if it has none yet."""
-        if problem.data_key not in self._placed:
-            self.place((problem,))
-        return ProblemBuffers(problem, self._placed[problem.data_key])
+        """Return the buffers of a problem; load it alone if it has none yet."""
+        if problem.data_key not in self._loaded:
+            self.load((problem,))
+        return ProblemBuffers(problem, self._loaded[problem.data_key])
 
     def data(self, problem: ProblemInstance) -> ProblemData:
         """Return the inputs and expected results of a problem; the first problems' are kept."""
@@ -132,15 +132,15 @@ class DeviceState:
         """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
         return self._preparation.allows_rounding(problem)
 
-    def control(self, item: WorkItem) -> Control | None:
+    def control(self, item: WorkItem) -> IncumbentTimer | None:
         """The incumbent to time next to a configuration, the same object until another one leads."""
         incumbent = item.incumbent
         if incumbent is None:
             return None
         if incumbent.binary is None:
-            return Control(incumbent.measurement, lambda: None)
+            return IncumbentTimer(incumbent.measurement, lambda: None)
         if self._control is None or self._control.measurement != incumbent.measurement:
-            self._control = Control(incumbent.measurement, partial(_incumbent_stopwatch, self, item))
+            self._control = IncumbentTimer(incumbent.measurement, partial(_incumbent_stopwatch, self, item))
         return self._control
 
     def save_arrays(self, failure: Failure, buffers: ProblemBuffers) -> Failure:
@@ -184,9 +184,9 @@ def compared_outputs(state: DeviceState) -> frozenset[str]:
     return state.compared
 
 
-def place(state: DeviceState, problems: tuple[ProblemInstance, ...]) -> None:
-    """Place problems in device memory; raises what `DeviceState.place` raises."""
-    state.place(problems)
+def load(state: DeviceState, problems: tuple[ProblemInstance, ...]) -> None:
+    """Load problems into device memory; raises what `DeviceState.load` raises."""
+    state.load(problems)
     if state.device.info.kind == "gpu":
         state.device.flush_cache()  # allocates its buffer now, so that a lack of memory shows here
 
@@ -223,7 +223,7 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
             measurement = measure(stopwatch, item, run_ms, control)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
-        failure = check(buffers) or impossible(measurement, item.floor_ms)
+        failure = compare_memory(buffers) or impossible(measurement, item.floor_ms)
         return state.save_arrays(failure, buffers) if failure else measurement
     except LaunchError as error:
         is_of_control = control is not None and control.is_running
@@ -332,7 +332,7 @@ def read_and_remove(path: str) -> NDArray[Any]:
 def run_for_results(
     state: DeviceState,
     binary: Binary,
-    checks: tuple[ProblemInstance, ...],
+    verify_problems: tuple[ProblemInstance, ...],
     problem: ProblemInstance,
     path: Path,
 ) -> Failure | None:
@@ -341,13 +341,13 @@ def run_for_results(
     Args:
         state: The state of the device process.
         binary: The configuration's binary.
-        checks: The problems of the sizes to verify.
+        verify_problems: The problems of the sizes to verify.
         problem: A problem without expected results.
         path: The file for the arrays that the reference returns.
     """
     program, buffers = state.program(binary), state.buffers(problem)
-    for check_ in checks:
-        failure = verify(program, state.buffers(check_))
+    for verify_problem in verify_problems:
+        failure = verify(program, state.buffers(verify_problem))
         if failure is not None:
             return failure
     failure, _ = attempt(program, buffers)

@@ -10,7 +10,7 @@ from autotune.core.trials import USUAL, Binary, CallConditions, Failure
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.poison import as_bytes
-from autotune.evaluation.verify import check
+from autotune.evaluation.verify import compare_memory
 from autotune.problem.problem_instance import ProblemInstance
 
 
@@ -36,7 +36,7 @@ def sample(
     if not stopwatch.warms_up:
         stopwatch.warm_up(1)
     samples = tuple(stopwatch.sample_ms() for _ in range(count))
-    failure = check(buffers) if is_checked else None
+    failure = compare_memory(buffers) if is_checked else None
     return failure or samples
 
 
@@ -82,7 +82,7 @@ def energy(
     program, buffers = state.program(binary, keep=True), state.buffers(problem)
     stopwatch = Stopwatch(program, buffers, conditions, changed=() if repeatable else None)
     energy_j = stopwatch.energy_j(run_ms, seconds)
-    return check(buffers) or energy_j
+    return compare_memory(buffers) or energy_j
 
 
 def conditions(state: DeviceState) -> Mapping[str, Value]:

@@ -21,9 +21,9 @@ from autotune.core.trials import Binary, Failure, Measurement, Status, Trial
 from autotune.errors import Blame, BudgetSpent, ExpressionError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
+from autotune.evaluation.devices import Devices, TaskDropped, TaskKills
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.ledger import Ledger, RunKey
-from autotune.evaluation.one_device import Devices, TaskDropped, TaskKills
 from autotune.evaluation.work_item import Evaluated, MeasurementPolicy, WorkItem
 from autotune.evaluation.worker import DeviceWorker
 from autotune.space.functions import function_name
@@ -38,7 +38,7 @@ _CHOOSING = Stage("choosing what to try next")
 
 
 @dataclass(frozen=True, eq=False)
-class Begun:
+class Submission:
     """A configuration on its way to a device.
 
     Attributes:
@@ -61,7 +61,7 @@ class Begun:
 class Running:
     """A configuration that a device verifies and times."""
 
-    begun: Begun
+    submission: Submission
     instance: KernelInstance
     binary: Binary
     item: WorkItem
@@ -73,7 +73,20 @@ class Running:
 
 
 class Evaluator:
-    """Takes configurations from a searcher, and gives it their trials."""
+    """Takes configurations from a searcher, and gives it their trials.
+
+    A configuration moves through these containers, from `submit` to `collect`:
+
+    1. `_waiting`: to be compiled.
+    2. `_compiling`: by its compilation, in the order of submission.
+    3. `_compiled`: to be sent to a device.
+    4. `_running`: by the future of its task.
+    5. `_ended`: its trial is in the ledger, to be collected.
+
+    One whose trial is known without a run goes from 3 to 5. One that runs the same binary with the same
+    launches as a running one waits in `_duplicates`, and goes back to 3. The items of a task that cost its
+    device wait in `_retries`, and run again one at a time, to see which one is the cause.
+    """
 
     def __init__(
         self,
@@ -106,18 +119,17 @@ class Evaluator:
         self._ahead = pool.workers * (1 if ledger.has_time_limit else COMPILE_AHEAD)
         # compilers would disturb times on a CPU: a whole window is compiled, then run
         self._shares_cores = devices.parallel == 1 and maker.space.device.kind == "cpu"
-        self._waiting: deque[Config] = deque()  # to be compiled
-        self._begun: dict[Future[Any], Begun] = {}  # being compiled, in the order of submission
-        self._compiled: deque[Begun] = deque()  # to be run
+        self._waiting: deque[Config] = deque()
+        self._compiling: dict[Future[Any], Submission] = {}
+        self._compiled: deque[Submission] = deque()
         self._running: dict[Future[list[Evaluated]], list[Running]] = {}
-        # items of lost tasks: sent again one at a time, to see which one costs its device
+        self._ended: deque[Trial] = deque()
+        self._duplicates: dict[RunKey, list[Submission]] = {}  # by key of a running item
         self._retries: deque[Running] = deque()
         self._retry: Future[list[Evaluated]] | None = None
-        self._duplicates: dict[RunKey, list[Begun]] = {}  # by key of a running item: same binary and launches
-        self._under_way: set[Config] = set()  # all of these
-        self._ended: deque[Trial] = deque()  # to be collected
+        self._under_way: set[Config] = set()  # submitted, and not ended
         self._events: SimpleQueue[Future[Any]] = SimpleQueue()
-        self._landed_s = perf_counter()
+        self._latest_trial_s = perf_counter()
 
     @property
     def parallel(self) -> int:
@@ -135,16 +147,16 @@ class Evaluator:
             known = self._ledger.trials.get(config) or self._pruned(config)
             if known is not None:
                 self._ended.append(known)
-            elif self._ledger.charge():
-                self._start(config)
-        self._compile()
+            elif self._ledger.try_charge():
+                self._queue(config)
+        self._compile_next()
 
     def collect(self) -> list[Trial]:
         """Wait for trials; raises BudgetSpent when no more come."""
         while not self._ended:
             if not self._under_way:
                 raise BudgetSpent
-            self._go_on()
+            self._advance()
         if not self._under_way:
             self._on_stage(_CHOOSING)
         count = 1 if self.parallel == 1 else len(self._ended)
@@ -154,9 +166,9 @@ class Evaluator:
         """Evaluate one valid configuration, even beyond the budget; it costs budget only if `charged`."""
         if config not in self._ledger.trials and config not in self._under_way:
             self._ledger.admit(charged=charged)
-            self._start(config)
+            self._queue(config)
         while config not in self._ledger.trials:
-            self._go_on(wanted=config)
+            self._advance(wanted=config)
         self._ended.clear()  # no searcher runs now; one that submits these is given them again
         return self._ledger.trials[config]
 
@@ -165,64 +177,66 @@ class Evaluator:
         reasons = self._maker.space.why_invalid(config)
         return Trial(config, "", Status.PRUNED, "; ".join(reasons)) if reasons else None
 
-    def _start(self, config: Config) -> None:
+    def _queue(self, config: Config) -> None:
         self._waiting.append(config)
         self._under_way.add(config)
 
-    def _go_on(self, *, wanted: Config | None = None) -> None:
+    def _advance(self, *, wanted: Config | None = None) -> None:
         """Keep compilers and devices busy, wait for an event, and record what has ended."""
         try:
             if wanted is None and self._ledger.is_over:
-                self._stop()
-            self._compile()
-            self._send(wanted)
-            if self._begun or self._running:
-                self._wait()
+                self._end_search()
+            self._compile_next()
+            self._dispatch_compiled(wanted)
+            if self._compiling or self._running:
+                self._wait_for_events()
             if not self._shares_cores:  # the device goes on while trials are journaled and a searcher chooses
-                self._send(wanted)
+                self._dispatch_compiled(wanted)
         finally:  # finished trials are written even after an error; a full disk then hides that error
             self._ledger.report()
 
-    def _stop(self) -> None:
+    def _end_search(self) -> None:
         """Let running configurations end, drop all others, and raise BudgetSpent."""
-        if any(not compilation.done() for compilation in self._begun):
-            self._pool.drop(self._begun)
-        self._ledger.time_was_over |= bool(self._waiting or self._begun or self._compiled or self._retries)
-        for queue in (self._waiting, self._begun, self._compiled, self._retries):
+        if any(not compilation.done() for compilation in self._compiling):
+            self._pool.drop(self._compiling)
+        self._ledger.time_was_over |= bool(
+            self._waiting or self._compiling or self._compiled or self._retries
+        )
+        for queue in (self._waiting, self._compiling, self._compiled, self._retries):
             queue.clear()
         while self._running:
-            self._wait()
+            self._wait_for_events()
             self._ledger.report()
         # duplicates of what ended, and retries of what was lost meanwhile; nothing may wait for a dropped one
         for left in (self._compiled, self._retries, self._duplicates, self._under_way):
             left.clear()
         raise BudgetSpent
 
-    def _compile(self) -> None:
+    def _compile_next(self) -> None:
         """Begin to compile waiting configurations, a few ahead of the devices."""
-        if self._shares_cores and (self._begun or self._compiled or self._running):
+        if self._shares_cores and (self._compiling or self._compiled or self._running):
             return
         ahead = self._ahead + self._devices.slots * self._devices.task_items
-        while self._waiting and len(self._begun) + len(self._compiled) < ahead:
-            begun = self._begin(self._waiting.popleft())
-            self._begun[begun.compilation] = begun
-            begun.compilation.add_done_callback(self._events.put)
+        while self._waiting and len(self._compiling) + len(self._compiled) < ahead:
+            submission = self._look_up_or_compile(self._waiting.popleft())
+            self._compiling[submission.compilation] = submission
+            submission.compilation.add_done_callback(self._events.put)
 
-    def _begin(self, config: Config) -> Begun:
+    def _look_up_or_compile(self, config: Config) -> Submission:
         """Look up the trial of a configuration, or begin to compile it."""
         try:
             instance = self._maker.make(config)
         except ExpressionError as error:
             trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return Begun(_done(), None, trial)
+            return Submission(_done(), None, trial)
         earlier = self._ledger.journaled(instance)
         if earlier is not None:
-            return Begun(_done(), instance, earlier)
-        return Begun(self._pool.compile(instance), instance)
+            return Submission(_done(), instance, earlier)
+        return Submission(self._pool.compile(instance), instance)
 
-    def _send(self, wanted: Config | None) -> None:
+    def _dispatch_compiled(self, wanted: Config | None) -> None:
         """Give compiled configurations to free devices; once the time is over, only the wanted one."""
-        if self._shares_cores and self._begun:
+        if self._shares_cores and self._compiling:
             return
         is_over = self._ledger.is_over
         if is_over and (ready := next((one for one in self._compiled if one.config == wanted), None)):
@@ -231,18 +245,18 @@ class Evaluator:
         while self._compiled and len(self._running) < self._devices.slots and not self._may_wait:
             if is_over and self._compiled[0].config != wanted:
                 break
-            self._send_task(1 if is_over else self._devices.task_items)
-        may_retry = self._retries and (not is_over or self._retries[0].begun.config == wanted)
+            self._dispatch_task(1 if is_over else self._devices.task_items)
+        may_retry = self._retries and (not is_over or self._retries[0].submission.config == wanted)
         if may_retry and self._retry not in self._running:
-            self._retry = self._run([self._retries.popleft()])
+            self._retry = self._submit_task([self._retries.popleft()])
 
     @property
     def _may_wait(self) -> bool:
         """True if all devices are busy and more is to come: the next task can grow."""
-        is_growing = bool(self._begun or self._waiting) and len(self._compiled) < self._devices.task_items
+        is_growing = bool(self._compiling or self._waiting) and len(self._compiled) < self._devices.task_items
         return is_growing and len(self._running) >= self._devices.count
 
-    def _send_task(self, most: int) -> None:
+    def _dispatch_task(self, most: int) -> None:
         """Send what is compiled: as much as one task should have, but no more than a fair share.
 
         Of 12 compiled configurations, a task gets 6 if two of four slots are free.
@@ -251,13 +265,13 @@ class Evaluator:
         count = max(1, min(share, most))
         task: list[Running] = []
         while self._compiled and len(task) < count:
-            prepared = self._prepare(self._compiled.popleft())
+            prepared = self._prepare_item(self._compiled.popleft())
             if prepared is not None:
                 task.append(prepared)
         if task:
-            self._run(task)
+            self._submit_task(task)
 
-    def _run(self, task: list[Running]) -> Future[list[Evaluated]]:
+    def _submit_task(self, task: list[Running]) -> Future[list[Evaluated]]:
         limit_s = self._timeout_s + self._policy.energy_limit_s
         future = self._devices.submit([running.item for running in task], limit_s)
         self._running[future] = task
@@ -265,39 +279,39 @@ class Evaluator:
         self._on_stage(self._devices.stage)
         return future
 
-    def _prepare(self, begun: Begun) -> Running | None:
+    def _prepare_item(self, submission: Submission) -> Running | None:
         """The item of a configuration for a task; None if its trial is known without a run, or follows."""
-        if begun.known is not None:
-            self._record(begun.known, begun)
+        if submission.known is not None:
+            self._record_trial(submission.known, submission)
             return None
-        instance, compiled = begun.instance, begun.compilation.result()
+        instance, compiled = submission.instance, submission.compilation.result()
         assert instance is not None
         if isinstance(compiled, Failure):
-            self._record(self._trial(instance, None, compiled, self._lap_s()), begun)
+            self._record_trial(self._make_trial(instance, None, compiled, self._lap_s()), submission)
             return None
         key = _short(compiled), instance.runs
         if (same := self._ledger.same_run(key)) is not None:
-            trial = self._trial(instance, compiled, same.measurement, self._lap_s())
+            trial = self._make_trial(instance, compiled, same.measurement, self._lap_s())
             detail = f"same binary and launches as {same.config}"
-            self._record(replace(trial, detail=detail), begun, compiled)
+            self._record_trial(replace(trial, detail=detail), submission, compiled)
         elif key in self._duplicates:
-            self._duplicates[key].append(begun)
-        elif (failure := self._verified_here(instance, compiled)) is not None:
-            trial = self._trial(instance, compiled, failure, self._lap_s())
-            self._record(trial, begun, compiled)
+            self._duplicates[key].append(submission)
+        elif (failure := self._verify_here(instance, compiled)) is not None:
+            trial = self._make_trial(instance, compiled, failure, self._lap_s())
+            self._record_trial(trial, submission, compiled)
         else:
             item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
             self._duplicates[key] = []
-            return Running(begun, instance, compiled, item)
+            return Running(submission, instance, compiled, item)
         return None
 
-    def _verified_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
+    def _verify_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
         """The failure that the caller's function `verify` reports; None if it passes, or without one."""
         functions = self._maker.space.spec.functions
         verify = functions.verify
         if verify is None:
             return None
-        unprepared = self._worker.place(*instance.verify_problems, instance.problem)
+        unprepared = self._worker.load(*instance.verify_problems, instance.problem)
         if unprepared is not None:
             return unprepared
         files = self._worker.run(
@@ -309,7 +323,7 @@ class Evaluator:
             return None
         return Failure(Status.WRONG_RESULT, f"{function_name(verify)} says that the result is wrong")
 
-    def _wait(self) -> None:
+    def _wait_for_events(self) -> None:
         """Wait for an event, and take all that have happened."""
         self._tell_compiling()
         self._devices.wait()
@@ -317,34 +331,34 @@ class Evaluator:
             with timeline.span("wait: devices" if self._running else "wait: compilers"):
                 events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:
-            self._send_again(self._devices.unplaced())
+            self._resubmit_tasks(self._devices.without_device())
             return
         while not self._events.empty():
             events.append(self._events.get())
         if self.parallel == 1:  # in order
-            while (first := next(iter(self._begun), None)) is not None and first.done():
-                self._compiled.append(self._begun.pop(first))
+            while (first := next(iter(self._compiling), None)) is not None and first.done():
+                self._compiled.append(self._compiling.pop(first))
         else:
-            self._compiled.extend(self._begun.pop(event) for event in events if event in self._begun)
+            self._compiled.extend(self._compiling.pop(event) for event in events if event in self._compiling)
         self._tell_compiling()
         for event in events:
             if event in self._running:
-                self._take_outcomes(event)
-        self._send_again(self._devices.stranded())
+                self._record_task(event)
+        self._resubmit_tasks(self._devices.stranded())
 
     def _tell_compiling(self) -> None:
         """Tell how many configurations are compiled, while no device has anything else to do."""
         if not self._running:
-            done = len(self._compiled) + sum(compilation.done() for compilation in self._begun)
-            self._on_stage(Stage("compiling", done, len(self._begun) + len(self._compiled)))
+            done = len(self._compiled) + sum(compilation.done() for compilation in self._compiling)
+            self._on_stage(Stage("compiling", done, len(self._compiling) + len(self._compiled)))
 
-    def _take_outcomes(self, future: Future[list[Evaluated]]) -> None:
+    def _record_task(self, future: Future[list[Evaluated]]) -> None:
         """Record the outcomes of a task; send lost items again."""
         task = self._running.pop(future)
         try:
             outcomes = self._devices.result(future)
         except TaskDropped:
-            self._run(task)
+            self._submit_task(task)
             return
         except TaskKills:
             if len(task) > 1:
@@ -352,23 +366,23 @@ class Evaluator:
                 return
             outcomes = [Evaluated(LOST, "", 0.0)]
         for running, evaluated in zip(task, outcomes, strict=True):
-            self._land(running, evaluated)
+            self._record_outcome(running, evaluated)
 
-    def _send_again(self, futures: Sequence[Future[list[Evaluated]]]) -> None:
+    def _resubmit_tasks(self, futures: Sequence[Future[list[Evaluated]]]) -> None:
         for future in futures:
-            self._run(self._running.pop(future))
+            self._submit_task(self._running.pop(future))
 
-    def _land(self, running: Running, evaluated: Evaluated) -> None:
+    def _record_outcome(self, running: Running, evaluated: Evaluated) -> None:
         """Record the trial of a configuration that ran."""
         outcome, cost_s = evaluated.outcome, evaluated.cost_s
         if self._ledger.best is None and isinstance(outcome, Measurement):
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
-        trial = self._trial(running.instance, running.binary, outcome, cost_s)
-        self._record(replace(trial, device=evaluated.device), running.begun, running.binary)
+        trial = self._make_trial(running.instance, running.binary, outcome, cost_s)
+        self._record_trial(replace(trial, device=evaluated.device), running.submission, running.binary)
         self._compiled.extendleft(self._duplicates.pop(running.key))
-        self._landed_s = perf_counter()
+        self._latest_trial_s = perf_counter()
 
-    def _trial(
+    def _make_trial(
         self,
         instance: KernelInstance,
         binary: Binary | None,
@@ -397,15 +411,15 @@ class Evaluator:
 
     def _lap_s(self) -> float:
         """Wall time since the last trial, for a trial that needs no run."""
-        began_s, self._landed_s = self._landed_s, perf_counter()
-        return self._landed_s - began_s
+        began_s, self._latest_trial_s = self._latest_trial_s, perf_counter()
+        return self._latest_trial_s - began_s
 
-    def _record(self, trial: Trial, begun: Begun, binary: Binary | None = None) -> None:
+    def _record_trial(self, trial: Trial, submission: Submission, binary: Binary | None = None) -> None:
         self._ledger.record(
             trial,
-            begun.instance,
+            submission.instance,
             binary,
-            is_journaled=begun.known is not None and self._ledger.has_row(trial.key),
+            is_journaled=submission.known is not None and self._ledger.has_row(trial.key),
             devices=self._devices.count,
         )
         self._under_way.discard(trial.config)

@@ -32,7 +32,7 @@ from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
 from autotune.devices.element_types import numpy_dtype
 from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.wrong_result import place
+from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.problem_instance import Array, ProblemInstance
@@ -140,7 +140,7 @@ class HostSanitizer:
                 found = self._check(folder, chosen, deadline)
             except subprocess.TimeoutExpired:
                 return LATE if deadline.is_over else Unchecked(f"ran out of {TIMEOUT_S:g} s")
-        if found is None and left:
+        if found is PASSED and left:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return found
 
@@ -166,8 +166,8 @@ class HostSanitizer:
                     found = _run(program, number, deadline, variables)
                 if isinstance(found, Failure):
                     return found
-                if found is not None:
-                    late = late or found
+                if found is not PASSED:
+                    late = found if late is PASSED else late
                     del ended[number]
         differing = (_unwritten(folder, number, problem) for number, problem in ended.items())
         return next(filter(None, differing), late)
@@ -262,7 +262,7 @@ def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, st
     settings = os.environ | _SETTINGS | variables
     done = _done([program, str(number)], deadline, cwd=program.parent, env=settings)
     if done.returncode == 0:
-        return None
+        return PASSED
     if done.returncode == -signal.SIGXCPU:
         return Unchecked(f"ran out of {MAX_CPU_S} s of CPU time")
     if barrier := _BARRIER.search(done.stdout):
@@ -309,7 +309,7 @@ def _unwritten(folder: Path, number: int, problem: ProblemInstance) -> Failure |
         contents = [np.fromfile(path, np.uint8) for path in paths]
         differs = np.flatnonzero(contents[0] != contents[1])
         if differs.size:
-            where = place(array, int(differs[0]) // numpy_dtype(array.dtype).itemsize)
+            where = element_text(array, int(differs[0]) // numpy_dtype(array.dtype).itemsize)
             return _found(Status.WRONG_RESULT, f"{where} depends on memory that nobody wrote")
     return None
 

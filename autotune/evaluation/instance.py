@@ -106,13 +106,11 @@ class InstanceMaker:
     def make(self, config: Config) -> KernelInstance:
         """Make one instance; raise ExpressionError when the space's expressions give no usable numbers."""
         space = self.space
-        checks = []
-        for place, sizes in enumerate(self._verify_sizes, 1):
-            check = self.check_at(config, sizes, place)
-            if check is not None:
-                checks.append(check)
+        numbered = enumerate(self._verify_sizes, 1)
+        found = [self.verify_problem(config, sizes, number) for number, sizes in numbered]
+        verify_problems = [one for one in found if one is not None]
         values = space.values(config)
-        problems = (*checks, self._instance_at(values, space.problem))
+        problems = (*verify_problems, self._instance_at(values, space.problem))
         options = compiler_options(space.spec.compiler_options.get(self._dialect, {}), values)
         generate = space.spec.functions.source
         return KernelInstance(
@@ -163,35 +161,37 @@ class InstanceMaker:
         """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError."""
         return self._instance_at(self.space.values(config, problem.sizes), problem)
 
-    def check_at(self, config: Config, sizes: Sizes, place: int, variant: str = "") -> ProblemInstance | None:
+    def verify_problem(
+        self, config: Config, sizes: Sizes, seed_offset: int, variant: str = ""
+    ) -> ProblemInstance | None:
         """The problem to verify a configuration on at these sizes; None if it is not valid there.
 
-        `place` gives it a seed of its own, hence its own poison. Raises ExpressionError.
+        `seed_offset` gives it a seed of its own, hence its own poison. Raises ExpressionError.
         """
         values = self.space.valid_values(config, sizes)
         if values is None:
             return None
-        seed = self.space.problem.seed + place
+        seed = self.space.problem.seed + seed_offset
         problem = replace(self.space.problem, sizes=sizes, seed=seed, variant=variant)
-        return self._instance_at(values, problem, is_check=True)
+        return self._instance_at(values, problem, to_verify=True)
 
     def _instance_at(
-        self, values: Mapping[str, Any], problem: Problem, *, is_check: bool = False
+        self, values: Mapping[str, Any], problem: Problem, *, to_verify: bool = False
     ) -> ProblemInstance:
         """The instance of a problem for given values of names.
 
-        `is_check` is for the sizes to verify, at which nothing but the reference is trusted.
+        `to_verify` is for the sizes to verify, at which nothing but the reference is trusted.
         """
         try:
-            return self._evaluated(self.space.launch_values(values), problem, is_check)
+            return self._evaluated(self.space.launch_values(values), problem, to_verify)
         except ExpressionError as error:
             where = located(self.space.spec.path, error.place)
             raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
-    def _evaluated(self, values: Mapping[str, Any], problem: Problem, is_check: bool) -> ProblemInstance:
+    def _evaluated(self, values: Mapping[str, Any], problem: Problem, to_verify: bool) -> ProblemInstance:
         read = tuple(repr(values[name]) for name in self.space.spec.problem_names if name in values)
-        key = (is_check, problem.seed, problem.variant, repr(problem.sizes), read)
-        data = _remembered(self._data, key, lambda: self._unlaunched(values, problem, is_check))
+        key = (to_verify, problem.seed, problem.variant, repr(problem.sizes), read)
+        data = _remembered(self._data, key, lambda: self._unlaunched(values, problem, to_verify))
         launched = launches(self.space.spec.launch, values, self.space.spec.arguments)
         if not launched:
             raise ExpressionError("nothing is launched, because no `when` holds", "launch")
@@ -202,7 +202,7 @@ class InstanceMaker:
             lambda: replace(data, launches=launched, settings=settings),
         )
 
-    def _unlaunched(self, values: Mapping[str, Any], problem: Problem, is_check: bool) -> ProblemInstance:
+    def _unlaunched(self, values: Mapping[str, Any], problem: Problem, to_verify: bool) -> ProblemInstance:
         """The instance of a problem without its launches, the same for most configurations."""
         space = self.space
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
@@ -219,7 +219,7 @@ class InstanceMaker:
         tolerance = Tolerance(
             _not_negative("verify", space.spec.rtol, values), _not_negative("verify", space.spec.atol, values)
         )
-        is_trusted = space.spec.full == TRUSTED and not is_check
+        is_trusted = space.spec.full == TRUSTED and not to_verify
         instance = ProblemInstance(
             definition=problem,
             arrays=arrays,

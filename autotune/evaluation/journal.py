@@ -29,7 +29,7 @@ from autotune.evaluation.journal_rows import (
     encode_measurement,
     encode_trial,
     read_checks,
-    read_finals,
+    read_measurements,
 )
 from autotune.processes.files import (
     hold,
@@ -65,11 +65,11 @@ class LastRound(NamedTuple):
         return {FRESH_INPUTS: worst(outcomes)} if outcomes else {}
 
 
-_Finals = dict[tuple[str, ...], LastRound]
+_LastRounds = dict[tuple[str, ...], LastRound]
 
 
 class Journal:
-    """An open journal: `trials` by key, and last rounds (`finals`) by the keys of their finalists.
+    """An open journal: `trials` by key, and `last_rounds` by the keys of their finalists.
 
     `is_concluded` is True if the latest last round came after all trials.
     """
@@ -100,7 +100,7 @@ class Journal:
         self.path = path
         self.warning: str | None = None
         self.trials: dict[str, Trial] = {}
-        self.finals: _Finals = {}
+        self.last_rounds: _LastRounds = {}
         self.is_concluded = False
         self._header, self._notes = dict(header), dict(notes or {})
         self._file = _open_locked(path)
@@ -133,11 +133,11 @@ class Journal:
         self.is_concluded = False
         self._write(*map(_trial_row, trials))
 
-    def append_finals(self, found: LastRound) -> None:
+    def append_last_round(self, found: LastRound) -> None:
         """Write a last round; raises WriteError when that fails."""
-        _put_last(self.finals, found)
+        _put_last(self.last_rounds, found)
         self.is_concluded = True
-        self._write(_finals_row(found))
+        self._write(_last_round_row(found))
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
         """Write the scales of the devices of a search; raises WriteError when that fails."""
@@ -180,7 +180,7 @@ class Journal:
             self.start_over()
             return
         rows = _Rows(lines, self.path)
-        self.trials, self.finals, self.is_concluded = rows.trials, rows.finals, rows.is_concluded
+        self.trials, self.last_rounds, self.is_concluded = rows.trials, rows.last_rounds, rows.is_concluded
         if not self.has_success:
             # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
             if self.trials:
@@ -193,12 +193,12 @@ class Journal:
         """Forget all trials; raises WriteError when the file cannot be replaced: then it keeps them."""
         self._replace((), {})
 
-    def _replace(self, trials: Iterable[Trial], finals: _Finals) -> None:
+    def _replace(self, trials: Iterable[Trial], last_rounds: _LastRounds) -> None:
         """Replace the file, atomically, by one with these trials and last rounds."""
-        self.trials, self.finals = {trial.key: trial for trial in trials}, finals
-        self.is_concluded = bool(finals)  # only a harmless edit keeps them
+        self.trials, self.last_rounds = {trial.key: trial for trial in trials}, last_rounds
+        self.is_concluded = bool(last_rounds)  # only a harmless edit keeps them
         rows = [{"journal": VERSION, **self._header, **self._notes}, *map(_trial_row, self.trials.values())]
-        rows += map(_finals_row, finals.values())
+        rows += map(_last_round_row, last_rounds.values())
         if not os.fstat(self._file.fileno()).st_size:  # there is nothing to lose
             self._write(*rows)
             return
@@ -228,7 +228,7 @@ class Journal:
             )
         if not edit.is_harmless:
             self.warning = f"{what} {held} of {every} are kept"
-        self._replace(edit.kept, self.finals if edit.is_harmless else {})
+        self._replace(edit.kept, self.last_rounds if edit.is_harmless else {})
 
     def _write(self, *rows: Mapping[str, Any]) -> None:
         """Write whole rows at once; if the disk is full, remove a partial one."""
@@ -248,7 +248,7 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
     return {"trial": encode_trial(trial)}
 
 
-def _finals_row(found: LastRound) -> dict[str, Any]:
+def _last_round_row(found: LastRound) -> dict[str, Any]:
     rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
     checks = {key: encode_checks(record) for key, record in found.checks.items()}
     return {"finals": rows, "checks": checks, "sanitizers": found.sanitizers}
@@ -297,7 +297,7 @@ def parse_journal(text: str, path: Path) -> JournalContent:
     if lines and not _is_whole(lines[-1]):
         lines.pop()
     rows = _Rows(lines, path)
-    last_round = next(reversed(rows.finals.values()), LastRound())
+    last_round = next(reversed(rows.last_rounds.values()), LastRound())
     trials = [*rows.trials.values()]
     ending = rows.stages, rows.doubts, rows.explored, rows.is_concluded
     return JournalContent(rows.header, trials, last_round, *ending)
@@ -316,7 +316,7 @@ class _Rows:
         """Read lines; raises JournalError for one that is damaged."""
         self.header: dict[str, Any] = {}
         self.trials: dict[str, Trial] = {}
-        self.finals: _Finals = {}
+        self.last_rounds: _LastRounds = {}
         self.is_concluded = False
         self.stages: dict[str, float] = {}  # of the latest search
         self.doubts: tuple[str, ...] = ()  # about its times
@@ -345,27 +345,27 @@ class _Rows:
             self.doubts = tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS))
             self.explored = values.text(row.get(_EXPLORED, ""), _EXPLORED)
         elif not row.keys() & _FOR_PEOPLE:
-            self._add_finals(row)
+            self._add_last_round(row)
 
-    def _add_finals(self, row: Mapping[str, Any]) -> None:
-        measurements, sanitizers = read_finals(row.get("finals"), "finals"), row.get("sanitizers")
+    def _add_last_round(self, row: Mapping[str, Any]) -> None:
+        measurements, sanitizers = read_measurements(row.get("finals"), "finals"), row.get("sanitizers")
         if "checks" in row:
             checks = read_checks(row["checks"], "checks")
         else:  # of an older journal, fresh inputs alone are taken over: the other checks are repeated
             fresh = PASSED if row.get("fresh") is True else LATE
             checks = {key: {FRESH_INPUTS: fresh} for key in measurements}
         _put_last(
-            self.finals,
+            self.last_rounds,
             LastRound(measurements, checks, sanitizers if isinstance(sanitizers, str) else None),
         )
         self.is_concluded = True
 
 
-def _put_last(finals: _Finals, found: LastRound) -> None:
+def _put_last(last_rounds: _LastRounds, found: LastRound) -> None:
     """Add a last round, which replaces an earlier one of the same configurations; the latest is last."""
     key = tuple(sorted(found.measurements))
-    finals.pop(key, None)
-    finals[key] = found
+    last_rounds.pop(key, None)
+    last_rounds[key] = found
 
 
 def _header(row: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -122,5 +122,5 @@ _TRIAL: dict[str, values.Read] = {
     "measurement": _decode_measurement,
     **_OPTIONAL,
 }
-read_finals = values.mapping_of(_decode_measurement, values.text)
+read_measurements = values.mapping_of(_decode_measurement, values.text)
 read_checks = values.mapping_of(_decode_checks, values.text)

@@ -65,8 +65,8 @@ class Ledger:
         """Wall time of this search, including the time that its resumed trials took."""
         return time.perf_counter() - self._started_s + self._resumed_s
 
-    def charge(self) -> bool:
-        """Charge the budget with one trial, if it covers one more."""
+    def try_charge(self) -> bool:
+        """Charge the budget with one trial if it covers one more; True if it does."""
         limit = self._budget.trials
         is_covered = limit is None or self._charged < limit
         self._charged += is_covered
@@ -104,8 +104,7 @@ class Ledger:
     def recall(self, trials: Iterable[Trial]) -> None:
         """Take over trials of an earlier ledger with the same journal, without looking them up again."""
         for trial in trials:
-            self.trials[trial.config] = trial
-            self._resumed_s += trial.cost_s
+            self._add(trial, trial.cost_s)
             self._on_trial(trial)
 
     def record(
@@ -127,15 +126,13 @@ class Ledger:
             devices: Number of devices that measured at the same time.
         """
         row = None if is_journaled else trial  # the journal keeps its time, regardless of the score
-        if is_journaled:
-            self.resumed += 1
-            self._resumed_s += trial.cost_s / devices
+        self.resumed += is_journaled
         if instance is not None and trial.status is Status.OK:
             self._runs.setdefault((trial.binary_sha256, instance.runs), trial)
         trial = self._scoring.scored(trial)
         if trial.status is Status.OK and trial.score is None:
             trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)
-        self.trials[trial.config] = trial
+        self._add(trial, trial.cost_s / devices if is_journaled else 0.0)
         if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
             assert instance is not None and trial.measurement is not None
             self.best = trial
@@ -143,6 +140,11 @@ class Ledger:
         if trial.measurement is not None:
             self.batch = max(self.batch or 1, trial.measurement.batch)
         self._unreported.append((trial, row))
+
+    def _add(self, trial: Trial, resumed_s: float) -> None:
+        """Add a trial, and the time that it took in an earlier search."""
+        self.trials[trial.config] = trial
+        self._resumed_s += resumed_s
 
     def report(self) -> None:
         """Journal the trials since the last report, and pass them on."""

@@ -94,7 +94,7 @@ class Stopwatch:
         self._put_back()
         if self._is_cold:
             self._device.flush_cache()
-        return self._run(self.batch, is_second=self.warms_up) / self.batch
+        return self._run(self.batch, warm_first=self.warms_up) / self.batch
 
     @property
     def warms_up(self) -> bool:
@@ -104,10 +104,10 @@ class Stopwatch:
         """
         return self.on_gpu and not self._is_cold and not self._restored
 
-    def _run(self, repeats: int, is_second: bool = False) -> float:
+    def _run(self, repeats: int, warm_first: bool = False) -> float:
         launch = self._conditions.launch
         graph = launch == "graph" if launch else None
-        return self._buffers.run(self._program, repeats, graph=graph, is_second=is_second)
+        return self._buffers.run(self._program, repeats, graph=graph, warm_first=warm_first)
 
     def _put_back(self) -> None:
         """Restore arrays that runs change, and make every output wrong: no kernel may find its work done.
@@ -204,7 +204,7 @@ def bounded_batch(batch: int, run_ms: float) -> int:
     return max(1, min(batch, int(MAX_BATCH_MS / run_ms)))
 
 
-class Control:
+class IncumbentTimer:
     """The incumbent, timed next to a configuration before the configuration is given up.
 
     One time of it counts for all configurations of the next `MAX_CONTROL_AGE_S`. `measurement` is the
@@ -236,7 +236,7 @@ class Control:
 
 
 def measure(
-    stopwatch: Stopwatch, item: WorkItem, verified_ms: float, control: Control | None = None
+    stopwatch: Stopwatch, item: WorkItem, verified_ms: float, control: IncumbentTimer | None = None
 ) -> Measurement:
     """Time a configuration until a rule of the policy stops it.
 
@@ -256,9 +256,10 @@ def measure(
     may_compile = not stopwatch.on_gpu and len(item.problem.launches) > 1
     if policy.conditions.cache == "warm" or item.problem.settings or may_compile:
         verified_ms = stopwatch.sample_ms() + stopwatch.first_run_ms
-    hopeless = control and _hopeless(stopwatch, policy, verified_ms, control)
-    if hopeless:
-        return hopeless
+    if control is not None:
+        hopeless = _hopeless(stopwatch, policy, verified_ms, control)
+        if hopeless is not None:
+            return hopeless
     warmups = stopwatch.warm_up(policy.warmups, verified_ms if verified_ms > 0 else math.inf)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
     limit_ms = control.measurement.median_ms if control else None
@@ -285,17 +286,21 @@ def measure(
 
 
 def _hopeless(
-    stopwatch: Stopwatch, policy: MeasurementPolicy, verified_ms: float, control: Control
+    stopwatch: Stopwatch, policy: MeasurementPolicy, verified_ms: float, control: IncumbentTimer
 ) -> Measurement | None:
-    """The measurement of a hopeless configuration; None while it may still win."""
-    alone_ms = control.measurement.alone_ms
-    limit_ms = policy.hopeless_factor * alone_ms
+    """The measurement of a configuration far slower than the incumbent; None while it may still win.
+
+    One run may be slow by chance. Unless it is clearly too slow, the incumbent is timed again, and then the
+    configuration, until one run is fast enough or `hopeless_runs` are too slow.
+    """
+    incumbent_ms = control.measurement.alone_ms
+    limit_ms = policy.hopeless_factor * incumbent_ms
     fastest_ms, runs = verified_ms - stopwatch.first_run_ms, [verified_ms]
     noise_ms = policy.gpu_noise_ms if stopwatch.on_gpu else policy.cpu_noise_ms
-    one_run_limit_ms = max(policy.noise_factor * alone_ms, noise_ms)
-    may_be_chance = fastest_ms <= one_run_limit_ms or fastest_ms > CLOCK_JUMP * alone_ms
-    if limit_ms < fastest_ms and may_be_chance:
-        limit_ms = policy.hopeless_factor * control.slower_ms(alone_ms, 1)
+    clear_ms = max(policy.noise_factor * incumbent_ms, noise_ms)
+    is_clear = clear_ms < fastest_ms <= CLOCK_JUMP * incumbent_ms
+    if fastest_ms > limit_ms and not is_clear:
+        limit_ms = policy.hopeless_factor * control.slower_ms(incumbent_ms, 1)
         while fastest_ms > limit_ms and len(runs) < policy.hopeless_runs:
             runs.append(stopwatch.sample_ms())
             fastest_ms = min(fastest_ms, runs[-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +26,25 @@ def poison(array: Array, seed: int, *, may_be_nan: bool) -> Bytes:
     return np.broadcast_to(np.uint8(poisons[seed % len(poisons)]), array.size_bytes)  # takes no memory
 
 
-def is_nearly_right(seed: int) -> bool:
-    """True if outputs start a second run with the right results except for a part: at every other seed.
+class StartStates(NamedTuple):
+    """The content of memory before the two runs that verify a problem.
 
-    The problems to verify on have seeds of their own, so some start from nearly right results and others from
-    wrong ones.
+    The problem's seed chooses them. Problems to verify on have different seeds, so together they have all.
+
+    Attributes:
+        dirty_blocks: The memory of blocks holds large numbers before the first run.
+        nearly_right: Outputs start the second run with the right results except for a part.
+        few_differ: A few inputs differ in the run before the second one, instead of half.
     """
-    return seed % 2 == 0
 
+    dirty_blocks: bool
+    nearly_right: bool
+    few_differ: bool
 
-def is_dirty(seed: int) -> bool:
-    """True if the memory of blocks holds large numbers before a first run: at every other seed."""
-    return seed % 2 == 1
+    @classmethod
+    def of_seed(cls, seed: int) -> StartStates:
+        """The states that a seed chooses."""
+        return cls(dirty_blocks=seed % 2 == 1, nearly_right=seed % 2 == 0, few_differ=seed // 2 % 2 == 1)
 
 
 def guard_zone(array: Array, seed: int) -> Bytes:

@@ -51,12 +51,12 @@ class TrustingWorker(Worker):
         self._trust_timeout_s = timeout_s
         self._second: Config | None = None  # the one that confirmed the default
 
-    def place(self, *problems: ProblemInstance) -> Failure | None:
-        """As `Worker.place`; raises SetupError if no two configurations agree."""
+    def load(self, *problems: ProblemInstance) -> Failure | None:
+        """As `Worker.load`; raises SetupError if no two configurations agree."""
         for problem in problems:
             if problem.trusted and not Path(problem.trusted).exists():
                 self._compute(problem)
-        return super().place(*problems)
+        return super().load(*problems)
 
     def _compute(self, problem: ProblemInstance) -> None:
         """Write the file of a problem's expected results."""
@@ -107,8 +107,8 @@ class TrustingWorker(Worker):
         if isinstance(binary, Failure) or binary.sha256 == unlike:
             return binary if isinstance(binary, Failure) else unlike
         bare = replace(full, trusted="", expected=())
-        failure = super().place(*instance.verify_problems)  # raises SetupError if the reference is broken
-        failure = failure or super().place(*instance.verify_problems, bare)
+        failure = super().load(*instance.verify_problems)  # raises SetupError if the reference is broken
+        failure = failure or super().load(*instance.verify_problems, bare)
         if failure is None:
             failure = self.run(
                 run_for_results,

@@ -16,8 +16,8 @@ from autotune.devices.base import Program
 from autotune.errors import Blame
 from autotune.evaluation.buffers import ProblemBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
-from autotune.evaluation.poison import is_dirty, is_nearly_right
-from autotune.evaluation.wrong_result import describe, place
+from autotune.evaluation.poison import StartStates
+from autotune.evaluation.wrong_result import describe, element_text
 from autotune.problem.problem_instance import Array, ProblemInstance
 
 
@@ -32,16 +32,16 @@ def verify(program: Program, buffers: ProblemBuffers) -> Failure | None:
     """Run the plan on poisoned outputs and check all arrays; then check again after a run on other inputs.
 
     The second check finds a kernel that works only once, or skips work that looks done. Its scratch and
-    outputs start with the results for the other inputs; with every other seed, outputs start with the right
-    results except for a few elements. With every other seed, what blocks share holds large numbers before.
-    Raises what `Device.run` raises.
+    outputs start with the results for the other inputs, unless `StartStates` says otherwise. Raises what
+    `Device.run` raises.
     """
-    if is_dirty(buffers.problem.definition.seed):
+    states = StartStates.of_seed(buffers.problem.definition.seed)
+    if states.dirty_blocks:
         buffers.device.dirty_block_memory()
     first = attempt(program, buffers)
     if first.failure is not None:
         return first.failure
-    return after_other_inputs(program, buffers, few=buffers.problem.definition.seed // 2 % 2 == 1)
+    return after_other_inputs(program, buffers, few=states.few_differ)
 
 
 def after_other_inputs(program: Program, buffers: ProblemBuffers, *, few: bool) -> Failure | None:
@@ -56,7 +56,7 @@ def after_other_inputs(program: Program, buffers: ProblemBuffers, *, few: bool) 
         else:
             guarded.restore()
     buffers.run(program)
-    if is_nearly_right(buffers.problem.definition.seed):
+    if StartStates.of_seed(buffers.problem.definition.seed).nearly_right:
         for guarded in buffers.arrays():
             if guarded.array.role == "out" and guarded.count > 1:
                 guarded.write_nearly_expected()
@@ -102,7 +102,7 @@ def attempt(
     with timeline.span("launch"):
         run_ms = buffers.run(program)
     with timeline.span("compare arrays"):
-        return CheckedRun(check(buffers, inputs=inputs), run_ms)
+        return CheckedRun(compare_memory(buffers, inputs=inputs), run_ms)
 
 
 def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:
     )
 
 
-def check(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
+def compare_memory(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
     """Compare memory with its state after a correct run; return None if they agree.
 
     An earlier run may be to blame if something changed that no correct run of any configuration changes.
@@ -163,7 +163,7 @@ def _inside(guarded: GuardedBuffer, buffers: ProblemBuffers) -> Failure | None:
         return None
     first, count = difference
     if array.role == "in":
-        return _wrong(f"changed its input {place(array, first)}", problem)
+        return _wrong(f"changed its input {element_text(array, first)}", problem)
     if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
         return _wrong(f"{array.name} was never written", problem)
     inputs = [one for one in buffers.arrays() if one.array.role == "in"]

@@ -27,7 +27,7 @@ from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
     compared_outputs,
-    place,
+    load,
     run_and_restore,
     run_work_item,
 )
@@ -47,8 +47,8 @@ class DeviceWorker(Protocol):
     def compared(self) -> frozenset[str]:
         """The arrays that the reference returns."""
 
-    def place(self, *problems: ProblemInstance) -> Failure | None:
-        """Place problems in device memory for the next run."""
+    def load(self, *problems: ProblemInstance) -> Failure | None:
+        """Load problems into device memory for the next run."""
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(state, *arguments, **options)` on the device; return its answer or a Failure."""
@@ -64,7 +64,7 @@ class Worker:
     """One device in a child process that is replaced after a crash, a hang or a lost device.
 
     The first problems are prepared (inputs drawn, references computed) whenever a child starts, others by
-    `place`; so the time limit of a run covers the run alone.
+    `load`; so the time limit of a run covers the run alone.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Worker:
         self._has_searched = False  # True if this child ran configurations that had not passed before
         self._repeat: Callable[[], None] = self.start  # repeats the latest run
         self._problems: tuple[ProblemInstance, ...] = ()  # for the next run
-        self._placed: frozenset[str] = frozenset()  # data keys of the problems in the child's device memory
-        self._unplaced: Failure | None = None  # of the item that was to be begun
+        self._loaded: frozenset[str] = frozenset()  # data keys of the problems in the child's device memory
+        self._load_failure: Failure | None = None  # of the item that was to be begun
         self._timeout_s = 0.0
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
@@ -117,15 +117,15 @@ class Worker:
             self._ready_child()
         return self._compared or frozenset()
 
-    def place(self, *problems: ProblemInstance) -> Failure | None:
-        """Place problems in device memory for the next run; return a Failure if that goes wrong.
+    def load(self, *problems: ProblemInstance) -> Failure | None:
+        """Load problems into device memory for the next run; return a Failure if that goes wrong.
 
         All other problems are freed first, unless these are already in memory. If the machine may have caused
         a failure, it tries once more in a fresh child. Raises SetupError or NoMemory when the first problems
         fail.
         """
         self._problems = problems
-        return self._place()
+        return self._load()
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(state, *arguments, **options)` in the child; return its answer or a Failure.
@@ -167,7 +167,7 @@ class Worker:
         blame = _blame(answer)
         if blame is Blame.MACHINE or (blame is Blame.PROCESS and self._runs > 1):
             self.close()
-            unprepared = self._place()
+            unprepared = self._load()
             if unprepared is not None:
                 return unprepared
             self._repeat()
@@ -191,15 +191,15 @@ class Worker:
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> None:
         """Prepare the problems of an item and begin its run; `finish_item` waits for it."""
-        self._unplaced = self.place(*item.verify_problems, item.problem)
-        if self._unplaced is None:
+        self._load_failure = self.load(*item.verify_problems, item.problem)
+        if self._load_failure is None:
             alone = item.alone()
             self.begin(run_work_item, item, timeout_s=timeout_s, alone=None if alone is None else (alone,))
 
     def finish_item(self) -> Measurement | Failure:
         """The outcome of the item that was begun, or the failure that kept it from being run."""
-        if self._unplaced is not None:
-            return self._unplaced
+        if self._load_failure is not None:
+            return self._load_failure
         outcome: Measurement | Failure = self.finish()
         if isinstance(outcome, Failure) and outcome.status is Status.OUT_OF_BOUNDS:
             self.close()  # the kernel may have written beyond the guard zone as well
@@ -242,21 +242,21 @@ class Worker:
         if not self._is_ready:
             with self._setting_up():
                 self._compared = self._child.answer()
-            self._is_ready, self._placed = True, frozenset()
+            self._is_ready, self._loaded = True, frozenset()
         return self._child
 
-    def _place(self) -> Failure | None:
+    def _load(self) -> Failure | None:
         keys = _keys(self._problems)
         are_first = keys <= _keys(self._setting.problems)
         problems = self._setting.problems if are_first else self._problems
 
         def attempt() -> None:
             child = self._ready_child()
-            if not keys <= self._placed:
-                self._placed = frozenset()
+            if not keys <= self._loaded:
+                self._loaded = frozenset()
                 with self._setting_up():
-                    child.call(place, problems, timeout_s=SETUP_TIMEOUT_S)
-                self._placed = _keys(problems)
+                    child.call(load, problems, timeout_s=SETUP_TIMEOUT_S)
+                self._loaded = _keys(problems)
 
         try:
             retry_once(attempt)

@@ -27,7 +27,7 @@ _CANCELLED = 2**4  # so do errors up to so many units of a typical element, wher
 _NUMBERED = re.compile(r"wrong-(\d{1,9})")
 
 
-def place(array: Array, index: int) -> str:
+def element_text(array: Array, index: int) -> str:
     """An element in a message: `y[3, 7]`."""
     return f"{array.name}[{', '.join(str(int(part)) for part in np.unravel_index(index, array.shape))}]"
 
@@ -49,18 +49,18 @@ def describe(
     differs = np.flatnonzero(unlike(found, expected, tolerance, guarded.magnitude_at(places)))
     is_unwritten = guarded.are_unwritten(found[differs])
     is_found = "was never written" if is_unwritten else f"is {found[0]}"
-    parts = [f"{place(array, first)} {is_found}, expected {expected[0]}"]
+    parts = [f"{element_text(array, first)} {is_found}, expected {expected[0]}"]
     if first + len(found) == guarded.count:
         count = len(differs)  # both parts of a complex number count as one
     if guarded.count > 1:
-        reach = f", from {place(array, first)} to {place(array, int(places[differs[-1]]))}"
+        reach = f", from {element_text(array, first)} to {element_text(array, int(places[differs[-1]]))}"
         compared = guarded.count if guarded.sample is None else len(guarded.sample)
         of = f"{compared:,}" if compared == guarded.count else f"a sample of {compared:,}"
         parts[0] += f", {count:,} of {of} elements differ{reach if count > 1 else ''}"
     if is_unwritten:
         return parts[0]
     parts += [
-        f"{place(one.array, first)} is {one.values(first, 1)[0][0]}"
+        f"{element_text(one.array, first)} is {one.values(first, 1)[0][0]}"
         for one in inputs
         if one.array.shape == array.shape
     ]
@@ -94,7 +94,7 @@ def _errors(
         if known[at] >= 0:
             worst.append(float(known[at]))
             is_only = len(places) == 1
-            where = "" if is_only else f" at {place(array, int(places[at]))}"
+            where = "" if is_only else f" at {element_text(array, int(places[at]))}"
             texts.append(f"{'' if is_only else 'largest '}{kind} {worst[-1]:.3g}{where}")
     return texts, worst
 

@@ -13,6 +13,8 @@ from autotune.core.launch_plan import MAX_REPEAT
 from autotune.core.records import DeviceInfo, LaunchSpec
 from autotune.hardware.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID
 
+_NOT_CUDA = ("opencl",)  # backends without the limits and attributes of CUDA's launches; others have them
+
 
 @dataclass(frozen=True)
 class Amount:
@@ -68,11 +70,11 @@ def amounts(step: LaunchSpec, device: DeviceInfo | None, registers: int | None =
 
 
 def conditions(step: LaunchSpec, device: DeviceInfo | None) -> Iterator[str]:
-    """Further conditions on a launch: whole clusters, and on OpenCL nothing that only CUDA has."""
+    """Further conditions on a launch: whole clusters, and nothing that only CUDA has on another device."""
     for blocks, cluster in zip(step.grid, step.cluster, strict=False):
         yield f"{operand(blocks)} % {operand(cluster)} == 0"
     yield from (f"{operand(cluster)} == 1" for cluster in step.cluster[len(step.grid) :])
-    if device is not None and device.backend == "opencl":
+    if device is not None and device.backend in _NOT_CUDA:
         for_cuda = (step.cooperative, step.programmatic)
         yield from (f"not {operand(text)}" for text in for_cuda if text)
         yield from (f"{operand(text)} == 1" for text in step.cluster)
@@ -100,7 +102,7 @@ def _extent_limits(device: DeviceInfo | None) -> tuple[str, tuple[str, str, str]
     """
     if device is None:
         return "", ("", "", "")
-    is_opencl = device.backend == "opencl"
-    deepest = "" if is_opencl and "nvidia" not in device.vendor.lower() else str(MAX_BLOCK[2])
+    is_cuda = device.backend not in _NOT_CUDA
+    deepest = str(MAX_BLOCK[2]) if is_cuda or "nvidia" in device.vendor.lower() else ""
     x, y, z = MAX_GRID
-    return deepest, ("", "", "") if is_opencl else (str(x), str(y), str(z))
+    return deepest, (str(x), str(y), str(z)) if is_cuda else ("", "", "")

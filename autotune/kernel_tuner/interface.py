@@ -30,10 +30,10 @@ from autotune.kernel_tuner.goal import TIMEOUT_S, Goal, read_goal, search_option
 from autotune.kernel_tuner.parameters import RESULT_NAMES
 from autotune.kernel_tuner.request import Request, read_request
 from autotune.tuning.context import open_context, open_processes
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
@@ -173,7 +173,7 @@ def run_kernel(
     task = request.space.bind(request.device)
     with tempfile.TemporaryDirectory() as folder, _progress(quiet=True) as progress:
         options = Options(journal=Path(folder) / "run.jsonl", workers=1, timeout_s=TIMEOUT_S)
-        with open_context(study_of(task, options), options, progress) as context:
+        with open_context(with_journal(task, options), options, progress) as context:
             instance = context.maker.make(task.spec.default)
             compiled = context.pool.compile(instance).result()
             if isinstance(compiled, Failure):

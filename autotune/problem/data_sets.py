@@ -33,21 +33,22 @@ def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
 
 
 def at_sizes(
-    name: str, checks: Sequence[ProblemInstance], timed: ProblemInstance
+    name: str, verify_problems: Sequence[ProblemInstance], timed: ProblemInstance
 ) -> Sequence[ProblemInstance]:
-    """The problems to use a data set on: for one of SHAPES a large one and another, for others the checks.
+    """The problems to use a data set on: for one of SHAPES a large one and another, for others all to verify.
 
     Args:
         name: The data set.
-        checks: The problems of the sizes to verify.
+        verify_problems: The problems of the sizes to verify.
         timed: The problem of the size to tune for, which may be the large one if it is small enough.
     """
     if name not in SHAPES:
-        return checks
-    fitting = [*checks, *([timed] if _bytes(timed) <= _MAX_BYTES else [])]
+        return verify_problems
+    fitting = [*verify_problems, *([timed] if _bytes(timed) <= _MAX_BYTES else [])]
     large = max(fitting, key=_bytes, default=None)
-    turn = SHAPES.index(name) % len(checks) if checks else 0
-    return [*(one for one in checks[turn : turn + 1] if one is not large), *([large] if large else [])]
+    turn = SHAPES.index(name) % len(verify_problems) if verify_problems else 0
+    others = [one for one in verify_problems[turn : turn + 1] if one is not large]
+    return [*others, *([large] if large else [])]
 
 
 def _bytes(problem: ProblemInstance) -> int:

@@ -182,7 +182,7 @@ def call(path: Path, function: Callable[..., Any], what: str, *arguments: Any) -
         if isinstance(error, SyntaxError) and error.filename == file:
             raise BrokenReference(f"{path}:{error.lineno}: not valid Python: {error.msg}") from None
         if not frames:  # it does not take these arguments
-            raise BrokenReference(f"{place(function)}: expected {what}: {reason}") from None
+            raise BrokenReference(f"{defined_at(function)}: expected {what}: {reason}") from None
         line = f" in `{frames[-1].line}`" if frames[-1].line else ""
         advice = _advice(error, arguments)
         raise BrokenReference(f"{path}:{frames[-1].lineno}: {what} raised {reason}{line}{advice}") from None
@@ -212,23 +212,23 @@ def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
     return ""
 
 
-def place(function: Callable[..., Any]) -> str:
+def defined_at(function: Callable[..., Any]) -> str:
     """The place of a function's definition: `FILE:LINE`, or its name if it has no source."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return getattr(function, "__qualname__", repr(function)) if code is None else _line(code)
 
 
 def _returning(function: Callable[..., Any]) -> str:
-    """The place of a function's only return statement, `FILE:LINE`, with its text; else `place`."""
+    """The place of a function's only return statement, `FILE:LINE`, with its text; else as `defined_at`."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     try:
         lines, first = inspect.getsourcelines(function)
         defined, *_ = parse_module(textwrap.dedent("".join(lines))).body
     except (OSError, TypeError, SyntaxError):
-        return place(function)
+        return defined_at(function)
     found = [node.lineno - 1 for node in _returns(defined)]
     if code is None or len(found) != 1:
-        return place(function)
+        return defined_at(function)
     return f"{_file(code)}:{first + found[0]}: `{lines[found[0]].strip()}`"
 
 

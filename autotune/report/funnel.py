@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.space.enumeration import Condition, RowLimits, Rows, count_rows
+from autotune.space.enumeration import RowLimits, Rows, Rule, count_rows
 from autotune.space.rules import Rules
 from autotune.space.space import Space
 
@@ -47,7 +47,7 @@ def funnel(space: Space) -> tuple[Left, ...]:
     return tuple(found[1:])
 
 
-def _holds(rule: Condition, rows: Rows) -> NDArray[np.bool_]:
+def _holds(rule: Rule, rows: Rows) -> NDArray[np.bool_]:
     """A mask of the rows that satisfy a rule, from its table if it has one."""
     if rule.columns and rule.is_tabled(_LIMITS) and rule.table is not None:
         held: NDArray[np.bool_] = rule.table[tuple(rows[:, column] for column in rule.columns)]

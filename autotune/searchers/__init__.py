@@ -14,7 +14,7 @@ from importlib.util import find_spec
 
 from autotune.core.text import hint
 from autotune.errors import InputError
-from autotune.searchers.base import Searcher, SourceResults
+from autotune.searchers.base import PriorResults, Searcher
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class _Engine:
         searcher: the name of its class.
         strategies: their names, the default one first; empty if there is no choice.
         packages: module and distribution of optional packages, by the strategy that needs them.
-        uses_sources: whether it learns from results of other devices.
+        uses_priors: whether it learns from results of other devices.
         can_stop: whether it estimates when to stop.
     """
 
@@ -36,12 +36,12 @@ class _Engine:
     searcher: str
     strategies: tuple[str, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    uses_sources: bool = False
+    uses_priors: bool = False
     can_stop: bool = False
 
 
 _ENGINES = {
-    "surrogate": _Engine("autotune.searchers.surrogate", "SurrogateSearch", uses_sources=True, can_stop=True),
+    "surrogate": _Engine("autotune.searchers.surrogate", "SurrogateSearch", uses_priors=True, can_stop=True),
     "exhaustive": _Engine("autotune.searchers.exhaustive", "ExhaustiveSearch"),
     "random": _Engine("autotune.searchers.random_search", "RandomSearch"),
     "kernel_tuner": _Engine(
@@ -61,7 +61,7 @@ _ENGINES = {
         strategies=("tpe", "cmaes", "gp", "nsgaii", "nsgaii_pareto", "qmc", "random"),
         packages={"cmaes": ("cmaes", "cmaes"), "gp": ("torch", "torch")},
     ),
-    "adopt": _Engine("autotune.searchers.adoption", "AdoptionSearch", uses_sources=True),
+    "adopt": _Engine("autotune.searchers.adoption", "AdoptionSearch", uses_priors=True),
 }
 
 
@@ -100,7 +100,7 @@ def make_searcher(
     engine: str,
     strategy: str | None = None,
     *,
-    sources: Iterable[SourceResults] = (),
+    priors: Iterable[PriorResults] = (),
     stop_when_unlikely: bool = False,
 ) -> Searcher:
     """Make a searcher; raises InputError as `check_searcher` does.
@@ -108,23 +108,23 @@ def make_searcher(
     Args:
         engine: one of `engine_names()`.
         strategy: one of the engine's strategies; None for its default.
-        sources: results of other devices, for engines that learn from them.
+        priors: results of other devices, for engines that learn from them.
         stop_when_unlikely: end the search when an improvement is unlikely.
     """
     check_searcher(engine, strategy, stop_when_unlikely=stop_when_unlikely)
     entry, chosen = _engines()[engine], strategy or default_strategy(engine)
     searcher = getattr(import_module(entry.module), entry.searcher)
     arguments: list[object] = [chosen] if entry.strategies else []
-    if entry.uses_sources:
-        arguments.append(sources)
+    if entry.uses_priors:
+        arguments.append(priors)
     options = {"stop_when_unlikely": stop_when_unlikely} if entry.can_stop else {}
     made: Searcher = searcher(*arguments, **options)
     return made
 
 
-def learns_from_sources(engine: str) -> bool:
+def learns_from_priors(engine: str) -> bool:
     """True if an engine learns from results of other devices; False for an unknown one."""
-    return engine in _engines() and _engines()[engine].uses_sources
+    return engine in _engines() and _engines()[engine].uses_priors
 
 
 def engine_names() -> tuple[str, ...]:

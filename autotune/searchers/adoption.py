@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.searchers.base import SourceResults, TrialStream, evaluate
+from autotune.searchers.base import PriorResults, TrialStream, evaluate
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
@@ -40,23 +40,23 @@ PRIOR_SUCCESSES = 0.5  # successful runs of similar configurations that are assu
 class AdoptionSearch:
     """Starts from the best of other devices and corrects on what it measures; ignores the seed."""
 
-    def __init__(self, sources: Iterable[SourceResults] = ()) -> None:
-        self._sources = tuple(sources)
+    def __init__(self, priors: Iterable[PriorResults] = ()) -> None:
+        self._priors = tuple(priors)
 
-    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
-        """Propose one configuration at a time until BudgetSpent; without sources, search at random."""
-        sources = [_Source(space, results) for results in self._sources]
+    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
+        """Propose one configuration at a time until BudgetSpent; without prior results, search at random."""
+        sources = [_Source(space, results) for results in self._priors]
         sources = [source for source in sources if len(source.fastest)]
         if sources:
-            _Run(space, trials, sources).search()
+            _Run(space, stream, sources).search()
         else:
-            RandomSearch().search(space, trials, seed=seed)
+            RandomSearch().search(space, stream, seed=seed)
 
 
 class _Source:
     """The results of one source by row; `log` is the logarithm of the time relative to the best, else nan."""
 
-    def __init__(self, space: Space, results: SourceResults) -> None:
+    def __init__(self, space: Space, results: PriorResults) -> None:
         self.weight = source_weight(space.device, results.traits)
         self.log = np.full(len(space), np.nan)
         self.failed = np.zeros(len(space), dtype=bool)
@@ -103,8 +103,8 @@ class _Difference:
 class _Run:
     """The state of one search."""
 
-    def __init__(self, space: Space, trials: TrialStream, sources: list[_Source]) -> None:
-        self._space, self._trials = space, trials
+    def __init__(self, space: Space, stream: TrialStream, sources: list[_Source]) -> None:
+        self._space, self._stream = space, stream
         encoding = Encoding(space)
         self._axes, self._positions = encoding.axes, encoding.positions(slice(None))
         sources = sorted(sources, key=lambda source: -source.weight)
@@ -128,7 +128,7 @@ class _Run:
             self._try(int(candidates[np.argmax(self._expected_improvement(candidates))]))
 
     def _try(self, row: int) -> None:
-        self._history.add([row], evaluate(self._trials, [self._space.config(row)]))
+        self._history.add([row], evaluate(self._stream, [self._space.config(row)]))
         self._left[row] = False
         covariance = self._difference.covariance(self._axes, self._positions, self._positions[row])
         self._covariances.append(covariance)
@@ -138,7 +138,7 @@ class _Run:
         chosen = np.zeros(len(self._left), dtype=bool)
         chosen[np.concatenate(self._optima)] = True
         if not self._history.failed.all():
-            best = self._positions[self._history.rows[np.nanargmin(self._history.log_ms)]]
+            best = self._positions[self._history.rows[np.nanargmin(self._history.log_score)]]
             chosen |= (self._positions != best).sum(axis=1) <= NEIGHBOUR_CHANGES
         rows = np.flatnonzero(chosen & self._left)
         return rows if len(rows) else np.flatnonzero(self._left)
@@ -150,7 +150,7 @@ class _Run:
         success = self._success[candidates] * (1.0 - self._failure(covariances[candidates], failed))
         if failed.all():
             return np.asarray(success * np.exp(-(self._source_logs[candidates] @ self._weights)))
-        rows, log_ms = self._history.rows[~failed], self._history.log_ms[~failed]
+        rows, log_ms = self._history.rows[~failed], self._history.log_score[~failed]
         covariances = covariances[:, ~failed]
         among = covariances[rows] + NOISE**2 * np.eye(len(rows))
         weights = np.linalg.solve(among, covariances[candidates].T)

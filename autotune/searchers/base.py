@@ -25,16 +25,16 @@ _UNKNOWN = Traits()
 
 
 @dataclass(frozen=True)
-class SourceResults:
+class PriorResults:
     """Results of the same kernel on another device or for another problem.
 
     Attributes:
-        source: the device and problem, for messages.
+        origin: the device and problem, for messages.
         results: configurations with their time in milliseconds, None for a failure.
         traits: of the device.
     """
 
-    source: str
+    origin: str
     results: tuple[tuple[Config, float | None], ...]
     traits: Traits = _UNKNOWN
 
@@ -68,7 +68,7 @@ class TrialStream(Protocol):
 class Searcher(Protocol):
     """Chooses which configurations to try."""
 
-    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
+    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
         """Propose until there is nothing left to propose, or `collect` raises BudgetSpent."""
         ...
 
@@ -99,40 +99,40 @@ class ProposesAhead:
         return stream.submitted
 
 
-def evaluate(trials: TrialStream, configs: Sequence[Config]) -> list[Trial]:
+def evaluate(stream: TrialStream, configs: Sequence[Config]) -> list[Trial]:
     """Submit configurations and wait for all of them; one trial for each, in order.
 
     Raises BudgetSpent after the last one that the budget covers.
     """
-    trials.submit(configs)
+    stream.submit(configs)
     found: dict[Config, Trial] = {}
     missing = set(configs)
     while missing:
-        for trial in trials.collect():
+        for trial in stream.collect():
             found[trial.config] = trial
             missing.discard(trial.config)
     return [found[config] for config in configs]
 
 
-def collect_next(trials: TrialStream, count: int) -> list[Trial]:
+def collect_next(stream: TrialStream, count: int) -> list[Trial]:
     """The next `count` trials of one device; with several devices, whatever ends first."""
-    found = trials.collect()
-    while trials.parallel == 1 and len(found) < count:
-        found += trials.collect()
+    found = stream.collect()
+    while stream.parallel == 1 and len(found) < count:
+        found += stream.collect()
     return found
 
 
-def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], trials: TrialStream) -> None:
+def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], stream: TrialStream) -> None:
     """Evaluate rows of the space in this order; BudgetSpent passes through."""
     under_way = 0
     for start in range(0, len(rows), BATCH):
         batch = [space.config(int(row)) for row in rows[start : start + BATCH]]
-        trials.submit(batch)
+        stream.submit(batch)
         under_way += len(batch)
         while under_way > BATCH // 2:  # compilers and devices stay busy
-            under_way -= len(trials.collect())
+            under_way -= len(stream.collect())
     while under_way:
-        under_way -= len(trials.collect())
+        under_way -= len(stream.collect())
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,6 @@ from autotune.space import Space
 class ExhaustiveSearch(ProposesAhead):
     """Tries the whole space in its own order; ignores the seed."""
 
-    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
+    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
         """Propose every configuration once; BudgetSpent passes through."""
-        evaluate_rows(space, range(len(space)), trials)
+        evaluate_rows(space, range(len(space)), stream)

@@ -47,17 +47,17 @@ class KernelTunerSearch:
     def __init__(self, strategy: str) -> None:
         self._strategy = strategy
 
-    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
+    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
         """Propose until the space was tried, or 1500 requests in a row had no new configuration.
 
         BudgetSpent passes through. Warn of strategies that are broken in the pinned version.
         """
         if len(space) < MIN_SPACE:
-            RandomSearch().search(space, trials, seed=seed)
+            RandomSearch().search(space, stream, seed=seed)
             return
         if self._strategy in DEFECTS:
             warnings.warn(f"Kernel Tuner's {self._strategy} {DEFECTS[self._strategy]}", stacklevel=2)
-        runner = _EvaluateRunner(space, trials)
+        runner = _EvaluateRunner(space, stream)
         with _seeded_globals(seed):
             while runner.evaluated < len(space) and runner.idle_requests < MAX_TOTAL_STALL:
                 runner.requests = 0
@@ -87,7 +87,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
 
     max_threads = 1024  # read by bayes_opt, without effect: the space is built here
 
-    def __init__(self, space: Space, trials: TrialStream) -> None:
+    def __init__(self, space: Space, stream: TrialStream) -> None:
         super().__init__()
         self.dev = self
         self.requests = 0  # of this run of the strategy
@@ -100,7 +100,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         self._rows: dict[Point, int] = {point: row for row, point in enumerate(points)}
         self._outcomes: dict[Point, dict[str, Any]] = {}
         self._space = space
-        self._trials = trials
+        self._stream = stream
 
     @property
     def evaluated(self) -> int:
@@ -130,7 +130,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         if self.error is not None or self.evaluated == self.size or stalled:
             raise util.StopCriterionReached("nothing new, or the evaluator has ended the search")
         try:
-            trials = evaluate(self._trials, [self._space.config(self._rows[point]) for point in new])
+            trials = evaluate(self._stream, [self._space.config(self._rows[point]) for point in new])
         except Exception as error:
             self.error = error
             raise util.StopCriterionReached("the evaluator ends the search") from error

@@ -74,11 +74,11 @@ class OptunaSearch:
     def __init__(self, sampler: str) -> None:
         self._settings = _SAMPLERS[sampler]
 
-    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
+    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
         """Propose every valid configuration once; BudgetSpent passes through."""
         settings = self._settings
         if len(space) <= max(settings.startup, 1):  # the startup would be the whole space
-            RandomSearch().search(space, trials, seed=seed)
+            RandomSearch().search(space, stream, seed=seed)
             return
         free = FreeRows(space.rows, np.random.default_rng(seed), ordered=settings.ordered)
         with quiet():
@@ -89,12 +89,12 @@ class OptunaSearch:
         asked: dict[Config, optuna.Trial] = {}  # under way
         while free.count or asked:
             fresh = {}
-            for _ in range(min(max(batch, trials.parallel) - len(asked), free.count)):
+            for _ in range(min(max(batch, stream.parallel) - len(asked), free.count)):
                 optuna_trial = study.ask(sampler.distributions)
                 fresh[space.config(sampler.row)] = optuna_trial
             asked |= fresh
-            trials.submit(list(fresh))
-            ended = collect_next(trials, len(asked))
+            stream.submit(list(fresh))
+            ended = collect_next(stream, len(asked))
             found = [_objective_values(trial, settings.objectives) for trial in ended]
             known = [values for values in (worst, *found) if values is not None]
             worst = [max(column) for column in zip(*known, strict=True)] if known else None

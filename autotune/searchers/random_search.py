@@ -11,6 +11,6 @@ from autotune.space import Space
 class RandomSearch(ProposesAhead):
     """Tries the whole space in random order."""
 
-    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
+    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
         """Propose every configuration once; BudgetSpent passes through."""
-        evaluate_rows(space, np.random.default_rng(seed).permutation(len(space)), trials)
+        evaluate_rows(space, np.random.default_rng(seed).permutation(len(space)), stream)

@@ -24,7 +24,7 @@ from autotune.problem.data_sets import DATA_SETS, other_data
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.strength.mends import lacking, telling_sizes, tiles
 from autotune.tuning.context import TuningContext
-from autotune.tuning.stored_checks import SCHEDULES
+from autotune.tuning.stress_checks import SCHEDULES
 
 _SEEDS = (101, 102)  # of more data
 _SCALES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)  # of the tolerance

@@ -19,11 +19,11 @@ from autotune.strength.mistakes import Mistake, in_turns
 from autotune.strength.planting import room
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength
 from autotune.tuning.context import FULL_POLICY, Processes, TuningContext, open_context, open_processes
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import StoredChecks
-from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
+from autotune.tuning.winner_checks import WinnerChecks
 
 _OF_EACH_KIND = 6
 _CONFIGS = 3  # that each mistake is tried in
@@ -89,7 +89,8 @@ class _Bench:
     def opened(self, task: TuningTask, name: str) -> Iterator[TuningContext]:
         """The context of a source."""
         options = replace(self.options, journal=Path(self.processes.scratch) / f"{name}.jsonl")
-        with open_context(study_of(task, options), options, Observer(), _POLICY, self.processes) as context:
+        own = with_journal(task, options)
+        with open_context(own, options, Observer(), _POLICY, self.processes) as context:
             yield context
 
     def failures(self, context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
@@ -98,7 +99,7 @@ class _Bench:
             (trial,) = evaluate(context.evaluator, [config])
             if trial.failure is not None:
                 return {config: trial.failure}
-        return StoredChecks().check(context, configs[:_STORED], time.perf_counter() + _ONE_S)
+        return WinnerChecks().check(context, configs[:_STORED], time.perf_counter() + _ONE_S)
 
     def judged(self, task: TuningTask, mistake: Mistake, long_run: LongRun) -> Planted | None:
         """The mistake with its verdict, which is empty if time is short; None if it does not compile."""

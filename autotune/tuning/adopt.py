@@ -10,8 +10,8 @@ from autotune.errors import InputError
 from autotune.serving.cache import read_roots
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.prior_results import gather
 from autotune.tuning.result import SearchResult
-from autotune.tuning.source_results import gather
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
@@ -37,10 +37,10 @@ def adopt(task: TuningTask, options: Options, observer: Observer) -> SearchResul
         InputError: No other device or size has results; otherwise as `search` raises.
         SetupError: As `search` raises.
     """
-    sources = gather(task, options)
-    if not sources:
+    priors = gather(task, options)
+    if not priors:
         raise InputError(
             f"{task.spec.kernel}: no results for another device or size, so there is nothing to adopt; "
             "run `autotune search` for a first result"
         )
-    return search(task, replace(options, engine=ADOPTION), observer, sources)
+    return search(task, replace(options, engine=ADOPTION), observer, priors)

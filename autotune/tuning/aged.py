@@ -18,7 +18,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.recheck import CheckedEntry, CheckState, recheck, refresh
 from autotune.tuning.task import TuningTask, facts, locate
-from autotune.tuning.tuner import search, sources_of
+from autotune.tuning.tuner import priors_of, search
 
 MIN_SEARCH_S = 10.0  # a shorter search finds little
 
@@ -84,5 +84,5 @@ def update(
     if left_s < MIN_SEARCH_S:
         return replace(found, note="no time is left for a search; give more with --time")
     own = replace(options, fresh=True, budget=Budget(seconds=left_s), cache=Path(root))
-    result = search(task, own, observer, sources_of(task, own))
+    result = search(task, own, observer, priors_of(task, own))
     return replace(found, searched_ms=result.final.median_ms)

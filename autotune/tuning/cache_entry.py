@@ -22,19 +22,19 @@ from autotune.tuning.result_folder import source_path
 MAX_MEASURED = 32  # how many of the fastest configurations a result keeps besides the best
 
 
-def measured(
-    trials: Iterable[Trial], finals: Mapping[str, Measurement], winner: Trial, kept: Container[Config]
+def choose_measured(
+    trials: Iterable[Trial], last_round: Mapping[str, Measurement], winner: Trial, kept: Container[Config]
 ) -> Measured:
     """Choose the configurations whose times other GPUs may learn from, fastest first.
 
     Args:
         trials: The trials of the search.
-        finals: Measurements of the last round by content key; they replace the times of the search.
+        last_round: Measurements of the last round by content key; they replace the times of the search.
         winner: The winner, which is left out.
         kept: The default and the best configurations of other devices, which are chosen in any case.
     """
     times_ms = {
-        trial.config: finals[trial.key].median_ms if trial.key in finals else trial.time_ms
+        trial.config: last_round[trial.key].median_ms if trial.key in last_round else trial.time_ms
         for trial in trials
         if trial.time_ms is not None and trial.config != winner.config
     }

@@ -24,12 +24,12 @@ from autotune.devices import cold_environment
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
+from autotune.evaluation.devices import Devices, OneDevice
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.memory_check import enough_memory, memory_warning
-from autotune.evaluation.one_device import Devices, OneDevice
 from autotune.evaluation.references import References
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.scoring import Scoring
@@ -45,9 +45,9 @@ from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import SpaceSpec
 from autotune.space.spec import TRUSTED
 from autotune.tuning.further_sizes import FurtherSizes
+from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.study import Study
 from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # these need the extra `cluster`
@@ -127,14 +127,14 @@ class TuningContext:
     ) -> Any:
         """Run `function(state, binary, problem, ...)` on the device; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        return self.worker.place(problem) or self.worker.run(
+        return self.worker.load(problem) or self.worker.run(
             function, binary, problem, *arguments, timeout_s=limit_s, **options
         )
 
-    def check(
+    def run_or_close(
         self, problem: ProblemInstance, function: Callable[..., Any], *arguments: Any, **options: Any
     ) -> Any:
-        """Run a check as `run_on` does; a failure closes the worker: it may have written anywhere."""
+        """Run as `run_on` does; close the worker after a failure, because it may have written anywhere."""
         found = self.run_on(problem, function, *arguments, **options)
         if isinstance(found, Failure):
             self.worker.close()
@@ -144,7 +144,7 @@ class TuningContext:
         self, binary: Binary, problem: ProblemInstance, timeout_s: float | None = None
     ) -> bool | Failure:
         """Verify a configuration on one problem; True if it can be repeated without restoring its arrays."""
-        repeatable: bool | Failure = self.check(problem, verify_once, binary, timeout_s=timeout_s)
+        repeatable: bool | Failure = self.run_or_close(problem, verify_once, binary, timeout_s=timeout_s)
         return repeatable
 
 
@@ -162,7 +162,7 @@ class Processes:
         self._kept = KeptResults(user_folder("references"), self.scratch if options.fresh else "")
         self._worker: Worker | None = None
         self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
-        self._makers: dict[Study, InstanceMaker] = {}
+        self._makers: dict[JournaledTask, InstanceMaker] = {}
 
     @cached_property
     def pool(self) -> CompilerPool:
@@ -186,20 +186,20 @@ class Processes:
         program = find_sanitizer(task.address) if self._options.sanitizer else None
         return Sanitizer(program, task.address, task.spec.reference, self.variables) if program else None
 
-    def maker(self, study: Study) -> InstanceMaker:
-        """Return the instance maker of a study, which caches much of what it evaluates."""
-        if study not in self._makers:
-            task, problem = study.task, study.task.space.problem
+    def maker(self, journaled: JournaledTask) -> InstanceMaker:
+        """Return the instance maker of a task, which caches much of what it evaluates."""
+        if journaled not in self._makers:
+            task, problem = journaled.task, journaled.task.space.problem
             if self._stored is None or self._stored[0] != problem:  # a new try of a problem has the same
                 self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
             stored = self._stored[1]
             maker = InstanceMaker(task.space, task.source, task.dialect, task.environment, stored)
-            self._makers[study] = maker
-        return self._makers[study]
+            self._makers[journaled] = maker
+        return self._makers[journaled]
 
-    def worker(self, study: Study, default: KernelInstance) -> Worker:
+    def worker(self, journaled: JournaledTask, default: KernelInstance) -> Worker:
         """Return the device process, shared with earlier problems, except for trusted kernels."""
-        task = study.task
+        task = journaled.task
         trusts = task.spec.full == TRUSTED
         problems = default.verify_problems if trusts else (*default.verify_problems, default.problem)
         if self._worker is not None and not trusts:
@@ -208,7 +208,7 @@ class Processes:
         if self._worker is not None:
             self._worker.end()  # else each problem's process would hold device memory to the end
         limit_s = self._options.timeout_s
-        make = partial(TrustingWorker, maker=self.maker(study), pool=self.pool, timeout_s=limit_s)
+        make = partial(TrustingWorker, maker=self.maker(journaled), pool=self.pool, timeout_s=limit_s)
         setting = DeviceSetting(task.address, task.spec.reference, problems, self._wrong, self._kept)
         worker = self._worker = (make if trusts else Worker)(setting, self.variables, self._on_stage)
         self._ended.callback(worker.end)
@@ -270,7 +270,7 @@ def compiler_processes(kind: str) -> int:
 
 @contextmanager
 def open_context(
-    study: Study,
+    journaled: JournaledTask,
     options: Options,
     observer: Observer,
     policy: MeasurementPolicy = POLICY,
@@ -280,26 +280,26 @@ def open_context(
     """Open the journal, the compilers and the worker, and close them at the end whatever happens.
 
     Args:
-        study: What is tuned.
+        journaled: What is tuned.
         options: How to search.
         observer: Receives the events of the run.
         policy: How configurations are timed.
         processes: Compilers and device process, shared by several contexts; None opens some for this one.
         cluster: The cluster that has the devices; None uses the task's device.
     """
-    task = study.task
+    task = journaled.task
     policy = replace(policy, conditions=task.spec.measure)
     with ExitStack() as opened:
         processes = processes or opened.enter_context(open_processes(task, options, observer))
-        maker = processes.maker(study)
+        maker = processes.maker(journaled)
         default = maker.make(task.spec.default)
         opened.enter_context(enough_memory(maker, default.problem))
         if warning := memory_warning(maker, default.problem):
             observer.warn(warning)
         journal = Journal(
-            study.journal,
-            study.header,
-            notes=study.notes,
+            journaled.journal,
+            journaled.header,
+            notes=journaled.notes,
             fresh=options.fresh,
             keep=options.keep,
             key_of=maker.key_now,
@@ -319,11 +319,11 @@ def open_context(
             devices = fleet = opened.enter_context(processes.fleet(task.spec, default, cluster, on_lost))
             worker = fleet.worker(next(iter(fleet.devices)))
         else:
-            worker = own = processes.worker(study, default)
+            worker = own = processes.worker(journaled, default)
             devices = OneDevice(own)
         references = processes.references(task)
         opened.callback(references.close)
-        ledger = Ledger(journal, options.budget, study.scoring, observer.tried)
+        ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
         limit_s = options.timeout_s
         evaluator = Evaluator(
             maker, pool, devices, worker, ledger, policy=policy, timeout_s=limit_s, on_stage=observer.stage
@@ -338,7 +338,7 @@ def open_context(
             evaluator=evaluator,
             timeout_s=limit_s,
             policy=policy,
-            scoring=study.scoring,
+            scoring=journaled.scoring,
             sanitizer=processes.sanitizer,
             skips_sanitizer=not options.sanitizer,
             observer=observer,

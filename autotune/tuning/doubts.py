@@ -52,7 +52,7 @@ def load_warnings(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
 def doubts(result: SearchResult) -> list[str]:
     """The reasons to doubt the times of a search; the last says what to do, if anything can be done."""
     searched_ms = {trial.config: trial.time_ms for trial in result.trials}
-    finals = ((result.winner.config, result.final), (result.task.spec.default, result.default))
+    again = ((result.winner.config, result.final), (result.task.spec.default, result.default))
     noise = result.final.noise or 0.0
     unsteady = f"the machine was unsteady: {noise:.0%} noise between two timings of the same binary"
     reasons = [
@@ -60,7 +60,7 @@ def doubts(result: SearchResult) -> list[str]:
         *(others := _others(result)),
         *_governors(result),
         *_conditions(result.final.conditions),
-        *(shifted([(searched_ms.get(config), final) for config, final in finals]) or _unrepeated(result)),
+        *(shifted([(searched_ms.get(config), final) for config, final in again]) or _unrepeated(result)),
     ]
     if noise > NOISY or others or (result.lacked_time and reasons):
         how = "with a longer --time" if result.lacked_time and not others else "on a quiet machine"

@@ -15,16 +15,16 @@ from autotune.core.trials import Trial
 from autotune.errors import AutotuneError
 from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
-from autotune.searchers import learns_from_sources
-from autotune.searchers.base import SourceResults
+from autotune.searchers import learns_from_priors
+from autotune.searchers.base import PriorResults
 from autotune.tuning.context import compiler_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.plan import PlanResult
+from autotune.tuning.prior_results import origin_of
 from autotune.tuning.result import SearchResult
-from autotune.tuning.source_results import source_name
+from autotune.tuning.search_plan import PlanResult
 from autotune.tuning.task import Target, TuningTask, bind_target
-from autotune.tuning.tuner import choose_engine, search, sources_of
+from autotune.tuning.tuner import choose_engine, priors_of, search
 
 
 def search_each_model(
@@ -112,17 +112,17 @@ class _Model(Observer):
     def search(self, options: Options) -> SearchResult:
         """Search, starting from earlier results and from those that the other models find meanwhile."""
         engine, _ = choose_engine(options, len(self.task.space))
-        learns = options.transfer and learns_from_sources(engine)
+        learns = options.transfer and learns_from_priors(engine)
         others = [model for model in self._models if model is not self and learns]
-        names = {source_name(model.task) for model in others}
-        known = [one for one in sources_of(self.task, options) if one.source not in names]
+        names = {origin_of(model.task) for model in others}
+        known = [one for one in priors_of(self.task, options) if one.origin not in names]
         return search(self.task, options, self, _GrowingSources(known, others), self._cluster)
 
-    def so_far(self) -> SourceResults:
+    def so_far(self) -> PriorResults:
         """The results so far."""
         with self._lock:
             times = tuple(self._times.items())
-        return SourceResults(source_name(self.task), times, traits_of(self.task.device))
+        return PriorResults(origin_of(self.task), times, traits_of(self.task.device))
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """As `Observer.started`, without a total, because several searches run."""
@@ -157,12 +157,12 @@ class _Model(Observer):
         self.stage(Stage(f"last round of {count}"))
 
 
-class _GrowingSources(Iterable[SourceResults]):
+class _GrowingSources(Iterable[PriorResults]):
     """Results of earlier searches, and those that the other searches have found so far."""
 
-    def __init__(self, known: Sequence[SourceResults], others: Sequence[_Model]) -> None:
+    def __init__(self, known: Sequence[PriorResults], others: Sequence[_Model]) -> None:
         self._known, self._others = known, others
 
-    def __iter__(self) -> Iterator[SourceResults]:
+    def __iter__(self) -> Iterator[PriorResults]:
         found = [model.so_far() for model in self._others]
         return iter([*self._known, *(one for one in found if one.results)])

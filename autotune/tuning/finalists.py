@@ -29,7 +29,7 @@ def by_score(trials: Iterable[Trial]) -> list[Trial]:
     return [trial for _, trial in sorted(scored, key=lambda pair: pair[0])]
 
 
-def finalists(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial]:
+def fastest_trials(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial]:
     """The fastest trials, only one of those that share a binary and its measurement.
 
     Where its control was slow, a trial's time is scaled back by the same factor. A control may be slow by
@@ -86,12 +86,12 @@ def choose_finalists(context: TuningContext, trials: Iterable[Trial], deadline_s
     """
     trials = list(trials)
     if context.objective is Objective.TIME and is_unsteady(trials):
-        candidates = finalists(trials, MAX_CANDIDATES)
+        candidates = fastest_trials(trials, MAX_CANDIDATES)
         if len(candidates) <= MAX_FEW:
             return candidates
         left_s = deadline_s - time.perf_counter()
         return _preselect(context, affordable(candidates, candidates[:1], left_s), deadline_s)
-    return finalists(trials)
+    return fastest_trials(trials)
 
 
 def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: float) -> list[Trial]:
@@ -114,7 +114,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: floa
 
 
 def affordable(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
-    """The finalists that the time allows, in the order of `finalists`, and all needed ones.
+    """The finalists that the time allows, in the order of `fastest_trials`, and all needed ones.
 
     A finalist takes about as long as its trial did: it is verified and timed again.
 

@@ -13,30 +13,31 @@ from autotune.space import SpaceSpec
 from autotune.space.arguments import INPUTS
 from autotune.tuning.context import TuningContext
 
-FRESH_SEEDS = (1, 2)
-SEEDS = (*FRESH_SEEDS, 0)  # seeds of the inputs to verify on, the search's own last
+FRESH_SEEDS = (1, 2)  # added to the search's seed
+OWN_SEED = 0  # likewise: it gives the search's own inputs
+SEEDS = (*FRESH_SEEDS, OWN_SEED)  # of the inputs to verify on, in this order
 
 
 def different(maker: InstanceMaker, seeds: Sequence[int]) -> tuple[int, ...]:
-    """Leave out seeds that give the inputs of the search; 0, its own, stays, and is used if none is left."""
+    """Leave out fresh seeds that give the inputs of the search; return OWN_SEED if none is left."""
     problem = maker.space.problem
     found = tuple(
         seed
         for seed in seeds
-        if not seed or not maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
+        if seed == OWN_SEED or not maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
     )
-    return found or (0,)
+    return found or (OWN_SEED,)
 
 
 def with_seed(maker: InstanceMaker, config: Config, seed: int) -> ProblemInstance:
-    """The problem of a configuration with inputs of another seed; 0 is the search's own."""
+    """The problem of a configuration with the inputs of a seed, which is added to the search's."""
     problem = maker.space.problem
     return maker.problem_instance(config, replace(problem, seed=problem.seed + seed))
 
 
 def fresh_problems(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -> tuple[ProblemInstance, ...]:
-    """The problems to verify on that are new after the search, if the reference alone gives results."""
-    fresh = (with_seed(maker, config, seed) for seed in seeds if seed)
+    """The problems with fresh inputs, if the reference gives their results."""
+    fresh = (with_seed(maker, config, seed) for seed in seeds if seed != OWN_SEED)
     return tuple(problem for problem in fresh if not problem.trusted)
 
 

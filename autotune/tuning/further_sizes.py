@@ -1,4 +1,4 @@
-"""Sizes for one configuration, beyond those of the space: what it does there, it does at none of these."""
+"""Problems at sizes that a space does not list, where a configuration does something new."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from autotune.sources.kernel_source import read_kernel_source
 from autotune.tuning.task import TuningTask
 
 MAX_SIZES, MAX_SIZES_S = 6, 3.0  # that the tiles of a configuration make interesting, and their time
-_PLACE_OF_LOOPS = 1000  # of their seeds: those of tiles come before
+_SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: those of tiles come before
 
 
 class Small(NamedTuple):
     """Problems for slow checks.
 
     Attributes:
-        verified: The smallest ones at which all happens that happens at any size to verify.
-        further: Those at which loops turn again that do not at any of these that the CPU can run.
-        is_whole: True unless such a problem was found for no size.
+        verified: The fewest and smallest problems that show all that the sizes to verify show.
+        further: Problems in which loops turn again that turn once in each verified problem that the CPU can
+            run.
+        is_whole: True if every such loop turns again in one of the further problems.
     """
 
     verified: Sequence[ProblemInstance]
@@ -60,21 +61,21 @@ class FurtherSizes:
 
     def of(self, config: Config, problem: ProblemInstance) -> ProblemInstance | None:
         """The same problem for a configuration; None if it is not valid there, or the reference fails."""
-        return _check_at(self._maker, config, problem.definition.sizes, self._place(problem))
+        return _problem_at(self._maker, config, problem.definition.sizes, self._seed_offset(problem))
 
     def variant(self, config: Config, problem: ProblemInstance, name: str) -> ProblemInstance | None:
         """The same problem with a variant of its inputs; raises SetupError if `inputs` does not make it."""
-        return self._maker.check_at(config, problem.definition.sizes, self._place(problem), name)
+        return self._maker.verify_problem(config, problem.definition.sizes, self._seed_offset(problem), name)
 
-    def _place(self, problem: ProblemInstance) -> int:
+    def _seed_offset(self, problem: ProblemInstance) -> int:
         return problem.definition.seed - self._task.space.problem.seed
 
     def of_tiles(self, instance: KernelInstance) -> Iterator[ProblemInstance]:
         """The problems at sizes that the configuration's own tiles make interesting, while time is left."""
         config, timed, end_s = instance.config, instance.problem, time.perf_counter() + MAX_SIZES_S
 
-        def make(sizes: Sizes, place: int) -> ProblemInstance | None:
-            return _check_at(self._planner, config, sizes, place)
+        def make(sizes: Sizes, seed_offset: int) -> ProblemInstance | None:
+            return _problem_at(self._planner, config, sizes, seed_offset)
 
         count = 0 if timed.trusted else MAX_SIZES
         for planned in at_tiles(instance.verify_problems, timed, config, make, count):
@@ -118,14 +119,16 @@ class FurtherSizes:
         return self._kernels[instance.key]
 
     def _make(self, instance: KernelInstance) -> Make:
-        return lambda sizes: _check_at(self._planner, instance.config, sizes, _PLACE_OF_LOOPS)
+        return lambda sizes: _problem_at(self._planner, instance.config, sizes, _SEED_OFFSET_OF_LOOPS)
 
     def _domain(self, instance: KernelInstance) -> Domain:
         return Domain([one.definition.sizes for one in (*instance.verify_problems, instance.problem)])
 
 
-def _check_at(maker: InstanceMaker, config: Config, sizes: Sizes, place: int) -> ProblemInstance | None:
+def _problem_at(
+    maker: InstanceMaker, config: Config, sizes: Sizes, seed_offset: int
+) -> ProblemInstance | None:
     try:
-        return maker.check_at(config, sizes, place)
+        return maker.verify_problem(config, sizes, seed_offset)
     except (ExpressionError, SetupError):
         return None

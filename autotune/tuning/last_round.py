@@ -14,22 +14,23 @@ from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes
-from autotune.searchers.base import SourceResults
+from autotune.searchers.base import PriorResults
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import (
     MAX_FINALISTS,
     affordable,
     by_score,
     choose_finalists,
-    finalists,
+    fastest_trials,
     nearly_as_fast,
 )
-from autotune.tuning.finals import Finals, remeasure
 from autotune.tuning.fresh_inputs import SEEDS
 from autotune.tuning.groups import leaders
 from autotune.tuning.limits import LastRoundLimits, TimeLeft
-from autotune.tuning.stored_checks import StoredChecks, sanitizers
+from autotune.tuning.remeasure import Remeasurement, remeasure
+from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
+from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_BEST = 1  # finalists in addition to the needed ones of a sweep
 MAX_TIES = 5  # that are checked and stored
@@ -45,7 +46,7 @@ class Searched:
     seconds: float
     began: CpuTimes
     limits: LastRoundLimits
-    sources: tuple[SourceResults, ...] = ()  # the results that it started from
+    priors: tuple[PriorResults, ...] = ()  # the results that it started from
     needed: tuple[Config, ...] = ()  # the times of these, a sweep's, are stored in any case
 
 
@@ -59,11 +60,18 @@ class Decision:
     ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
 
 
-def last_round(
+@dataclass(frozen=True)
+class Rejections:
+    """A last round in which configurations failed: it starts again without them."""
+
+    failures: Mapping[Config, Failure]
+
+
+def run_last_round(
     context: TuningContext,
     searched: Searched,
     trials: Mapping[Config, Trial],
-    checks: StoredChecks,
+    checks: WinnerChecks,
     left: TimeLeft,
 ) -> tuple[dict[Config, Trial], Decision]:
     """Reuse a journaled last round, or measure one; if configurations fail, start again without them.
@@ -84,23 +92,23 @@ def last_round(
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
     while True:
-        best = finalists(trials.values(), MAX_BEST if searched.needed else MAX_FINALISTS)
-        asked = [trials[one] for one in (*searched.needed, *context.task.incumbents) if one in trials]
+        best = fastest_trials(trials.values(), MAX_BEST if searched.needed else MAX_FINALISTS)
+        asked = [trials[one] for one in (*searched.needed, *context.task.served_elsewhere) if one in trials]
         swept = nearly_as_fast(best[0], asked)
         needed = [*leaders(context.task.space, trials.values()), trials[default], *swept]
-        finals = _journaled(context, searched, trials.values(), best, needed)
-        if finals is not None:
-            chosen = [trial for trial in trials.values() if trial.key in finals.measurements]
-            found = judge(context, chosen, finals, checks, left)
+        remeasured = _journaled(context, searched, trials.values(), best, needed)
+        if remeasured is not None:
+            chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
+            outcome = check_winners(context, chosen, remeasured, checks, left)
         else:
             chosen = _chosen(context, searched, trials.values(), best, needed, left.round_end_s)
-            found = decide(context, chosen, checks, left, searched.limits.seeds)
-        if isinstance(found, Decision):
-            _journal(context, found)
-            return trials, found
-        if default in found:
-            raise SetupError(f"the default fails in the last round: {found[default].detail}")
-        for config, failure in found.items():
+            outcome = remeasure_and_check(context, chosen, checks, left, searched.limits.seeds)
+        if isinstance(outcome, Decision):
+            _journal(context, outcome)
+            return trials, outcome
+        if default in outcome.failures:
+            raise SetupError(f"the default fails in the last round: {outcome.failures[default].detail}")
+        for config, failure in outcome.failures.items():
             trials[config] = mark_failed(context, trials[config], failure)
 
 
@@ -110,25 +118,26 @@ def _journaled(
     trials: Iterable[Trial],
     best: Sequence[Trial],
     needed: Sequence[Trial],
-) -> Finals | None:
+) -> Remeasurement | None:
     """The latest journaled round that can be reused.
 
-    It has all needed finalists, and the best; with a time limit, the best one is enough. If no trial came
-    after it, it may have others instead: another choice among the same trials would only differ by chance.
+    A round must have measured all needed finalists and all of the best; under a time limit, the single best
+    is enough. If no trial came after a round, finalists other than the best will do: another choice among the
+    same trials would only differ by chance.
     """
     known = {trial.key: trial for trial in by_score(trials)}
-    least = {trial.key for trial in needed}
-    usual = least | {trial.key for trial in (best[:1] if searched.limits.is_strict else best)}
-    most = least | {trial.key for trial in best}
-    for number, found in enumerate(reversed(context.journal.finals.values())):
+    needed_keys = {trial.key for trial in needed}
+    required_keys = needed_keys | {trial.key for trial in (best[:1] if searched.limits.is_strict else best)}
+    allowed_keys = needed_keys | {trial.key for trial in best}
+    for number, found in enumerate(reversed(context.journal.last_rounds.values())):
         keys = found.measurements.keys()
         is_last = context.journal.is_concluded and not number
         if is_last and (searched.needed or len(keys) >= len(best)):
-            is_same = least <= keys <= known.keys()
+            is_reusable = needed_keys <= keys <= known.keys()
         else:
-            is_same = usual <= keys <= most
-        if is_same and LATE not in found.fresh.values() and (valued := _valued(context, known, found)):
-            return Finals(valued, {}, found.fresh)
+            is_reusable = required_keys <= keys <= allowed_keys
+        if is_reusable and LATE not in found.fresh.values() and (valued := _valued(context, known, found)):
+            return Remeasurement(valued, {}, found.fresh)
     return None
 
 
@@ -158,13 +167,13 @@ def _chosen(
     return affordable(best, distinct, deadline_s - now_s if searched.limits.is_strict else math.inf)
 
 
-def decide(
+def remeasure_and_check(
     context: TuningContext,
     chosen: Sequence[Trial],
-    checks: StoredChecks,
+    checks: WinnerChecks,
     left: TimeLeft,
     seeds: Sequence[int] = SEEDS,
-) -> Decision | dict[Config, Failure]:
+) -> Decision | Rejections:
     """Verify the finalists on fresh inputs, time them in turns, and check those that will be stored.
 
     Args:
@@ -175,27 +184,35 @@ def decide(
         seeds: As for `remeasure`.
 
     Returns:
-        The decision; or why some failed.
+        The decision, or the failures.
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
     with checks.begun(context, [trial.config for trial in likely], left.checks_end_s):
-        finals = remeasure(context, chosen, left.round_end_s, seeds)
-        return dict(finals.rejected) or judge(context, chosen, finals, checks, left)
+        remeasured = remeasure(context, chosen, left.round_end_s, seeds)
+        if remeasured.rejected:
+            return Rejections(remeasured.rejected)
+        return check_winners(context, chosen, remeasured, checks, left)
 
 
-def judge(
-    context: TuningContext, chosen: Sequence[Trial], finals: Finals, checks: StoredChecks, left: TimeLeft
-) -> Decision | dict[Config, Failure]:
-    """Check the winner of measured finalists and its ties, as `decide` does."""
-    tied = winner_and_ties(chosen, finals.measurements, context.objective)
+def check_winners(
+    context: TuningContext,
+    chosen: Sequence[Trial],
+    remeasured: Remeasurement,
+    checks: WinnerChecks,
+    left: TimeLeft,
+) -> Decision | Rejections:
+    """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
+    tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
     with left.checking() as deadline_s:
         failures = checks.check(context, [trial.config for trial in stored], deadline_s)
-    if missed := unchecked_text(reasons(finals.fresh)):
+    if missed := unchecked_text(reasons(remeasured.fresh)):
         context.observer.warn(missed)
-    records = tuple({**checks.records[trial.config], **finals.fresh} for trial in stored if not failures)
-    return failures or Decision(finals.measurements, stored, records, tied[1 + MAX_TIES :])
+    if failures:
+        return Rejections(failures)
+    records = tuple({**checks.records[trial.config], **remeasured.fresh} for trial in stored)
+    return Decision(remeasured.measurements, stored, records, tied[1 + MAX_TIES :])
 
 
 def _journal(context: TuningContext, found: Decision) -> None:
@@ -205,11 +222,11 @@ def _journal(context: TuningContext, found: Decision) -> None:
     row = LastRound(
         found.measurements, dict.fromkeys(found.measurements, fresh) | checked, sanitizers(context)
     )
-    known = context.journal.finals.get(tuple(sorted(row.measurements)))
+    known = context.journal.last_rounds.get(tuple(sorted(row.measurements)))
     if known is not None and row.sanitizers is None:  # they were left out, so they make no difference
         row = row._replace(sanitizers=known.sanitizers)
     if row != known:
-        context.journal.append_finals(row)
+        context.journal.append_last_round(row)
 
 
 def mark_failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:

@@ -18,14 +18,14 @@ from autotune.searchers.base import evaluate
 from autotune.serving.cache import read_record, record_path, store
 from autotune.tuning.cache_entry import record_of
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
-from autotune.tuning.last_round import Decision, decide
+from autotune.tuning.journaled_task import with_journal
+from autotune.tuning.last_round import Decision, remeasure_and_check
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result_folder import source_path
-from autotune.tuning.stored_checks import StoredChecks
-from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
+from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_RUNNERS_UP = 3
 _CHANGE = 0.02  # relative difference of two times below which they count as the same
@@ -64,7 +64,7 @@ def check(
     with opened(task, options, observer, len(configs)) as context:
         trials = evaluate(context.evaluator, configs)
         found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
-        return found | StoredChecks().check(context, [one for one in configs if found[one] is None])
+        return found | WinnerChecks().check(context, [one for one in configs if found[one] is None])
 
 
 def cached_record(task: TuningTask, root: str) -> KernelRecord | None:
@@ -108,7 +108,7 @@ def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
 def opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
     """Open a run of so many known configurations, with a journal of its own that starts empty."""
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME)
-    with open_context(study_of(task, own, "check.jsonl"), own, observer, FULL_POLICY) as context:
+    with open_context(with_journal(task, own, "check.jsonl"), own, observer, FULL_POLICY) as context:
         observer.started(task, count, context.journal)
         yield context
 
@@ -117,12 +117,12 @@ def _decided(
     context: TuningContext, trials: Mapping[Config, Trial], failures: dict[Config, Failure]
 ) -> Decision | None:
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
-    checks = StoredChecks()
+    checks = WinnerChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        found = decide(context, left, checks, TimeLeft())
-        if isinstance(found, Decision):
-            return found
-        failures |= found
+        outcome = remeasure_and_check(context, left, checks, TimeLeft())
+        if isinstance(outcome, Decision):
+            return outcome
+        failures |= outcome.failures
     return None
 
 

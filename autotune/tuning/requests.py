@@ -18,8 +18,8 @@ from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
 from autotune.serving.triton_call import CallReader, launch_of
 from autotune.space import SpaceSpec, load_space
 from autotune.tuning.options import Options
-from autotune.tuning.plan import Plan, PlannedSearch
 from autotune.tuning.result import SearchResult
+from autotune.tuning.search_plan import PlannedSearch, SearchPlan
 from autotune.tuning.task import Target, bind_target, locate
 
 
@@ -112,7 +112,7 @@ def _target(tuning: Tuning, spec: SpaceSpec, device: str | None) -> Target:
     return Target(spec.path, device, sizes, dtype)
 
 
-def plan_of_requests(requests: Requests, options: Options, on_stage: OnStage) -> Plan:
+def plan_of_requests(requests: Requests, options: Options, on_stage: OnStage) -> SearchPlan:
     """A plan that searches each target, and deletes its miss once the result is stored."""
     failures = [*requests.failures]
     for number, (target, miss) in enumerate(requests.targets):

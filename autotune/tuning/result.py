@@ -10,7 +10,7 @@ from pathlib import Path
 from autotune.core.checks import Checks, is_compared, reasons
 from autotune.core.records import Config, Front
 from autotune.core.trials import Measurement, Objective, Status, Trial
-from autotune.searchers.base import SourceResults, StoppingEstimate
+from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.groups import Group
 from autotune.tuning.task import TuningTask
 
@@ -39,7 +39,7 @@ class SearchResult:
     objective: Objective
     objective_name: str  # its expression, if it is the user's own
     metrics: tuple[Mapping[str, float], ...]  # of each trial, as the space names them
-    sources: tuple[SourceResults, ...]  # results of other devices and problems that the search started from
+    priors: tuple[PriorResults, ...]  # results of other devices and problems that the search started from
     stopping_estimate: StoppingEstimate
     uncompared: tuple[str, ...]  # outputs that the reference does not return
     front: Front  # Pareto front of time and energy, where energy is measured

@@ -6,21 +6,15 @@ import os
 from pathlib import Path
 
 from autotune.core.packaged import packaged_folder
-from autotune.serving.cache import (
-    check_writable,
-    objective_root,
-    read_record,
-    record_path,
-    writable_root,
-)
+from autotune.serving.cache import check_writable, objective_root, read_record, record_path, writable_root
+from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.study import Study
 from autotune.tuning.task import TuningTask
 
 
-def result_folder(study: Study, options: Options, observer: Observer) -> Path:
-    """The folder for the study's results; warns if another kernel has results under the same name there.
+def result_folder(journaled: JournaledTask, options: Options, observer: Observer) -> Path:
+    """The folder for a task's results; warns if another kernel has results under the same name there.
 
     A source that was edited in place, moved or copied is still the same kernel. Sources that come with
     autotune, and source text that a program passed, have no path: these kernels differ if their parameters
@@ -31,8 +25,8 @@ def result_folder(study: Study, options: Options, observer: Observer) -> Path:
         WriteError: It cannot be written.
         CacheError: It has results of another device in the same place, or a file that cannot be read.
     """
-    task, kernel = study.task, study.task.spec.kernel
-    root = Path(objective_root(str(writable_root(options.cache)), study.scoring.folder))
+    task, kernel = journaled.task, journaled.task.spec.kernel
+    root = Path(objective_root(str(writable_root(options.cache)), journaled.scoring.folder))
     now = source_path(task, root)
     check_writable(root, task.device, kernel)
     path = record_path(str(root), task.device.slug, kernel)

@@ -21,11 +21,11 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import DeviceScale, Failure, median_interval
 from autotune.errors import SetupError
-from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.finals import remeasure
+from autotune.tuning.finish_search import finish_search
 from autotune.tuning.last_round import Searched
 from autotune.tuning.observer import Observer
+from autotune.tuning.remeasure import remeasure
 from autotune.tuning.result import SearchResult
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.turns import Series, Turns
@@ -126,7 +126,7 @@ def _times(context: TuningContext, built: Sequence[Built]) -> _Times:
     return [[] if timed.config in failures else timed.values_ms for timed in series]
 
 
-def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> SearchResult:
+def finish_on_two_devices(context: TuningContext, fleet: Fleet, searched: Searched) -> SearchResult:
     """Run the last round on one device, or on the next if that fails, and repeat it on another.
 
     Each gets half of the time for the last round, if that is limited.
@@ -148,7 +148,7 @@ def conclude_twice(context: TuningContext, fleet: Fleet, searched: Searched) -> 
         if used not in fleet.devices:  # it has gone since
             continue
         try:
-            result = conclude(replace(context, worker=fleet.worker(used)), half)
+            result = finish_search(replace(context, worker=fleet.worker(used)), half)
         except DeviceGone as error:
             fleet.leave_out(error.device, error.reason)
             continue
@@ -165,7 +165,7 @@ def _repeat_last_round(
 ) -> None:
     """Run the last round on a second device, too; warn if another configuration wins there."""
     second = next((name for name in fleet.present() if name != used), None)
-    rounds = reversed(context.journal.finals)
+    rounds = reversed(context.journal.last_rounds)
     keys = next((keys for keys in rounds if result.winner.key in keys), None)
     if second is None or keys is None:
         return

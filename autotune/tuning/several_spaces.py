@@ -13,8 +13,8 @@ from autotune.core.stages import OnStage
 from autotune.core.trials import Budget
 from autotune.errors import AutotuneError, InputError
 from autotune.tuning.options import Options
-from autotune.tuning.plan import Plan, PlannedSearch
 from autotune.tuning.result import SearchResult
+from autotune.tuning.search_plan import PlannedSearch, SearchPlan
 from autotune.tuning.task import Target, TuningTask, bind_target, resolve
 
 if TYPE_CHECKING:  # needs the extra `cluster`
@@ -27,7 +27,7 @@ MIN_GAIN = 0.001  # expected share of the best time, below which a space is done
 
 def plan_of_spaces(
     targets: Sequence[Target], options: Options, on_stage: OnStage, cluster: Cluster | None = None
-) -> Plan:
+) -> SearchPlan:
     """A plan that searches all targets in parts.
 
     A part starts from the trials in the space's journal, and so does the same command when it is started

@@ -21,7 +21,7 @@ from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import check_searcher, make_searcher
-from autotune.searchers.base import Searcher, SourceResults
+from autotune.searchers.base import PriorResults, Searcher
 from autotune.serving.cache import read_record, record_path, store
 from autotune.serving.interpolation import SizeRow
 from autotune.serving.validity import KernelOnDevice
@@ -29,15 +29,15 @@ from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.fewer_launches import with_fewer_launches
-from autotune.tuning.finalists import finalists
+from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.halfway import halfway
+from autotune.tuning.journaled_task import JournaledTask, with_journal
 from autotune.tuning.limits import checks_time_s
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
+from autotune.tuning.prior_results import gather, origin_of
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
-from autotune.tuning.source_results import gather, source_name
-from autotune.tuning.study import Study, study_of
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_usable
@@ -87,7 +87,7 @@ class Sweep:
 
     Attributes:
         results: A result for each problem.
-        rows: For each result, the relative times of the candidates; for a keyed table, of the incumbents.
+        rows: For each result, the relative times of the candidates; for a keyed table, of what is served.
         tables: Variants for each element type; none for a keyed table.
         seconds: The time of the whole sweep.
         keyed: The table that the results are for.
@@ -159,7 +159,7 @@ def sweep(
         CacheError: The cache cannot be written.
     """
     began_s, first = time.perf_counter(), tasks[0]
-    problems = [SweepProblem(study_of(task, options)) for task in tasks]
+    problems = [SweepProblem(with_journal(task, options)) for task in tasks]
     root = _checked_root(problems, options, observer)
     of_type: dict[str, list[SweepProblem]] = {}
     for problem in problems:
@@ -173,14 +173,14 @@ def sweep(
 
         between = {
             dtype: [
-                SweepProblem(study_of(task, options))
+                SweepProblem(with_journal(task, options))
                 for task in (() if keyed else halfway([one.task for one in own]))
             ]
             for dtype, own in of_type.items()
         }
         if options.fresh:  # before the first search, so an interrupted sweep resumes with new trials only
             for problem in (*problems, *chain.from_iterable(between.values())):
-                _start_over(problem.study)
+                _start_over(problem.journaled)
             options = replace(options, fresh=False)
         pool = Pool([task.space for task in tasks])
         run = _Run(problems, between, pool, options, observer, processes, root, max_variants, keyed)
@@ -188,10 +188,10 @@ def sweep(
     return Sweep(results, tuple(run.rows), tuple(run.tables), time.perf_counter() - began_s, keyed)
 
 
-def _start_over(study: Study) -> None:
+def _start_over(journaled: JournaledTask) -> None:
     """Empty a journal, if there is one; raises JournalError if it is in use, and WriteError."""
-    if study.journal.exists():
-        Journal(study.journal, study.header, notes=study.notes, fresh=True).close()
+    if journaled.journal.exists():
+        Journal(journaled.journal, journaled.header, notes=journaled.notes, fresh=True).close()
 
 
 @dataclass
@@ -212,7 +212,7 @@ class _Run:
     tables: list[VariantTable] = field(default_factory=list)
 
     def results(self, of_type: Mapping[str, Sequence[SweepProblem]]) -> tuple[SearchResult, ...]:
-        """One element type after the other: search each size, then choose, then conclude each size."""
+        """One element type after the other: search each size, then choose, then finish_search each size."""
         total, results = len(self.problems), list[SearchResult]()
         for dtype, problems in of_type.items():
             order = _in_order(problems)
@@ -225,7 +225,7 @@ class _Run:
             candidates = self._candidates(problems, self.between[dtype])
             for problem in problems:
                 note = f"sweep: last round at {problem.label}, {len(results) + 1} of {total}"
-                results.append(candidates.conclude(problem, note, TRIED_OF_EACH if self.keyed else 0))
+                results.append(candidates.finish_search(problem, note, TRIED_OF_EACH if self.keyed else 0))
             self._store(problems, candidates, results[-1])
         return tuple(results)
 
@@ -234,7 +234,7 @@ class _Run:
         tasks = [one.task for one in (*self.problems, *chain.from_iterable(self.between.values()))]
         fewer = with_fewer_launches(problem.task.space, _known(problem, self.done))
         searcher = _searcher(problem, tasks, self.done, options, self.pool, fewer)
-        with open_context(problem.study, options, self.observer, POLICY, self.processes) as context:
+        with open_context(problem.journaled, options, self.observer, POLICY, self.processes) as context:
             explore(context, searcher, options, note, cpu_times() if warns else None, fewer)
             problem.searched = problem.tried = tuple(context.ledger.trials.values())
             problem.resumed = context.ledger.resumed
@@ -258,7 +258,7 @@ class _Run:
     def _store(self, problems: Sequence[SweepProblem], candidates: Candidates, last: SearchResult) -> None:
         """Store the variants of an element type, if it has several sizes and no keyed table."""
         if self.keyed:
-            self.rows += [_measured_row(one.task, one.task.incumbents, self.root) for one in problems]
+            self.rows += [_measured_row(one.task, one.task.served_elsewhere, self.root) for one in problems]
             return
         measured = [_measured_row(one.task, candidates.configs, self.root) for one in problems]
         self.rows += measured
@@ -273,7 +273,7 @@ class _Run:
 
 def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: Observer) -> Path:
     """Check all input, then return the cache folder; raises InputError or WriteError."""
-    if problems[0].study.scoring.objective is not Objective.TIME:
+    if problems[0].journaled.scoring.objective is not Objective.TIME:
         raise InputError("a sweep minimizes the time; leave out --objective, or give --objective time")
     if options.journal is not None:
         raise InputError("a sweep has a journal for each size, in runs/; leave out --journal")
@@ -282,7 +282,7 @@ def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: 
         check_searcher(engine, strategy, stop_when_unlikely=options.stop_when_unlikely)
     for problem in problems:
         require_usable(problem.task)
-    return result_folder(problems[0].study, options, observer)
+    return result_folder(problems[0].journaled, options, observer)
 
 
 def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantTable]:
@@ -342,9 +342,9 @@ def _part(options: Options, share: float) -> Options:
     return replace(options, budget=part)
 
 
-def _sources(
+def _priors(
     problem: SweepProblem, tasks: Iterable[TuningTask], done: Sequence[SweepProblem], options: Options
-) -> tuple[SourceResults, ...]:
+) -> tuple[PriorResults, ...]:
     """The results of the nearest problems of the sweep; for the first one, results of earlier searches.
 
     Earlier results of the sweep's own tasks do not count, so it resumes as it began.
@@ -354,8 +354,8 @@ def _sources(
         nearest = sorted(done, key=lambda one: _distance(one, problem))[:MAX_NEIGHBOURS]
         traits = traits_of(task.device)
         return tuple(
-            SourceResults(
-                source_name(one.task),
+            PriorResults(
+                origin_of(one.task),
                 tuple((trial.config, trial.time_ms) for trial in one.tried if trial.config in task.space),
                 traits,
             )
@@ -373,7 +373,7 @@ def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
     nearest = min(done, key=lambda one: _distance(one, problem))
     if nearest.elements <= problem.elements:
         return []
-    best = (trial.config for trial in finalists(nearest.searched, MAX_KNOWN))
+    best = (trial.config for trial in fastest_trials(nearest.searched, MAX_KNOWN))
     return [config for config in best if config in problem.task.space]
 
 
@@ -395,14 +395,14 @@ def _searcher(
         from autotune.searchers.surrogate import PooledSearch  # takes long to import
 
         return PooledSearch(pool, [task.spec.default, *first], stop_when_unlikely=stops)
-    sources = _sources(problem, tasks, done, options)
+    priors = _priors(problem, tasks, done, options)
     if engine == "surrogate":
         from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
 
         # it works ahead and may miss some, which searches of other sizes may find
-        return SurrogateSearch(sources, stop_when_unlikely=stops, works_ahead=True)
+        return SurrogateSearch(priors, stop_when_unlikely=stops, works_ahead=True)
     stops = stops and engine != "exhaustive"  # taken for small spaces; to name it is an error
-    return make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
+    return make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
 
 
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> SizeRow:

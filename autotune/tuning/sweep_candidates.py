@@ -17,19 +17,20 @@ from autotune.evaluation.buffers import device_bytes
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import SizeRow
-from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import POLICY, Processes, TuningContext, open_context
-from autotune.tuning.finalists import finalists
+from autotune.tuning.finalists import fastest_trials
+from autotune.tuning.finish_search import finish_search
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
+from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.last_round import Searched, mark_failed
 from autotune.tuning.limits import strict, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.stored_checks import FINDINGS, StoredChecks
-from autotune.tuning.study import Study
+from autotune.tuning.stress_checks import FINDINGS
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
+from autotune.tuning.winner_checks import WinnerChecks
 
 FAR_SLOWER = 1.2  # times the best of a size: a slower candidate is not tried at the neighbours
 # Arrays of at least this size in device memory take long to draw. The last round then has one fresh set of
@@ -42,7 +43,7 @@ LABEL = "sweep"  # the engine's name in the cache
 class SweepProblem:
     """One problem of a sweep with its trials: the search's, and all others at it so far."""
 
-    study: Study
+    journaled: JournaledTask
     searched: tuple[Trial, ...] = ()
     tried: tuple[Trial, ...] = ()  # the search's and the candidates'
     resumed: int = 0  # the search's
@@ -50,7 +51,7 @@ class SweepProblem:
     @property
     def task(self) -> TuningTask:
         """Its task."""
-        return self.study.task
+        return self.journaled.task
 
     @property
     def label(self) -> str:
@@ -92,7 +93,7 @@ class Candidates:
         self._seed, self._limit_s = options.seed, options.budget.seconds
         self._options = replace(options, budget=Budget())
         self._observer, self._processes, self._root = observer, processes, root
-        self._checks = StoredChecks()
+        self._checks = WinnerChecks()
         self._failures: dict[Config, Failure] = {}  # failures that these checks found
         self._left_out: set[SweepProblem] = set()  # failures at the sizes half-way
         self._halfway = list(filter(self._is_small, halfway))
@@ -107,7 +108,7 @@ class Candidates:
             limit: The most configurations in that set.
             each: Number of the best of each size.
         """
-        best = (trial.config for problem in self._problems for trial in finalists(problem.tried, each))
+        best = (trial.config for problem in self._problems for trial in fastest_trials(problem.tried, each))
         wrong = {
             trial.config
             for problem in self._all
@@ -161,7 +162,7 @@ class Candidates:
             with self._context(problem) as context:
                 where = f"{problem.label}, half-way" if is_halfway else problem.label
                 note = f"sweep: the best of nearby sizes at {where}"
-                best = [trial.config for trial in finalists(problem.tried, 1)]  # timed with the others
+                best = [trial.config for trial in fastest_trials(problem.tried, 1)]  # timed with the others
                 self._observer.started(problem.task, len(best) + len(new), context.journal, note)
                 problem.tried += tuple(evaluate(context.evaluator, [*best, *new])[len(best) :])
         except (InputError, SetupError) as error:
@@ -173,7 +174,7 @@ class Candidates:
         """The times of the candidates at the sizes half-way between the swept ones."""
         return _rows(self._halfway, self.configs.__contains__)
 
-    def conclude(self, problem: SweepProblem, note: str, best: int) -> SearchResult:
+    def finish_search(self, problem: SweepProblem, note: str, best: int) -> SearchResult:
         """The last round at one size.
 
         Args:
@@ -183,7 +184,7 @@ class Candidates:
         """
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
-        own = [trial.config for trial in finalists(problem.tried, best)]
+        own = [trial.config for trial in fastest_trials(problem.tried, best)]
         needed = tuple(own or [config for config in self.configs if config in tried])
         self._checks.forget_late()  # there may be time now for checks that had none at an earlier size
         with self._context(problem) as context:
@@ -199,11 +200,11 @@ class Candidates:
             limits = unlimited(spent_s) if limit_s is None else strict(limit_s, limit_s)
             limits = replace(limits, seeds=seeds)
             searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
-            return replace(conclude(context, searched, self._checks), resumed=problem.resumed)
+            return replace(finish_search(context, searched, self._checks), resumed=problem.resumed)
 
     def _is_large(self, problem: SweepProblem) -> bool:
         """True if a problem's inputs take long to draw."""
-        default = self._processes.maker(problem.study).make(problem.task.spec.default)
+        default = self._processes.maker(problem.journaled).make(problem.task.spec.default)
         return device_bytes(default.problem) > LARGE_BYTES
 
     def _is_small(self, problem: SweepProblem) -> bool:
@@ -220,7 +221,7 @@ class Candidates:
         self._observer.warn(f"half-way between two sizes, at {problem.label}, nothing is timed: {error}")
 
     def _context(self, problem: SweepProblem) -> AbstractContextManager[TuningContext]:
-        return open_context(problem.study, self._options, self._observer, POLICY, self._processes)
+        return open_context(problem.journaled, self._options, self._observer, POLICY, self._processes)
 
 
 def _rows(

@@ -53,7 +53,7 @@ class TuningTask:
     """A target with its files read, its device found and its space enumerated.
 
     Attributes:
-        incumbents: Served so far; a last round compares them with what is found.
+        served_elsewhere: What a framework serves so far; a last round compares them with what is found.
     """
 
     address: Address
@@ -61,7 +61,7 @@ class TuningTask:
     spec: SpaceSpec
     source: SourceText
     space: Space
-    incumbents: tuple[Config, ...] = ()
+    served_elsewhere: tuple[Config, ...] = ()
 
     @property
     def dialect(self) -> str:

@@ -16,27 +16,27 @@ from autotune.searchers import (
     check_searcher,
     default_strategy,
     engine_names,
-    learns_from_sources,
+    learns_from_priors,
     make_searcher,
     strategy_names,
 )
-from autotune.searchers.base import ProposesAhead, Searcher, SourceResults, evaluate
+from autotune.searchers.base import PriorResults, ProposesAhead, Searcher, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
-from autotune.tuning.conclusion import conclude
 from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
 from autotune.tuning.doubts import doubts, load_warnings
 from autotune.tuning.explored import explored
 from autotune.tuning.failed_default import failed_default
+from autotune.tuning.finish_search import finish_search
 from autotune.tuning.fresh_inputs import begin_references
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.prior_results import gather, recommended, summary
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
-from autotune.tuning.source_results import gather, recommended, summary
 from autotune.tuning.staged import StageTimes
-from autotune.tuning.study import study_of
 from autotune.tuning.task import TuningTask
 
 if TYPE_CHECKING:  # needs the extra `cluster`
@@ -50,7 +50,7 @@ def search(
     task: TuningTask,
     options: Options,
     observer: Observer,
-    sources: Iterable[SourceResults] = (),
+    priors: Iterable[PriorResults] = (),
     cluster: Cluster | None = None,
     processes: Processes | None = None,
 ) -> SearchResult:
@@ -60,7 +60,7 @@ def search(
         task: What to tune.
         options: How to search.
         observer: Receives the events of the search.
-        sources: Results of other devices and problems to start from, as `sources_of` gathers them. They may
+        priors: Results of other devices and problems to start from, as `priors_of` gathers them. They may
             grow during the search.
         cluster: The devices to search with; None uses the task's.
         processes: Processes shared by several searches; None opens some for this one.
@@ -75,32 +75,32 @@ def search(
     stops = options.stop_when_unlikely
     check_searcher(engine, strategy, stop_when_unlikely=stops)
     require_usable(task)
-    study = study_of(task, options)
-    root = result_folder(study, options, observer)
-    if study.scoring.needs_energy or options.energy:
+    journaled = with_journal(task, options)
+    root = result_folder(journaled, options, observer)
+    if journaled.scoring.needs_energy or options.energy:
         policy = ENERGY_POLICY
     else:
-        policy = POLICY if study.scoring.objective is Objective.TIME else FULL_POLICY
+        policy = POLICY if journaled.scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
     times = StageTimes(observer)
-    with open_context(study, search_options(options), times, policy, processes, cluster) as context:
+    with open_context(journaled, search_options(options), times, policy, processes, cluster) as context:
         context.evaluator.submit([task.spec.default])  # compiled while libraries are imported
         begin_references(context)
         with timeline.span("import and make the searcher"):
-            searcher = make_searcher(engine, strategy, sources=sources, stop_when_unlikely=stops)
-        first = tuple(sources)  # more may come
+            searcher = make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
+        first = tuple(priors)  # more may come
         explore(context, searcher, options, f"started from {summary(first)}" if first else "", began)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
         limits = last_round_limits(options, seconds)
-        searched = Searched(root, label, options.seed, seconds, began, limits, tuple(sources))
+        searched = Searched(root, label, options.seed, seconds, began, limits, tuple(priors))
         if context.fleet is None:
-            result = conclude(context, searched)
+            result = finish_search(context, searched)
         else:
-            from autotune.tuning.several_devices import conclude_twice
+            from autotune.tuning.several_devices import finish_on_two_devices
 
-            result = conclude_twice(context, context.fleet, searched)
+            result = finish_on_two_devices(context, context.fleet, searched)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
             context.journal.append_stages(times.seconds, doubts(result), explored(result))
@@ -131,7 +131,7 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    known = [*task.incumbents, *(recommended(task) if options.transfer else ()), *first]
+    known = [*task.served_elsewhere, *(recommended(task) if options.transfer else ()), *first]
     ahead: Sequence[Config] = []
     if isinstance(searcher, ProposesAhead):
         ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
@@ -166,10 +166,10 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
     return ("optuna", "nsgaii_pareto") if options.objective is Objective.PARETO else ("surrogate", None)
 
 
-def sources_of(task: TuningTask, options: Options) -> tuple[SourceResults, ...]:
+def priors_of(task: TuningTask, options: Options) -> tuple[PriorResults, ...]:
     """Results of other devices and problems, if the options allow them and the engine uses any."""
     engine, _ = choose_engine(options, len(task.space))
-    if not (options.transfer and learns_from_sources(engine)):
+    if not (options.transfer and learns_from_priors(engine)):
         return ()
     return gather(task, options)
 

@@ -72,7 +72,7 @@ class Turns:
         self._what = what
         self._order, self._random, self._rounds = list(series), Random(0), 0
         # problems differ where shapes depend on the configuration: keep all in memory if they fit
-        context.worker.place(*(timed.built.instance.problem for timed in series))
+        context.worker.load(*(timed.built.instance.problem for timed in series))
 
     def run(self, rounds: int, deadline_s: float = math.inf) -> None:
         """Time that many more rounds, but begin none after `deadline_s` once MIN_ROUNDS are done."""

@@ -217,8 +217,8 @@ def settled(chromium, tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
     tried = [trial(one, time_ms=time_ms) for one, time_ms in ((1, 1.0), (2, 1.5), (3, 1.4), (4, 4.0))]
     finals = {
-        tried[1].key: Measurement((2.0, 2.1, 2.2) * 4, Rule.FINALS),
-        tried[2].key: Measurement((2.3, 2.4, 2.5) * 4, Rule.FINALS),
+        tried[1].key: Measurement((2.0, 2.1, 2.2) * 4, Rule.LAST_ROUND),
+        tried[2].key: Measurement((2.3, 2.4, 2.5) * 4, Rule.LAST_ROUND),
     }
     file = tmp_path / "report.html"
     file.write_text(report_html(gather([journal(tmp_path / "a.jsonl", tried, finals)])))

@@ -61,7 +61,7 @@ def what_is_wrong(worker, binary, problems):
     """The first failure of a configuration, or None."""
     if isinstance(binary, Failure):
         return binary
-    failure = worker.place(*problems)
+    failure = worker.load(*problems)
     if failure is not None:
         return failure
     for problem in problems:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.compilers.kernel_source import read_source
+from autotune.core.checks import PASSED
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import find_host_sanitizer
 from autotune.evaluation.instance import InstanceMaker
@@ -32,4 +33,4 @@ def test_a_landmark_has_no_race_and_stays_inside(kernel, landmark):
     spec = spec_of(kernel)
     (config,) = (mark.config for mark in spec.landmarks if mark.name == landmark)
     instance = InstanceMaker(bound(spec, CUDA), read_source(spec.source), "cuda", {}).make(config)
-    assert host.check(instance.source, instance.verify_problems, Deadline()) is None
+    assert host.check(instance.source, instance.verify_problems, Deadline()) is PASSED

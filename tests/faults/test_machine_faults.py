@@ -216,7 +216,7 @@ def test_a_timeout_is_repeated_on_a_loaded_machine_only(tmp_path, monkeypatch, l
     preload((__name__,))  # else a process would import this module in the time that its call has
     (tmp_path / "reference.py").write_text("")
     worker = Worker(DeviceSetting(FAKE, tmp_path / "reference.py"))
-    worker.place()
+    worker.load()
     found = worker.run(sleep_once, tmp_path / "run", timeout_s=3)
     worker.close()
     setting = CompilerSetting(partial(SleepyCompiler, tmp_path / "compiled"))
@@ -238,7 +238,7 @@ def test_a_reference_that_hangs_is_named_at_once_and_again_at_the_limit(folder, 
     said = []
     worker = Worker(DeviceSetting(FAKE, folder.path / "reference.py", (PROBLEM,)), on_stage=said.append)
     with pytest.raises(SetupError, match=r"reference\.py on fake:0.*not ready within 1 s.*--size"):
-        worker.place(PROBLEM)
+        worker.load(PROBLEM)
     assert [str(stage) for stage in said] == ["computing the reference (reference.py)"]
 
 

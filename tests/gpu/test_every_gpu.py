@@ -41,5 +41,5 @@ def test_each_takes_large_shared_memory_for_one_launch_and_for_several(name):
         device.write(arguments["x"], x.view(np.uint8))
         for launches, graph in product(([step], [step, step]), (None, True, False)):
             device.fill(arguments["y"], 0xFF, x.nbytes)
-            device.run(program, launches, arguments, graph=graph, is_second=graph is not None)
+            device.run(program, launches, arguments, graph=graph, warm_first=graph is not None)
             assert np.array_equal(device.read(arguments["y"], x.nbytes).view(np.int32), x[::-1]), number

@@ -76,7 +76,7 @@ def test_what_others_know_is_read_once(folder, adopt, monkeypatch):
 
     folder.search("--budget", "30")
     monkeypatch.chdir(folder.path)
-    monkeypatch.setattr("autotune.tuning.source_results.read_journal", counted)
+    monkeypatch.setattr("autotune.tuning.prior_results.read_journal", counted)
     assert (
         main(
             [

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.analysis.replay import ReplayTrials, load, prepare, replay, sources_for
+from autotune.analysis.replay import ReplayTrials, load, prepare, priors_for, replay
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
 from autotune.hardware.names import Traits
 from autotune.interop import Recording, imported_trial
 from autotune.interop.recording import domains
-from autotune.searchers import learns_from_sources, make_searcher
-from autotune.searchers.base import SourceResults
+from autotune.searchers import learns_from_priors, make_searcher
+from autotune.searchers.base import PriorResults
 from tests.recorded_files import FOLDER, needs_whole
 
 BLOCKS, TILES = (32, 64, 128, 256, 512), (1, 2, 4, 8)
@@ -38,11 +38,11 @@ def recorded(times_ms, device="NVIDIA A100"):
 
 
 def prior(device="NVIDIA A40", among=CONFIGS, traits=AMPERE, **bowl):
-    return SourceResults(device, tuple((config, time_ms(config, **bowl)) for config in among), traits)
+    return PriorResults(device, tuple((config, time_ms(config, **bowl)) for config in among), traits)
 
 
 def tried(target, priors, budget=10, seed=0):
-    run = replay(target, make_searcher("adopt", sources=priors), budget=budget, seed=seed)
+    run = replay(target, make_searcher("adopt", priors=priors), budget=budget, seed=seed)
     return [target.space.config(row) for row in run.rows]
 
 
@@ -52,7 +52,7 @@ def best(target, configs):
 
 
 def test_it_learns_from_priors():
-    assert learns_from_sources("adopt")
+    assert learns_from_priors("adopt")
 
 
 def test_the_first_run_is_the_best_of_the_device_that_is_closest():
@@ -88,7 +88,7 @@ def test_what_fails_here_is_left_and_what_failed_everywhere_comes_last():
     times = [None if config["SHARED"] else time_ms(config) for config in CONFIGS]
     target = recorded(times)
     assert best(target, tried(target, (prior(shared=0.5),))) == 1.0
-    failing = SourceResults("other", tuple((c, None if c["BLOCK"] == 32 else time_ms(c)) for c in CONFIGS))
+    failing = PriorResults("other", tuple((c, None if c["BLOCK"] == 32 else time_ms(c)) for c in CONFIGS))
     assert all(config["BLOCK"] != 32 for config in tried(target, (failing,)))
 
 
@@ -103,7 +103,7 @@ def test_it_goes_on_until_nothing_is_left_and_lets_the_end_of_the_budget_through
 
     spent = ReplayTrials(target, budget=0)
     with pytest.raises(BudgetSpent):
-        make_searcher("adopt", sources=(prior(),)).search(target.space, spent, seed=0)
+        make_searcher("adopt", priors=(prior(),)).search(target.space, spent, seed=0)
 
 
 def test_the_seed_plays_no_part_and_the_order_of_what_is_known_neither():
@@ -115,7 +115,7 @@ def test_the_seed_plays_no_part_and_the_order_of_what_is_known_neither():
 
 def test_configurations_of_another_space_are_no_knowledge():
     target = recorded([time_ms(config) for config in CONFIGS])
-    strange = SourceResults("strange", ((Config({"BLOCK": 7}), 1.0), (CONFIGS[0], None)))
+    strange = PriorResults("strange", ((Config({"BLOCK": 7}), 1.0), (CONFIGS[0], None)))
     assert len(set(tried(target, (strange,)))) == 10
 
 
@@ -125,7 +125,7 @@ def test_ten_runs_on_a_gpu_left_out_beat_the_top_five_of_each_other(kernel, mean
     files = [load(path) for path in sorted((Path(FOLDER) / kernel).glob("*_T4.json.gz"))]
     shares = []
     for target in files:
-        runs = tried(target, sources_for(target, files, 0))
+        runs = tried(target, priors_for(target, files, 0))
         assert len(runs) == 10
         shares.append(100 * best(target, runs))
     assert np.mean(shares) >= mean and min(shares) >= worst

@@ -12,7 +12,7 @@ from autotune.devices import backend
 from autotune.devices.fake import FakeDevice
 from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
 from autotune.evaluation.journal import Journal, read_trials
-from autotune.evaluation.measure import Control, Stopwatch, measure
+from autotune.evaluation.measure import IncumbentTimer, Stopwatch, measure
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 from autotune.problem.inputs import prepare
 from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
@@ -34,9 +34,9 @@ class CachedDevice(FakeDevice):
     def flush_cache(self):
         self.is_cold = True
 
-    def run(self, program, launches, arguments, repeats=1, graph=None, is_second=False):
+    def run(self, program, launches, arguments, repeats=1, graph=None, warm_first=False):
         run_ms = super().run(program, launches, arguments)
-        cold, self.is_cold = int(self.is_cold and not is_second), False
+        cold, self.is_cold = int(self.is_cold and not warm_first), False
         return run_ms * (cold + WARM * (repeats - cold))
 
 
@@ -54,7 +54,7 @@ def timed(tmp_path):
         policy = MeasurementPolicy(conditions=CallConditions(cache))
         stopwatch = Stopwatch(program, buffers, policy.conditions, changed=())
         item = WorkItem(Binary(b"", "", "", 0.0), (), PROBLEM, policy, None, batch, 0.0)
-        return measure(stopwatch, item, cold_ms, incumbent and Control(incumbent, lambda: None))
+        return measure(stopwatch, item, cold_ms, incumbent and IncumbentTimer(incumbent, lambda: None))
 
     return time
 

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from autotune.tuning import stress_checks
+
 
 @pytest.fixture
 def check(folder):
@@ -99,8 +101,9 @@ def test_data_whose_sums_round_do_not_test_exact_results(folder, check):
         folder.edit(f"[-100, {largest}]", "[-100, 100]")
 
 
-def test_what_is_wrong_in_one_run_of_many_is_found(folder, check):
+def test_what_is_wrong_in_one_run_of_many_is_found(folder, check, monkeypatch):
     """The kernel counts its runs: the 150th is wrong, which comes after those on all data sets."""
+    monkeypatch.setattr(stress_checks, "MAX_RUNS", 200)
     source = (folder.path / "double.py").read_text()
     folder.write(
         "RUNS = []\n"

@@ -141,9 +141,9 @@ def test_small_arrays_of_a_name_stay_allocated_beside_one_large_one(open_state):
 
 def test_a_problem_that_is_placed_again_keeps_its_buffers(open_state):
     state = open_state(2 * device_bytes(problem()), problem())
-    state.place((problem(), problem(1)))
+    state.load((problem(), problem(1)))
     kept = state.buffers(problem(1)).arrays()
-    state.place((problem(1),))
+    state.load((problem(1),))
     assert state.buffers(problem(1)).arrays() == kept
 
 
@@ -157,7 +157,7 @@ def test_inputs_that_problems_have_in_common_stay_in_memory_and_are_drawn_once(o
         definition = Problem({"n": rows}, "float32", seed)
         arrays = (*one.arrays, own, copied)
         sized = replace(one, definition=definition, arrays=arrays, launches=(launch,))
-        state.place((sized,))
+        state.load((sized,))
         return {guarded.array.name: guarded for guarded in state.buffers(sized).arrays()}, state.data(sized)
 
     (first, data), (second, next_data) = placed(9), placed(10)
@@ -195,4 +195,4 @@ def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves
 def test_what_does_not_fit_is_refused_in_words(open_state):
     state = open_state(device_bytes(problem()) - 1, problem())
     with pytest.raises(OutOfMemory, match="in use"):
-        state.place((problem(),))
+        state.load((problem(),))

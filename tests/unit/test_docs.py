@@ -29,7 +29,7 @@ from autotune.space import load_space
 from autotune.space import yaml_document as document
 from autotune.space.arguments import FILLS, ROLES
 from autotune.space.spec import COMPILER_DIALECTS, DIALECTS
-from autotune.tuning import finalists, finals, turns
+from autotune.tuning import finalists, remeasure, turns
 from autotune.tuning.context import POLICY
 from autotune.tuning.options import DEFAULT_BUDGET
 
@@ -218,7 +218,7 @@ def test_the_numbers_of_the_guides_are_those_of_the_code():
     measuring, searching = (" ".join(text_of(name).split()) for name in ("measuring.md", "searching.md"))
     assert str(POLICY) in measuring
     assert f"The {finalists.MAX_FINALISTS} fastest configurations and the default" in measuring
-    assert f"{finals.ROUNDS} rounds of {turns.SAMPLES_PER_TURN} samples" in measuring
+    assert f"{remeasure.ROUNDS} rounds of {turns.SAMPLES_PER_TURN} samples" in measuring
     assert (
         f"`--budget N`: how many configurations to try, the default included. {DEFAULT_BUDGET.trials} if"
         in searching

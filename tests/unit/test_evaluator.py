@@ -10,9 +10,9 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Budget, Objective, Status
 from autotune.errors import BudgetSpent
+from autotune.evaluation.devices import TaskKills
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.ledger import Ledger
-from autotune.evaluation.one_device import TaskKills
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import Evaluated
 from autotune.searchers.base import collect_next, evaluate
@@ -114,7 +114,7 @@ def test_the_device_runs_what_is_compiled_while_the_searcher_chooses(task, confi
         context.worker.begin_item = lambda item, timeout_s: runs.append(item) or begin(item, timeout_s)
         context.evaluator.submit(configs[:2])
         context.evaluator.collect()
-        wait_until(lambda: len(runs) == 2 or context.evaluator._go_on())
+        wait_until(lambda: len(runs) == 2 or context.evaluator._advance())
 
 
 def test_what_ends_without_a_run_is_told_and_journaled(folder, monkeypatch):
@@ -263,8 +263,8 @@ def test_a_lost_task_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_
 def test_what_a_searcher_leaves_under_way_is_finished(folder, monkeypatch):
     monkeypatch.chdir(folder.path)
 
-    def search(self, space, trials, *, seed):
-        trials.submit([space.config(row) for row in range(4)])
+    def search(self, space, stream, *, seed):
+        stream.submit([space.config(row) for row in range(4)])
 
     monkeypatch.setattr(RandomSearch, "search", search)
     done = folder.search("--engine", "random", "--budget", "9")

@@ -230,12 +230,12 @@ def test_a_task_that_no_worker_was_there_for_is_sent_again_once_one_offers_a_dev
         client.retire_workers([lost])
         item = WorkItem(BINARY, (), problem(), MeasurementPolicy(), None, None, 0.0)
         waiting, found = fleet.submit([item], 60.0), []
-        assert not fleet.unplaced() and not fleet.devices
+        assert not fleet.without_device() and not fleet.devices
         # a worker that joins before both hold finds its device still held, or is sent the task in time
         (retired,) = client.cluster.workers.values()
         wait_until(lambda: retired.status.name == "closed" and client.cluster.scheduler.tasks)
         client.cluster.scale(2)  # one more than there was
-        wait_until(lambda: found.extend(fleet.unplaced()) or fleet.devices)
+        wait_until(lambda: found.extend(fleet.without_device()) or fleet.devices)
         assert found == [waiting]
         (evaluated,) = fleet.submit([item], 60.0).result()
         assert isinstance(evaluated.outcome, Measurement)

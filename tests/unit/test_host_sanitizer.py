@@ -18,7 +18,8 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.problem.problem_instance import Array, ArrayView, LocalArray, ProblemInstance, Scalar
 from autotune.tuning.further_sizes import Small
-from autotune.tuning.stored_checks import LOOPS, StoredChecks, on_host
+from autotune.tuning.sanitizer_checks import LOOPS, under_host_sanitizer
+from autotune.tuning.winner_checks import WinnerChecks
 
 N = 96
 KERNEL = """\
@@ -133,16 +134,15 @@ def test_a_finding_is_named_with_its_place(old, new, status, words, tmp_path, mo
     host = find_host_sanitizer()
     if host is None:
         pytest.skip("needs g++")
-    failure = host.check(
+    found = host.check(
         render(source_of_text(KERNEL.replace(old, new) if old else KERNEL, "last.cu"), {}),
         [PROBLEM],
         Deadline(),
     )
-    assert failure is None if status is None else failure is not None
-    if failure:
-        assert failure.status is status and re.match("run on the CPU: " + words, failure.detail), (
-            failure.detail
-        )
+    if status is None:
+        assert found is PASSED
+    else:
+        assert found.status is status and re.match("run on the CPU: " + words, found.detail), found.detail
 
 
 WRITE = "if (i == 1) parts[BLOCK_INDEX(x)] = x[i];"
@@ -163,12 +163,12 @@ def test_an_atomic_hands_over_what_a_fence_ordered_before_it(release, races):
     host = find_host_sanitizer()
     if host is None:
         pytest.skip("needs g++")
-    failure = host.check(
+    found = host.check(
         render(source_of_text(HANDOVER.replace("RELEASE", release), "last.cu"), {}), [PROBLEM], Deadline()
     )
-    assert (failure is not None) == races, failure
-    if failure:
-        assert re.match(r"run on the CPU: a race: read in .* and write in last_sum", failure.detail)
+    assert (found is not PASSED) == races, found
+    if races:
+        assert re.match(r"run on the CPU: a race: read in .* and write in last_sum", found.detail)
 
 
 def test_a_read_of_another_block_is_remembered_behind_those_of_the_last_one():
@@ -225,9 +225,9 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
     )
     source = render(source_of_text(KERNEL, "last.cu"), {})
     instance = SimpleNamespace(source=source, config=Config({}), verify_problems=(PROBLEM,))
-    assert on_host(context, {Config({}): instance}, Deadline(0.0)) == {}
+    assert under_host_sanitizer(context, {Config({}): instance}, Deadline(0.0)) == {}
     deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
-    found = on_host(context, {Config({}): instance}, deadline)
+    found = under_host_sanitizer(context, {Config({}): instance}, deadline)
     assert found == {Config({}): dict.fromkeys(HOST_TOOLS, LATE) | {LOOPS: PASSED}}
 
 
@@ -248,9 +248,9 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
         maker=SimpleNamespace(make=lambda config: instance),
     )
     timeline.begin("test")
-    checks = StoredChecks()
+    checks = WinnerChecks()
     with checks.begun(context, [config], math.inf):
-        found = on_host(context, {config: instance}, Deadline(), checks._on_host)
+        found = under_host_sanitizer(context, {config: instance}, Deadline(), checks._on_host)
     assert found == {config: dict.fromkeys((*HOST_TOOLS, LOOPS), PASSED)}
     compiled = [one for one in timeline.taken() if one.name == "g++ for races"]
     timeline.end()
@@ -322,7 +322,7 @@ def test_plain_opencl_runs_too(old, new, status, words):
     assert old in OPENCL or status is None
     source = render(source_of_text(OPENCL.replace(old, new), "sums.cl"), {})
     found = host.check(source, [problem], Deadline())
-    assert (found and found.status) == status, found
+    assert found is PASSED if status is None else found.status is status, found
     assert status is None or re.match(f"run on the CPU: {words}", found.detail), found
 
 
@@ -360,7 +360,7 @@ def test_atomics_of_reductions_are_watched(missing, tmp_path):
     launch = Launch("most", (3, 1, 1), (32, 1, 1), 0, ("x", "y"))
     problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
     found = host.check(render(read_source(tmp_path / "most.cu"), {}), [problem], Deadline())
-    assert (found and found.status) == (WRONG if missing else None), found
+    assert found.status is WRONG if missing else found is PASSED, found
 
 
 CUDA = """\
@@ -425,5 +425,5 @@ def test_templates_and_shared_memory_of_a_launch_are_watched(old, new, shared_by
     launch = Launch("turn<float, 32>", (3, 1, 1), (32, 1, 1), shared_bytes, ("x", "y"))
     problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
     found = host.check(render(source_of_text(CUDA.replace(old, new), "turn.cu"), {}), [problem], Deadline())
-    assert (found and found.status) == status, found
+    assert found is PASSED if status is None else found.status is status, found
     assert status is None or re.match(f"run on the CPU: {words}", found.detail), found

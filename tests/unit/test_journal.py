@@ -141,16 +141,16 @@ def test_a_last_round_is_read_as_it_was_written(tmp_path):
         "memcheck": Unchecked("it did not end", is_late=True),
         "initcheck": Unchecked("it does not work here"),
     }
-    found = LastRound({"key": Measurement((1.0,), Rule.FINALS)}, {"key": record}, "g++ 12.2.0")
+    found = LastRound({"key": Measurement((1.0,), Rule.LAST_ROUND)}, {"key": record}, "g++ 12.2.0")
     for expected in (False, True):
         journal = Journal(tmp_path / "j.jsonl", {})
-        assert (list(journal.finals.values()) == [found]) is expected
+        assert (list(journal.last_rounds.values()) == [found]) is expected
         if not expected:
             journal.append(
                 Trial(Config({"A": 1}), "key", Status.OK, measurement=Measurement((1.0,), Rule.STEADY))
             )
             assert not journal.is_concluded
-            journal.append_finals(found)
+            journal.append_last_round(found)
         assert journal.is_concluded
         journal.close()
 

@@ -16,7 +16,7 @@ from autotune.evaluation.measure import (
     ENERGY_RESOLUTION,
     MAX_WARMUPS,
     SETTLING_MS,
-    Control,
+    IncumbentTimer,
     Stopwatch,
     measure,
 )
@@ -58,7 +58,7 @@ def timed(readings, policy, best_ms, verified_ms, beside=None, launches=1):
     """Measure by a policy, against a best that takes so many ms; `beside` are its readings now."""
     plan = (Launch("kernel", (1, 1, 1), (64, 1, 1), 0, ()),) * launches
     problem = ProblemInstance(Problem({}, "int32"), (), (), plan)
-    best = None if best_ms is None else Control(Measurement((best_ms,), Rule.STEADY), lambda: beside)
+    best = None if best_ms is None else IncumbentTimer(Measurement((best_ms,), Rule.STEADY), lambda: beside)
     item = WorkItem(Binary(b"", "", "", 0.0), (), problem, policy, None, None, 0.0)
     return measure(readings, item, verified_ms, best)
 
@@ -121,7 +121,7 @@ def test_who_is_given_up_was_timed_after_the_best_and_from_poison():
 def test_a_time_of_the_best_counts_for_those_that_follow_at_once(monkeypatch):
     now_s, opened = [100.0], []
     monkeypatch.setattr("autotune.evaluation.measure.time.perf_counter", lambda: now_s[0])
-    control = Control(Measurement((2.0,), Rule.STEADY), lambda: opened.append(1) or Readings(3.0))
+    control = IncumbentTimer(Measurement((2.0,), Rule.STEADY), lambda: opened.append(1) or Readings(3.0))
     assert [control.slower_ms(2.0, 1), control.slower_ms(1.0, 1)] == [3.0, 1.5] and len(opened) == 1
     now_s[0] += 1.0
     assert control.slower_ms(2.0, 1) == 3.0 and len(opened) == 2
@@ -188,7 +188,7 @@ def test_two_slow_runs_do():
 
 def test_the_interval_of_one_that_was_chosen_is_wider():
     samples = tuple(map(float, range(12)))
-    plain, chosen = (Measurement(samples, Rule.FINALS, chosen_from=count).interval_ms for count in (1, 9))
+    plain, chosen = (Measurement(samples, Rule.LAST_ROUND, chosen_from=count).interval_ms for count in (1, 9))
     assert chosen[0] < plain[0] and plain[1] < chosen[1]
 
 

@@ -9,7 +9,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.serving.cache import kernels, read_record
 from autotune.space import load_space
-from autotune.tuning.cache_entry import MAX_MEASURED, measured
+from autotune.tuning.cache_entry import MAX_MEASURED, choose_measured
 from tests.conftest import ROOT
 
 
@@ -23,7 +23,7 @@ def trial(number: int, time_ms: float | None) -> Trial:
 
 def test_the_fastest_are_kept_in_order_and_bests_of_other_devices_always():
     trials = [trial(number, 100.0 - number) for number in range(90)] + [trial(99, None)]
-    kept = measured(trials, {}, trials[89], {Config({"A": 3}), Config({"A": 99})})
+    kept = choose_measured(trials, {}, trials[89], {Config({"A": 3}), Config({"A": 99})})
     numbers = [config["A"] for config, _ in kept]
     assert numbers == [*range(88, 88 - MAX_MEASURED, -1), 3]
     assert [time_ms for _, time_ms in kept] == [100.0 - number for number in numbers]
@@ -31,8 +31,11 @@ def test_the_fastest_are_kept_in_order_and_bests_of_other_devices_always():
 
 def test_the_last_round_s_times_count_before_the_search_s():
     trials = [trial(1, 5.0), trial(2, 6.0), trial(3, 7.0)]
-    finals = {"2": Measurement((9.0,), Rule.FINALS), "1": Measurement((1.0,), Rule.FINALS)}
-    assert measured(trials, finals, trials[0], ()) == ((Config({"A": 3}), 7.0), (Config({"A": 2}), 9.0))
+    last_round = {"2": Measurement((9.0,), Rule.LAST_ROUND), "1": Measurement((1.0,), Rule.LAST_ROUND)}
+    assert choose_measured(trials, last_round, trials[0], ()) == (
+        (Config({"A": 3}), 7.0),
+        (Config({"A": 2}), 9.0),
+    )
 
 
 @pytest.mark.parametrize("budget", [6])

@@ -7,7 +7,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from autotune.analysis.replay import ReplayRun, ReplayTrials, load, prepare, replay, sources_for
+from autotune.analysis.replay import ReplayRun, ReplayTrials, load, prepare, priors_for, replay
 from autotune.analysis.replay_score import CHECKPOINTS, efficiency
 from autotune.cli import main
 from autotune.core.records import Config
@@ -193,11 +193,11 @@ def test_priors_are_of_the_same_kernel_on_other_devices_and_repeatable():
     files = [
         prepare(recording(times, *names)) for names in (("k", "A"), ("k", "B"), ("k", "C"), ("other", "B"))
     ]
-    some = sources_for(files[0], files, 7)
-    assert [prior.source for prior in some] == ["B", "C"] and some == sources_for(files[0], files, 7)
+    some = priors_for(files[0], files, 7)
+    assert [prior.origin for prior in some] == ["B", "C"] and some == priors_for(files[0], files, 7)
     assert [len(prior.results) for prior in some] == [7, 7]
     assert all(
         time_ms == files[1].times_ms[files[1].space.index(config)] for config, time_ms in some[0].results
     )
-    (whole,) = sources_for(files[1], files[:2], 0)
+    (whole,) = priors_for(files[1], files[:2], 0)
     assert {config for config, _ in whole.results} == set(files[0].space)

@@ -16,8 +16,9 @@ from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 from autotune.processes.child import Child
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import MANY_RUNS, StoredChecks
+from autotune.tuning.stress_checks import MANY_RUNS
 from autotune.tuning.task import Target, bind_target
+from autotune.tuning.winner_checks import WinnerChecks
 from tests.conftest import LIMIT_S, opened, wait_until
 
 FAKE = Address("fake", 0)
@@ -46,6 +47,12 @@ def reference(tmp_path):
 
 
 @pytest.fixture
+def only(monkeypatch):
+    """Leaves one tool of the sanitizer."""
+    return lambda tool: monkeypatch.setattr("autotune.evaluation.sanitizer.TOOLS", (tool,))
+
+
+@pytest.fixture
 def stand_in(tmp_path, reference):
     """A program that runs what follows its options, and then says and does what it is told to."""
 
@@ -67,8 +74,9 @@ def stand_in(tmp_path, reference):
         ("synccheck", "Barrier error detected. Divergent thread(s) in block", Status.WRONG_RESULT),
     ],
 )
-def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, tool, words, status):
-    (found,) = stand_in(f"========= {words}", 86).check([(binary, (PROBLEM,))], Deadline(), [tool])
+def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, tool, words, status, only):
+    only(tool)
+    (found,) = stand_in(f"========= {words}", 86).check([(binary, (PROBLEM,))], Deadline())
     failure = found[tool]
     assert failure.status is status
     assert failure.detail == f"compute-sanitizer found: {words.removeprefix('Error: ')}"
@@ -95,17 +103,21 @@ SHOWN = 'print("BROKEN", flush=True)'
 
 
 @pytest.mark.parametrize(("place", "count"), [(1, 3), (RUNS_OF_PROCESS + 1, RUNS_OF_PROCESS + 2)])
-def test_a_finding_is_of_the_configuration_that_shows_it(finds_broken, binary, place, count):
+def test_a_finding_is_of_the_configuration_that_shows_it(finds_broken, binary, place, count, only):
+    only("memcheck")
     runs = [(kernel_that(SHOWN) if number == place else binary, (PROBLEM,)) for number in range(count)]
-    found = [one["memcheck"] for one in finds_broken.check(runs, Deadline(), ["memcheck"])]
+    found = [one["memcheck"] for one in finds_broken.check(runs, Deadline())]
     assert found.pop(place).status is Status.OUT_OF_BOUNDS and found == [PASSED] * (count - 1)
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_configurations_after_one_that_breaks_the_process_are_checked_in_another(finds_broken, binary, end):
+def test_configurations_after_one_that_breaks_the_process_are_checked_in_another(
+    finds_broken, binary, end, only
+):
+    only("racecheck")
     ends, broken = kernel_that(end), kernel_that(SHOWN)
     runs = [(one, (PROBLEM, PROBLEM)) for one in (binary, ends, ends, broken, ends, binary)]
-    found = [one["racecheck"] for one in finds_broken.check(runs, Deadline(), ["racecheck"])]
+    found = [one["racecheck"] for one in finds_broken.check(runs, Deadline())]
     assert isinstance(found.pop(3), Failure) and found == [PASSED, BROKEN, BROKEN, BROKEN, PASSED]
 
 
@@ -127,35 +139,36 @@ def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, 
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_what_it_finds_counts_when_the_error_breaks_the_child(stand_in, end):
+def test_what_it_finds_counts_when_the_error_breaks_the_child(stand_in, end, only):
+    only("memcheck")
     broken = kernel_that(end)
     words = "========= Invalid __global__ read of size 4 bytes"
     runs = [(broken, (PROBLEM, PROBLEM))]
-    (found,) = stand_in(words, 86).check(runs, Deadline(), ["memcheck"])
+    (found,) = stand_in(words, 86).check(runs, Deadline())
     assert found["memcheck"].status is Status.OUT_OF_BOUNDS
     assert found["memcheck"].detail == "compute-sanitizer found: Invalid __global__ read of size 4 bytes"
     quiet = stand_in("========= ERROR SUMMARY: 0 errors", 0)
-    assert quiet.check(runs, Deadline(), ["memcheck"]) == [{"memcheck": BROKEN}]
+    assert quiet.check(runs, Deadline()) == [{"memcheck": BROKEN}]
 
 
-def test_no_reference_runs(stand_in, binary, reference):
+def test_no_reference_runs(stand_in, binary, reference, only):
+    only("memcheck")
     reference.write_text("def reference(inputs, sizes):\n    raise RuntimeError\n")
-    found = stand_in("", 0).check([(binary, (PROBLEM,))], Deadline(), ["memcheck"])
+    found = stand_in("", 0).check([(binary, (PROBLEM,))], Deadline())
     assert found == [{"memcheck": PASSED}]
 
 
-def test_a_tool_that_does_not_work_has_not_passed(stand_in, binary, tmp_path, reference):
+def test_a_tool_that_does_not_work_has_not_passed(stand_in, binary, tmp_path, reference, only):
+    only("memcheck")
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    found = Sanitizer(str(broken), FAKE, reference, {}).check(
-        [(binary, (PROBLEM,))], Deadline(), ["memcheck"]
-    )
+    found = Sanitizer(str(broken), FAKE, reference, {}).check([(binary, (PROBLEM,))], Deadline())
     assert found == [{"memcheck": BROKEN}]
     unsupported = stand_in("========= Error: the device is not supported", 86)
-    assert unsupported.check([(binary, (PROBLEM,))], Deadline(), ["memcheck"]) == [{"memcheck": BROKEN}]
+    assert unsupported.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": BROKEN}]
     works = stand_in("========= ERROR SUMMARY: 0 errors", 0)
-    assert works.check([(binary, (PROBLEM,))], Deadline(), ["memcheck"]) == [{"memcheck": PASSED}]
+    assert works.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
 
 
 def test_only_nvidia_gpus_have_one():
@@ -191,5 +204,5 @@ def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path):
     with opened(task, Options(journal=tmp_path / "j.jsonl"), Interrupts(begun)) as context:
         sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py", {})
         with pytest.raises(KeyboardInterrupt):
-            StoredChecks().check(replace(context, sanitizer=sanitizer), [task.spec.default])
+            WinnerChecks().check(replace(context, sanitizer=sanitizer), [task.spec.default])
     assert not ended.exists()

@@ -84,8 +84,8 @@ def test_the_fastest_of_the_last_round_is_the_best(tmp_path, no_cache):
     """A search's own fastest was also the luckiest."""
     trials = [trial(1, time_ms=1.0), trial(2, time_ms=1.1), trial(3, time_ms=0.9)]
     finals = {
-        trials[0].key: Measurement((1.0, 1.01, 1.02) * 4, Rule.FINALS),
-        trials[2].key: Measurement((1.5, 1.51, 1.52) * 4, Rule.FINALS),
+        trials[0].key: Measurement((1.0, 1.01, 1.02) * 4, Rule.LAST_ROUND),
+        trials[2].key: Measurement((1.5, 1.51, 1.52) * 4, Rule.LAST_ROUND),
     }
     (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials, finals)]))["searches"]
     said = headline(search)
@@ -96,8 +96,8 @@ def test_the_fastest_of_the_last_round_is_the_best(tmp_path, no_cache):
 def test_a_trial_that_was_faster_in_the_search_than_the_best_says_so(tmp_path, no_cache):
     trials = [trial(1, time_ms=1.2), trial(2, time_ms=0.8), trial(3, time_ms=0.9), trial(4, time_ms=1.5)]
     finals = {
-        trials[0].key: Measurement((1.0, 1.01, 1.02) * 4, Rule.FINALS),
-        trials[2].key: Measurement((1.5, 1.51, 1.52) * 4, Rule.FINALS),
+        trials[0].key: Measurement((1.0, 1.01, 1.02) * 4, Rule.LAST_ROUND),
+        trials[2].key: Measurement((1.5, 1.51, 1.52) * 4, Rule.LAST_ROUND),
     }
     (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials, finals)]))["searches"]
     assert search["best"] == 0 and search["columns"]["time_ms"] == [1.01, 0.8, 1.51, 1.5]
@@ -121,7 +121,8 @@ def test_a_trial_of_an_earlier_search_is_replaced_by_that_of_a_later_one(tmp_pat
         trial(6, time_ms=9.0, config=three),
     ]
     finals = {
-        trials[place].key: Measurement((time_ms,) * 12, Rule.FINALS) for place, time_ms in ((2, 3), (3, 2))
+        trials[place].key: Measurement((time_ms,) * 12, Rule.LAST_ROUND)
+        for place, time_ms in ((2, 3), (3, 2))
     }
     (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials, finals)]))["searches"]
     assert search["columns"]["time_ms"] == [3, 2, 1] and search["best"] == 1
@@ -172,7 +173,7 @@ def test_an_entry_of_another_source_says_nothing_of_a_journal(tmp_path):
         path = tmp_path / f"{source}.jsonl"
         header = {"kernel": "reduce", "n": 64, "device": DEVICE.name, "source": source}
         tried = trial(1, config=config)
-        finals = {tried.key: Measurement((1.0,) * 12, Rule.FINALS)}
+        finals = {tried.key: Measurement((1.0,) * 12, Rule.LAST_ROUND)}
         (search,) = report_json(gather([journal(path, [tried], finals, **header)], tmp_path))["searches"]
         assert ("Over the default" in headline(search)) == speedups
 

@@ -27,7 +27,7 @@ DEFAULT, BEST, OTHER, THIRD = (Config({"A": a, "B": 0}) for a in (1, 5, 4, 6))
 
 
 def measured(time_ms, energy_j=None, **more):
-    return Measurement((time_ms,), Rule.FINALS, energy_j=energy_j, **more)
+    return Measurement((time_ms,), Rule.LAST_ROUND, energy_j=energy_j, **more)
 
 
 def trial(config, time_ms, **more):
@@ -64,7 +64,7 @@ def plain(tmp_path_factory):
         objective=Objective.TIME,
         objective_name="",
         metrics=(),
-        sources=(),
+        priors=(),
         stopping_estimate=StoppingEstimate(100, 8858, 0.16, 0.01),
         uncompared=(),
         front=(),
@@ -113,7 +113,7 @@ LINES = [
     ),
     # rounds that differ more than the medians do
     (
-        {"final": Measurement((1.0, 1.1, 1.3), Rule.FINALS, noise=0.05)},
+        {"final": Measurement((1.0, 1.1, 1.3), Rule.LAST_ROUND, noise=0.05)},
         {
             "best": "1.1 ms (1 to 1.3)",
             "noise": "two timings of the same binary; single rounds differ by up to 27%\n",
@@ -315,7 +315,7 @@ def test_a_learnt_line_of_energy_is_of_energy(plain):
     ],
 )
 def test_a_last_round_on_another_device_than_the_search_is_told(best, default, told):
-    pairs = [(before, Measurement((after,), Rule.FINALS)) for before, after in (best, default)]
+    pairs = [(before, Measurement((after,), Rule.LAST_ROUND)) for before, after in (best, default)]
     assert [line.split(":")[0] for line in shifted(pairs)] == told
 
 

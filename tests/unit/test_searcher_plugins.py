@@ -8,10 +8,10 @@ import pytest
 
 PLUGIN = """
 class LastFirst:
-    def search(self, space, trials, *, seed):
+    def search(self, space, stream, *, seed):
         for row in reversed(range(len(space))):
-            trials.submit([space.config(row)])
-            trials.collect()
+            stream.submit([space.config(row)])
+            stream.collect()
 """
 
 

@@ -81,10 +81,10 @@ def test_a_space_ends_when_its_engine_finds_nothing_more_to_try(folder, monkeypa
     two_spaces(folder)
     parts = []
 
-    def search(self, space, trials, *, seed):
+    def search(self, space, stream, *, seed):
         parts.append(space.spec.kernel)
         assert len(parts) <= 4
-        evaluate_rows(space, range(4), trials)
+        evaluate_rows(space, range(4), stream)
 
     monkeypatch.setattr(RandomSearch, "search", search)
     monkeypatch.setattr(RandomSearch, "first", lambda self, space, *, seed: [])

@@ -13,7 +13,7 @@ from autotune.core.records import Config, Parameter
 from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
 from autotune.hardware.names import Traits
-from autotune.searchers.base import SourceResults, StoppingEstimate, evaluate
+from autotune.searchers.base import PriorResults, StoppingEstimate, evaluate
 from autotune.searchers.surrogate import SurrogateSearch, run, source_model, stopping_estimate
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
@@ -31,7 +31,7 @@ from autotune.searchers.surrogate.source_model import SourceModel, results_in_sp
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.space.recorded import recorded_space, unknown_device
 from autotune.testing import InProcessEvaluator
-from autotune.tuning.source_results import summary
+from autotune.tuning.prior_results import summary
 
 PARAMETERS = (
     Parameter("BLOCK", (16, 32, 64, 128, 256, 512)),
@@ -84,7 +84,7 @@ def best_after(space, searcher, outcome, budget, seeds=range(3)):
 
 def prior_of(space, outcome, source="elsewhere"):
     results = [(config, outcome(config)) for config in space]
-    return SourceResults(source, tuple((c, None if isinstance(t, Status) else t) for c, t in results))
+    return PriorResults(source, tuple((c, None if isinstance(t, Status) else t) for c, t in results))
 
 
 def test_numbers_lie_on_a_log_axis_and_names_do_not(space):
@@ -362,8 +362,8 @@ def test_a_prior_of_few_or_foreign_results_is_no_obstacle(space):
     config = space.config(100)
     strange = Config({"BLOCK": 3, "TILE": 1, "UNROLL": 0, "MEMORY": "shared", "PAD": True, "FIXED": 7})
     priors = [
-        SourceResults("one", ((config, 1.0),)),
-        SourceResults("none", ((strange, 1.0), (Config({"A": 1}), None))),
+        PriorResults("one", ((config, 1.0),)),
+        PriorResults("none", ((strange, 1.0), (Config({"A": 1}), None))),
     ]
     evaluate = InProcessEvaluator(space, valley(128, 4), budget=10)
     with pytest.raises(BudgetSpent):
@@ -411,5 +411,5 @@ def test_a_stopping_estimate_says_what_is_left(space):
 
 def test_a_summary_names_the_sources():
     config = Config({"A": 1})
-    one = SourceResults("NVIDIA A100, n=1000, float32", ((config, 1.0),))
+    one = PriorResults("NVIDIA A100, n=1000, float32", ((config, 1.0),))
     assert summary([one]) == "1 other result: NVIDIA A100, n=1000, float32 (1)"

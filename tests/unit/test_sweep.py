@@ -16,9 +16,9 @@ from autotune.problem.problem_instance import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep, sweep_candidates
 from autotune.tuning.halfway import halfway
+from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.study import study_of
 from autotune.tuning.sweep import _in_order, _share, bind_sweep
 from autotune.tuning.sweep_candidates import SweepProblem
 from autotune.tuning.task import Target
@@ -271,7 +271,7 @@ def problems_of(folder, count):
     folder.write(MODEL)
     sizes = [1024 * 4**place for place in range(count)]
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), [{"n": n} for n in sizes], [], Observer())
-    return [SweepProblem(study_of(task, Options())) for task in tasks]
+    return [SweepProblem(with_journal(task, Options())) for task in tasks]
 
 
 @pytest.mark.parametrize(
@@ -501,7 +501,7 @@ def test_a_further_element_type_gets_the_same_shares_but_for_its_first_size(fold
     give_two_types(folder)
     sizes = [{"n": 1000 * 4**place} for place in range(6)]
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), sizes, ["int32", "int64"], Observer())
-    problems = [SweepProblem(study_of(task, Options())) for task in tasks]
+    problems = [SweepProblem(with_journal(task, Options())) for task in tasks]
     assert {_share(one, problems[:6], 6) for one in problems[6:]} == {0.6}
     shares = [_share(one, [*problems[:6], problems[9]], 6) for one in problems[6:]]
     assert shares == [0.6, 0.6, 0.6, 0.6, 1 / 6, 1 / 6]

@@ -19,7 +19,7 @@ from tests.unit.test_child import _alive
 def worker(tmp_path):
     (tmp_path / "reference.py").write_text("")
     worker = Worker(DeviceSetting(Address("fake", 0), tmp_path / "reference.py"))
-    worker.place()  # waits until its process is ready
+    worker.load()  # waits until its process is ready
     yield worker
     worker.end()
 

@@ -41,7 +41,7 @@ def fit_model(
 
     `pending` are rows that were proposed and have no trial yet.
     """
-    fastest_first = np.argsort(history.log_ms, kind="stable")  # failures last
+    fastest_first = np.argsort(history.log_score, kind="stable")  # failures last
     training = training_sample(fastest_first, MAX_TRAINING, rng)
     under_way = np.array(pending, np.intp)
     required = np.concatenate([history.rows[training], transfer.fastest_rows(MAX_SOURCE_ROWS), under_way])
@@ -50,8 +50,8 @@ def fit_model(
 
     failed = history.failed[training]
     timed = training[~failed]
-    points, log_ms = points_of(rows, history.rows[timed]), history.log_ms[timed]
-    data = encoding.axes, positions, points, log_ms
+    points, log_score = points_of(rows, history.rows[timed]), history.log_score[timed]
+    data = encoding.axes, positions, points, log_score
     chosen = alone = TimeFit(*data, plain_prior(len(encoding.axes), len(rows)), last.time_without_sources)
     time, failed_elsewhere = None, np.zeros(len(rows))
     if transfer.models:
@@ -60,7 +60,7 @@ def fit_model(
         time = with_sources.kernel.values
         if len(history) < MIN_TO_COMPARE or with_sources.evidence >= alone.evidence:
             chosen = with_sources
-    times = TimeModel(chosen, positions, points, log_ms, history.log_cost[timed])
+    times = TimeModel(chosen, positions, points, log_score, history.log_cost[timed])
 
     failure, failures = last.failure, None
     if failed.any():

@@ -22,7 +22,7 @@ class History:
         """Begin without trials; without costs, none is known."""
         self._has_costs = has_costs
         self._rows: list[int] = []
-        self._log_ms: list[float] = []
+        self._log_score: list[float] = []
         self._log_cost: list[float] = []
 
     def __len__(self) -> int:
@@ -32,7 +32,7 @@ class History:
         """Append the trial of each row."""
         for row, trial in zip(rows, trials, strict=True):
             self._rows.append(row)
-            self._log_ms.append(math.nan if trial.score is None else math.log(max(trial.score, MIN_SCORE)))
+            self._log_score.append(math.nan if trial.score is None else math.log(max(trial.score, MIN_SCORE)))
             self._log_cost.append(
                 math.log(max(trial.cost_s, MIN_S)) if self._has_costs and trial.cost_s > 0 else math.nan
             )
@@ -43,9 +43,9 @@ class History:
         return np.array(self._rows, dtype=np.intp)
 
     @property
-    def log_ms(self) -> Floats:
+    def log_score(self) -> Floats:
         """Natural logarithm of each time in milliseconds, or other score; nan for a failure."""
-        return np.array(self._log_ms)
+        return np.array(self._log_score)
 
     @property
     def log_cost(self) -> Floats:
@@ -55,7 +55,7 @@ class History:
     @property
     def failed(self) -> NDArray[np.bool_]:
         """A mask of the trials without a score."""
-        return np.isnan(self.log_ms)
+        return np.isnan(self.log_score)
 
 
 def training_sample(fastest_first: Indices, count: int, rng: np.random.Generator) -> Indices:

@@ -80,12 +80,12 @@ class Model:
     def update(self) -> None:
         """Condition on the trials that the history has got since, all of them of rows that were proposed."""
         history, new = self._history, slice(self._learnt, None)
-        trials = zip(history.rows[new], history.log_ms[new], history.log_cost[new], strict=True)
-        for row, log_ms, log_cost in trials:
+        trials = zip(history.rows[new], history.log_score[new], history.log_cost[new], strict=True)
+        for row, log_score, log_cost in trials:
             (point,) = points_of(self._rows, [row])
-            self._times.end(point, float(np.minimum(log_ms, self._limit)), log_cost)
+            self._times.end(point, float(np.minimum(log_score, self._limit)), log_cost)
             if self._failures is not None:
-                self._failures.add(point, failed=math.isnan(log_ms))
+                self._failures.add(point, failed=math.isnan(log_score))
         self._learnt = len(history)
 
     def sample_best(self, draws: int, rng: np.random.Generator) -> Floats:

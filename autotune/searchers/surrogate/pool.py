@@ -60,7 +60,7 @@ class PooledProblem:
     def fastest(self, count: int) -> Indices:
         """Places of at most so many trials in the history: the fastest first, none that failed."""
         timed = int((~self.history.failed).sum())
-        return np.argsort(self.history.log_ms, kind="stable")[: min(count, timed)]
+        return np.argsort(self.history.log_score, kind="stable")[: min(count, timed)]
 
 
 class Pool:

@@ -45,7 +45,7 @@ class PooledSearch:
         self._pool, self._first = pool, first
         self._stop_when_unlikely = stop_when_unlikely
 
-    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
+    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
         """Propose every configuration, the most promising first; BudgetSpent passes through.
 
         With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.
@@ -55,7 +55,7 @@ class PooledSearch:
             models = _PooledModels(self._pool, space, rng)
             ahead = not self._stop_when_unlikely  # an estimate of what is left to gain needs all trials
             # costs do not count: what was compiled for another problem is cheap to try, but not better
-            run = Run(models.encoding, trials, rng, has_costs=False, works_ahead=ahead)
+            run = Run(models.encoding, stream, rng, has_costs=False, works_ahead=ahead)
             first = list(dict.fromkeys([*_rows(space, self._first), *models.first])) or run.design(1)
             proposals = self._pool.count_others(space) // TRIALS_PER_PROPOSAL
             least = max(1, min(MAX_PROPOSALS, proposals))
@@ -72,26 +72,26 @@ class _PooledModels:
         self.first = _fastest_rows(space, nearest[:FIRST_OF], FIRST_EACH)
         self._centres = _fastest_rows(space, nearest, CENTRES_EACH)
         self._known = _fastest_rows(space, nearest, TRAINING_EACH)
-        positions, log_ms = [self.encoding.positions(slice(0))], [np.zeros(0)]
+        positions, log_score = [self.encoding.positions(slice(0))], [np.zeros(0)]
         for one in nearest:
             history, timed = one.history, one.fastest(TRAINING_EACH)
             failed = np.flatnonzero(history.failed)
             share = len(timed) / (len(history) - len(failed))
             chosen = np.append(timed, failed[: round(share * len(failed))])
             positions.append(one.encoding.positions(history.rows[chosen]))
-            log_ms.append(history.log_ms[chosen] - history.log_ms[timed[0]])
-        self._positions, self._log_ms = np.concatenate(positions), np.concatenate(log_ms)
+            log_score.append(history.log_score[chosen] - history.log_score[timed[0]])
+        self._positions, self._log_score = np.concatenate(positions), np.concatenate(log_score)
 
     def fit(self, history: History, pending: Sequence[int]) -> Model:
         """A model of the own trials and those of other problems, with times relative to each one's best."""
-        fastest_first = np.argsort(history.log_ms, kind="stable")  # failures last
+        fastest_first = np.argsort(history.log_score, kind="stable")  # failures last
         training = training_sample(fastest_first, MAX_OWN, self._rng)
-        log_best = history.log_ms[training[0]]
+        log_best = history.log_score[training[0]]
         limit = log_best + FAR_SLOWER
-        log_ms = np.concatenate([log_best + self._log_ms, history.log_ms[training]])
-        failed = np.isnan(log_ms)
+        log_score = np.concatenate([log_best + self._log_score, history.log_score[training]])
+        failed = np.isnan(log_score)
 
-        others, own = np.arange(-len(self._log_ms), 0), history.rows[training]
+        others, own = np.arange(-len(self._log_score), 0), history.rows[training]
         required = [*own[:CENTRES_EACH], *self._centres, *self._known, *history.rows, *pending]
         candidates = candidate_set(self.encoding, np.array(required, np.intp), self._rng, MAX_CANDIDATES)
         rows = np.concatenate([others, candidates])
@@ -101,7 +101,7 @@ class _PooledModels:
         trials = len(history) + self._pool.count_others(self.encoding.space)
         last, is_fixed = self._pool.hyperparameters, trials <= REFIT_GROWTH * self._pool.fitted_to
         axes, timed = self.encoding.axes, np.array(points)[~failed].tolist()
-        data = positions, timed, np.minimum(log_ms[~failed], limit)
+        data = positions, timed, np.minimum(log_score[~failed], limit)
         fitted = TimeFit(axes, *data, plain_prior(len(axes), len(rows)), last.time, is_fixed=is_fixed)
         times = TimeModel(fitted, *data, np.full(len(timed), np.nan))
         failure, failures = last.failure, None

@@ -34,7 +34,7 @@ class Run:
     def __init__(
         self,
         encoding: Encoding,
-        trials: TrialStream,
+        stream: TrialStream,
         rng: np.random.Generator,
         *,
         has_costs: bool = True,
@@ -44,14 +44,14 @@ class Run:
 
         Args:
             encoding: Of the space.
-            trials: Where configurations are tried.
+            stream: Where configurations are tried.
             rng: Draws what is random.
             has_costs: True if it counts how long a trial takes.
             works_ahead: True if a part of what is under way runs while the rest compiles. On a CPU all run
                 before the next ones compile, since compilers would disturb the timing.
         """
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
-        self._trials = trials
+        self._stream = stream
         self._parts = PARTS if works_ahead and self._space.device.kind != "cpu" else 1
         self._pending: dict[Config, int] = {}  # rows under way
         self._history = History(has_costs=has_costs)
@@ -111,7 +111,7 @@ class Run:
 
         One device tries half as many as were tried so far, but at least `least`, and else at most MAX_BATCH.
         """
-        parallel = self._trials.parallel
+        parallel = self._stream.parallel
         most = parallel if parallel > 1 else max(least, min(MAX_BATCH, len(self._history) // 2))
         return max(0, most - len(self._pending))
 
@@ -119,10 +119,10 @@ class Run:
         """Begin to try some rows, and wait for trials."""
         configs = [self._space.config(row) for row in rows]
         self._pending |= zip(configs, rows, strict=True)
-        self._trials.submit(configs)
+        self._stream.submit(configs)
         if not self._pending:
             return
-        trials = collect_next(self._trials, ceil(len(self._pending) / self._parts))
+        trials = collect_next(self._stream, ceil(len(self._pending) / self._parts))
         self._history.add([self._pending.pop(trial.config) for trial in trials], trials)
 
 

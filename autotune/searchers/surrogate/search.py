@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from autotune.core.records import Config
-from autotune.searchers.base import ProposesAhead, SourceResults, TrialStream
+from autotune.searchers.base import PriorResults, ProposesAhead, TrialStream
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
@@ -27,7 +27,7 @@ class SurrogateSearch(ProposesAhead):
 
     def __init__(
         self,
-        sources: Iterable[SourceResults] = (),
+        priors: Iterable[PriorResults] = (),
         *,
         stop_when_unlikely: bool = False,
         works_ahead: bool = False,
@@ -35,30 +35,30 @@ class SurrogateSearch(ProposesAhead):
         """Propose at most a batch of configurations at once.
 
         Args:
-            sources: Results of other devices and problems, which may grow during the search.
+            priors: Results of other devices and problems, which may grow during the search.
             stop_when_unlikely: True to return when two models in a row find an improvement unlikely.
             works_ahead: True to run a part of a batch while the rest compiles. That takes less time, unless
                 compiling takes far longer than running, but a proposal knows fewer trials. An estimate of
                 what is left to gain needs them all, so a search that may stop does not.
         """
-        self._sources = sources
+        self._priors = priors
         self._stop_when_unlikely = stop_when_unlikely
         self._works_ahead = works_ahead and not stop_when_unlikely
 
     def first(self, space: Space, *, seed: int) -> list[Config]:
-        """As of other searchers; none where sources have to be learnt first, which takes time."""
-        return [] if tuple(self._sources) else super().first(space, seed=seed)
+        """As of other searchers; none where priors have to be learnt first, which takes time."""
+        return [] if tuple(self._priors) else super().first(space, seed=seed)
 
-    def search(self, space: Space, trials: TrialStream, *, seed: int) -> None:
+    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
         """Propose every configuration once, the most promising first; BudgetSpent passes through."""
         if len(space) <= DESIGN:
-            RandomSearch().search(space, trials, seed=seed)
+            RandomSearch().search(space, stream, seed=seed)
             return
         with one_blas_thread():
             rng = np.random.default_rng(seed)
             encoding = Encoding(space)
-            models = _TransferModels(encoding, self._sources, rng)
-            run = Run(encoding, trials, rng, works_ahead=self._works_ahead)
+            models = _TransferModels(encoding, self._priors, rng)
+            run = Run(encoding, stream, rng, works_ahead=self._works_ahead)
             first = list(models.transfer.first)
             if not models.transfer.models:
                 first += [row for row in run.design(DESIGN) if row not in first]
@@ -68,19 +68,17 @@ class SurrogateSearch(ProposesAhead):
 class _TransferModels:
     """The models of one search, each of which starts from the one before."""
 
-    def __init__(
-        self, encoding: Encoding, sources: Iterable[SourceResults], rng: np.random.Generator
-    ) -> None:
-        self._encoding, self._sources, self._rng = encoding, sources, rng
+    def __init__(self, encoding: Encoding, priors: Iterable[PriorResults], rng: np.random.Generator) -> None:
+        self._encoding, self._priors, self._rng = encoding, priors, rng
         self._hyperparameters = Hyperparameters()
-        self.transfer = TransferModel(encoding, tuple(sources), rng)
+        self.transfer = TransferModel(encoding, tuple(priors), rng)
 
     def fit(self, history: History, pending: Sequence[int]) -> Model:
-        """A model of the trials and of what the sources have by now."""
-        sources = tuple(self._sources)
-        if sum(len(source.results) for source in sources) > GROWTH * self.transfer.results:
-            self.transfer = TransferModel(self._encoding, sources, self._rng)
-            self._hyperparameters = replace(self._hyperparameters, time=None)  # of other sources
+        """A model of the trials and of what the priors have by now."""
+        priors = tuple(self._priors)
+        if sum(len(prior.results) for prior in priors) > GROWTH * self.transfer.results:
+            self.transfer = TransferModel(self._encoding, priors, self._rng)
+            self._hyperparameters = replace(self._hyperparameters, time=None)  # of other priors
         data = self._encoding, self.transfer, history, self._hyperparameters, self._rng, pending
         model, self._hyperparameters = fit_model(*data)
         return model

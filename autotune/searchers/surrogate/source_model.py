@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from autotune.core.records import DeviceInfo
 from autotune.hardware.names import Traits, traits_of
-from autotune.searchers.base import SourceResults
+from autotune.searchers.base import PriorResults
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES
 from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices
 from autotune.searchers.surrogate.gaussian_process import Kernel, default_hyper_prior, fit
@@ -65,7 +65,7 @@ class SourceModel:
         return np.asarray(self._slowest + self._scale * (covariance @ self._solved))
 
 
-def results_in_space(space: Space, source: SourceResults) -> tuple[Indices, Floats]:
+def results_in_space(space: Space, source: PriorResults) -> tuple[Indices, Floats]:
     """Rows of this space that a source has results for, ascending, with their log times (nan: failed)."""
     found: dict[int, float] = {}
     for config, time_ms in source.results:

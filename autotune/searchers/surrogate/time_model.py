@@ -46,7 +46,7 @@ class TimeFit:
         axes: Sequence[Axis],
         positions: Positions,
         points: list[int],
-        log_ms: Floats,
+        log_score: Floats,
         prior: TimePrior,
         start: Floats | None,
         *,
@@ -58,14 +58,14 @@ class TimeFit:
         evidence, which takes as long as a step of the optimiser, is nan.
         """
         self.prior = prior
-        self.scale = max(float(log_ms.std()), 1e-3) if prior.scale is None else prior.scale
-        residuals = log_ms / self.scale - prior.mean[points]
+        self.scale = max(float(log_score.std()), 1e-3) if prior.scale is None else prior.scale
+        residuals = log_score / self.scale - prior.mean[points]
         self.offset = float(residuals.mean())
         kernel = Kernel(axes, prior.hyper.mean if start is None else start)
         targets, basis = residuals - self.offset, prior.basis[points]
         data = prior.hyper, positions[points], targets, basis
         self.kernel, evidence = (kernel, math.nan) if is_fixed else fit(kernel, *data)
-        self.evidence = evidence - len(log_ms) * math.log(self.scale)
+        self.evidence = evidence - len(log_score) * math.log(self.scale)
 
 
 class TimeModel:
@@ -77,19 +77,20 @@ class TimeModel:
     """
 
     def __init__(
-        self, fitted: TimeFit, positions: Positions, points: list[int], log_ms: Floats, log_cost: Floats
+        self, fitted: TimeFit, positions: Positions, points: list[int], log_score: Floats, log_cost: Floats
     ) -> None:
         """Condition on points with these log times and log costs; a cost that is unknown is nan."""
         self.scale = fitted.scale
         self._mean, self._offset = fitted.prior.mean, fitted.offset
         self._posterior = Posterior(fitted.kernel, positions, fitted.prior.basis, points)
-        self._log_ms, self._log_cost = log_ms.tolist(), log_cost.tolist()  # of points; nan where unknown
+        self._log_score: list[float] = log_score.tolist()  # of points; nan where unknown
+        self._log_cost: list[float] = log_cost.tolist()
         self._is_pending = [False] * len(points)
 
     @property
     def best(self) -> float:
         """The lowest log time."""
-        return float(np.nanmin(self._log_ms) / self.scale)
+        return float(np.nanmin(self._log_score) / self.scale)
 
     @property
     def deviation(self) -> Floats:
@@ -99,21 +100,22 @@ class TimeModel:
     def begin(self, point: int) -> None:
         """Make a candidate a point."""
         self._posterior.add(point)
-        self._log_ms.append(math.nan)
+        self._log_score.append(math.nan)
         self._log_cost.append(math.nan)
         self._is_pending.append(True)
 
-    def end(self, point: int, log_ms: float, log_cost: float) -> None:
+    def end(self, point: int, log_score: float, log_cost: float) -> None:
         """Learn the outcome of a point; its log time is nan if it failed."""
         place = self._posterior.points.index(point)
-        self._log_ms[place], self._log_cost[place] = log_ms, log_cost
+        self._log_score[place], self._log_cost[place] = log_score, log_cost
         self._is_pending[place] = False
 
     def expectations(self) -> tuple[Floats, Floats]:
         """Log time and log cost of every candidate."""
-        points, log_ms, log_cost = self._posterior.points, np.array(self._log_ms), np.array(self._log_cost)
-        residuals = log_ms / self.scale - self._mean[points] - self._offset
-        unknown, pending = np.isnan(log_ms), np.array(self._is_pending, bool)
+        log_score, log_cost = np.array(self._log_score), np.array(self._log_cost)
+        points = self._posterior.points
+        residuals = log_score / self.scale - self._mean[points] - self._offset
+        unknown, pending = np.isnan(log_score), np.array(self._is_pending, bool)
         known_cost = ~np.isnan(log_cost) & ~unknown
         mean_cost = log_cost[known_cost].mean() if known_cost.any() else 0.0
         costs = np.where(known_cost, log_cost - mean_cost, 0.0)

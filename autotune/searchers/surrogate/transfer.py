@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from autotune.searchers.base import SourceResults
+from autotune.searchers.base import PriorResults
 from autotune.searchers.surrogate.encoding import Encoding, Floats, Indices
 from autotune.searchers.surrogate.gaussian_process import (
     NOISE,
@@ -44,9 +44,7 @@ class TransferModel:
         first: rows to try before there is a model: the best of each source.
     """
 
-    def __init__(
-        self, encoding: Encoding, sources: Sequence[SourceResults], rng: np.random.Generator
-    ) -> None:
+    def __init__(self, encoding: Encoding, sources: Sequence[PriorResults], rng: np.random.Generator) -> None:
         self._encoding = encoding
         self.results = sum(len(source.results) for source in sources)
         self.models: list[SourceModel] = []

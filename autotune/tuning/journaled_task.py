@@ -17,7 +17,7 @@ VERIFICATION = 6  # raised whenever verification gets stricter: journals of olde
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class JournaledTask:
     """A task, what its run minimizes, and where and under which facts its trials are journaled.
 
     Attributes:
@@ -35,8 +35,8 @@ class Study:
     notes: Mapping[str, str]
 
 
-def study_of(task: TuningTask, options: Options, suffix: str = "jsonl") -> Study:
-    """The study of a task; the journal's name ends with the suffix unless the options name one.
+def with_journal(task: TuningTask, options: Options, suffix: str = "jsonl") -> JournaledTask:
+    """The task with its journal; its name ends with the suffix unless the options name one.
 
     Raises InputError for an objective that cannot be read.
     """
@@ -47,7 +47,7 @@ def study_of(task: TuningTask, options: Options, suffix: str = "jsonl") -> Study
     notes = journal_notes(spec)
     own = options.own if options.objective else spec.objective or None
     objective = options.objective or (Objective.OWN if own else Objective.TIME)
-    return Study(task, Scoring(task.space, objective, own), journal, header, notes)
+    return JournaledTask(task, Scoring(task.space, objective, own), journal, header, notes)
 
 
 def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -19,16 +18,18 @@ from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import record_path, store
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
-from autotune.tuning.cache_entry import kernel_record, measured
+from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import MAX_FINALISTS, by_score, finalists, measured_binary
+from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest_trials, measured_binary
 from autotune.tuning.groups import compare
-from autotune.tuning.last_round import Decision, Searched, last_round
+from autotune.tuning.last_round import Decision, Searched, run_last_round
 from autotune.tuning.result import SearchResult
-from autotune.tuning.stored_checks import StoredChecks
+from autotune.tuning.winner_checks import WinnerChecks
 
 
-def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | None = None) -> SearchResult:
+def finish_search(
+    context: TuningContext, searched: Searched, checks: WinnerChecks | None = None
+) -> SearchResult:
     """Measure the best few again in a last round, and store the winner in the cache.
 
     Args:
@@ -40,20 +41,22 @@ def conclude(context: TuningContext, searched: Searched, checks: StoredChecks | 
         SetupError: The default fails.
         CacheError: The cache cannot be written.
     """
-    checks = StoredChecks() if checks is None else checks
+    checks = WinnerChecks() if checks is None else checks
     left = searched.limits.begin()
     while True:
         cached = _evaluate_cached(context, searched.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
         known = {trial.config: trial for trial in earlier} | context.ledger.trials
-        trials, decision = last_round(context, searched, known, checks, left)
+        trials, decision = run_last_round(context, searched, known, checks, left)
         result = _result(context, searched, trials, decision, cached)
         others = _other_times(context, searched, trials, decision)
         record = kernel_record(result, others, searched.seed, context.policy)
-        with suppress(Overtaken):  # another search has stored a result: it takes part in a new last round
-            seen = () if cached is None else (cached,)
+        seen = () if cached is None else (cached,)
+        try:
             store(searched.root, context.task.device, record, seen=seen)
-            return result
+        except Overtaken:  # another search has stored a result: it takes part in a new last round
+            continue
+        return result
 
 
 def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
@@ -83,7 +86,7 @@ def _result(
     winner, *ties = decision.stored
     instance = context.maker.make(winner.config)
     again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
-    is_alone = not searched.needed
+    is_of_sweep = bool(searched.needed)
     was_served = cached is not None and cached.config == winner.config
     return SearchResult(
         task=task,
@@ -99,17 +102,17 @@ def _result(
         beside_budget=ledger.beside_budget,
         time_was_over=ledger.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
-        lacked_time=is_alone
+        lacked_time=not is_of_sweep
         and searched.limits.is_strict
-        and any(measured_binary(one) not in again for one in finalists(trials.values())),
+        and any(measured_binary(one) not in again for one in fastest_trials(trials.values())),
         journal=context.journal.path,
         cache_file=Path(record_path(str(searched.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
         objective=objective,
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
-        sources=searched.sources,
-        stopping_estimate=_stopping_estimate(context, winner, trials, is_alone),
+        priors=searched.priors,
+        stopping_estimate=_stopping_estimate(context, winner, trials, is_of_sweep),
         uncompared=instance.uncompared(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=searched.seconds,
@@ -121,7 +124,7 @@ def _result(
 
 
 def _stopping_estimate(
-    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], is_alone: bool
+    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], is_of_sweep: bool
 ) -> StoppingEstimate:
     """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
 
@@ -132,7 +135,7 @@ def _stopping_estimate(
     valid = len(context.task.space)
     if len(tried) == valid:
         return StoppingEstimate(valid, valid, 0.0, 0.0)
-    if not is_alone:
+    if is_of_sweep:
         return StoppingEstimate(len(tried), valid, None, None)
     context.observer.stage(Stage("estimating what the others promise"))
     with timeline.span("import the model"):
@@ -151,5 +154,5 @@ def _other_times(
     records = walk(CacheReader(), [str(searched.root)], task.spec.kernel, skip_damaged=True)
     others = (one.record for one in records if one.folder != task.device.slug)
     bests = {entry.config for record in others for entry in record.entries}
-    kept = bests | {task.spec.default, *searched.needed, *task.incumbents}
-    return measured(trials.values(), decision.measurements, decision.stored[0], kept)
+    kept = bests | {task.spec.default, *searched.needed, *task.served_elsewhere}
+    return choose_measured(trials.values(), decision.measurements, decision.stored[0], kept)

@@ -1,6 +1,6 @@
 """What the checks before a result is stored cost in a search.
 
-    python benchmarks/stored_checks.py SPACE [--device cuda:0] [--budget 100]
+    python benchmarks/winner_checks.py SPACE [--device cuda:0] [--budget 100]
 
 SPACE, a file, is searched, and the seconds of each check of the winner and its ties are printed beside those
 of the rest of the search: on other data, many runs, other schedules, on the CPU under sanitizers and, on a
@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -25,12 +26,18 @@ sys.path.insert(0, str(ROOT))
 from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.checks import checks_text, reasons
 from autotune.core.trials import Budget
-from autotune.tuning import stored_checks
+from autotune.tuning import data_checks, sanitizer_checks, stress_checks
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 from autotune.tuning.tuner import search
 
-CHECKS = ("on_other_data", "often", "with_other_schedules", "on_host", "sanitized")
+CHECKS = {
+    "on_other_data": data_checks,
+    "often": stress_checks,
+    "with_other_schedules": stress_checks,
+    "under_host_sanitizer": sanitizer_checks,
+    "under_device_sanitizer": sanitizer_checks,
+}
 
 
 def main() -> None:
@@ -51,8 +58,8 @@ def time_search(space: str, device: str | None, budget: int) -> None:
     """Search a space, and print what the checks of its winner and ties took."""
     seconds = defaultdict[str, float](float)
 
-    def timed(name: str) -> None:
-        function: Callable[..., Any] = getattr(stored_checks, name)
+    def timed(module: ModuleType, name: str) -> None:
+        function: Callable[..., Any] = getattr(module, name)
 
         @wraps(function)
         def wrapper(*arguments: Any) -> Any:
@@ -62,10 +69,10 @@ def time_search(space: str, device: str | None, budget: int) -> None:
             finally:
                 seconds[name] += time.perf_counter() - began
 
-        setattr(stored_checks, name, wrapper)
+        setattr(module, name, wrapper)
 
-    for name in CHECKS:
-        timed(name)
+    for name, module in CHECKS.items():
+        timed(module, name)
     with tempfile.TemporaryDirectory() as folder:
         options = Options(
             journal=Path(folder) / "j.jsonl",

@@ -11,7 +11,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
-from autotune.tuning.tuner import search, sources_of
+from autotune.tuning.tuner import priors_of, search
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
@@ -38,10 +38,10 @@ class PlannedSearch:
     def run(self, observer: Observer) -> SearchResult:
         """Search; raises AutotuneError."""
         task = self.bind()
-        return search(task, self.options, observer, sources_of(task, self.options), self.cluster)
+        return search(task, self.options, observer, priors_of(task, self.options), self.cluster)
 
 
-Plan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]
+SearchPlan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]
 """Yields searches, is sent what each one returned or raised, and returns why others were never begun."""
 
 
@@ -58,8 +58,8 @@ class PlanResult:
             raise SetupError(f"{len(self.failures)} {what}: {'; '.join(self.failures)}")
 
 
-def carry_out(
-    plan: Plan, observer: Observer, on_result: Callable[[SearchResult], object] = lambda _: None
+def run_searches(
+    plan: SearchPlan, observer: Observer, on_result: Callable[[SearchResult], object] = lambda _: None
 ) -> PlanResult:
     """Run the searches of a plan one after the other; the failure of one does not end it.
 

@@ -68,7 +68,7 @@ class Devices(Protocol):
         """Drop and return the tasks that wait for a lost device."""
         ...
 
-    def unplaced(self) -> list[Future[list[Evaluated]]]:
+    def without_device(self) -> list[Future[list[Evaluated]]]:
         """The same after a time without an event; raises SetupError if no device is left."""
         ...
 
@@ -107,6 +107,6 @@ class OneDevice:
         """None: the worker ends every run."""
         return []
 
-    def unplaced(self) -> list[Future[list[Evaluated]]]:
+    def without_device(self) -> list[Future[list[Evaluated]]]:
         """None, as `stranded`."""
         return []

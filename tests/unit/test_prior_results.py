@@ -13,7 +13,7 @@ from autotune.serving import cache
 from autotune.serving.cache import store
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.options import Options
-from autotune.tuning.source_results import gather
+from autotune.tuning.prior_results import gather
 from autotune.tuning.task import TuningTask
 from tests.cache_example import PROVENANCE, record
 from tests.cache_example import entry as cached
@@ -63,9 +63,9 @@ def test_other_devices_and_sizes_count_and_this_problem_does_not(bound, tmp_path
     keep(tmp_path / "cache", GPU, n, [(fast, 1.0)])
     keep(tmp_path / "cache", GPU, 1000, [(slow, 0.5)])
     other, size = gather(bound, Options(cache=tmp_path / "cache", journal=tmp_path / "runs" / "own.jsonl"))
-    assert other.source == f"Other GPU, n={n}, int32"
+    assert other.origin == f"Other GPU, n={n}, int32"
     assert dict(other.results) == {Config(fast): 1.0, Config(slow): 2.0}
-    assert (size.source, size.results) == ("Example GPU, n=1000, int32", ((Config(slow), 0.5),))
+    assert (size.origin, size.results) == ("Example GPU, n=1000, int32", ((Config(slow), 0.5),))
 
 
 def test_of_several_caches_a_device_s_first_counts_and_a_namesake_does_not(bound, tmp_path, monkeypatch):
@@ -80,8 +80,8 @@ def test_of_several_caches_a_device_s_first_counts_and_a_namesake_does_not(bound
     (near / "damaged").mkdir()
     (near / "damaged/reduce.json").write_text("{")
     first, second = gather(bound, Options(journal=tmp_path / "own.jsonl"))
-    assert (first.source, first.results) == ("Example GPU, n=78, int32", ((Config(HERE), 60.0),))
-    assert (second.source, second.results) == ("Other GPU, n=77, int32", ((Config(HERE), 5.0),))
+    assert (first.origin, first.results) == ("Example GPU, n=78, int32", ((Config(HERE), 60.0),))
+    assert (second.origin, second.results) == ("Other GPU, n=77, int32", ((Config(HERE), 5.0),))
 
 
 def test_journals_count_with_their_failures_but_not_the_one_that_is_written(bound, tmp_path):
@@ -91,7 +91,7 @@ def test_journals_count_with_their_failures_but_not_the_one_that_is_written(boun
         write_journal(runs / f"{name}.jsonl", "Other GPU", 77, [(failing, None), (working, 4.0)])
     (runs / "broken.jsonl").write_text("no journal")
     (prior,) = gather(bound, Options(cache=tmp_path / "cache", journal=runs / "own.jsonl"))
-    assert prior.source == "Other GPU, n=77, int32"
+    assert prior.origin == "Other GPU, n=77, int32"
     assert dict(prior.results) == {Config(failing): None, Config(working): 4.0}
     (runs / "other.jsonl").unlink()
     assert gather(bound, Options(cache=tmp_path / "cache", journal=runs / "own.jsonl")) == ()

@@ -17,23 +17,23 @@ from autotune.errors import AutotuneError
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import read_journal
 from autotune.hardware.names import Traits, traits_of, traits_of_name
-from autotune.searchers.base import SourceResults
+from autotune.searchers.base import PriorResults
 from autotune.serving.cache import read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import first_of_each, walk
+from autotune.tuning.journaled_task import default_journal
 from autotune.tuning.options import Options
-from autotune.tuning.study import default_journal
 from autotune.tuning.task import TuningTask
 
-MAX_SOURCES = 8  # each source costs the search a model of its own
+MAX_PRIORS = 8  # each costs the search a model of its own
 
 _Times = dict[Config, float | None]
 
 
 def gather(
     task: TuningTask, options: Options, ignored: Iterable[TuningTask] = ()
-) -> tuple[SourceResults, ...]:
-    """Collect results of this kernel, one source for each other device and problem; the largest comes first.
+) -> tuple[PriorResults, ...]:
+    """Collect results of this kernel, one record for each other device and problem; the largest comes first.
 
     Files that cannot be read are ignored.
 
@@ -42,21 +42,21 @@ def gather(
         options: The search's options; its own journal is ignored.
         ignored: Other problems whose results are ignored.
     """
-    left_out = {source_name(one) for one in (task, *ignored)}
+    left_out = {origin_of(one) for one in (task, *ignored)}
     found: dict[str, _Times] = {}
     devices: dict[str, Traits] = {}
-    for source, traits, times in (
+    for origin, traits, times in (
         *_cached(task, options.cache),
         *_journaled(task, options.journal or default_journal(task)),
     ):
-        if source not in left_out:
+        if origin not in left_out:
             valid = {config: time_ms for config, time_ms in times.items() if config in task.space}
-            found.setdefault(source, {}).update(valid)
-            devices.setdefault(source, traits)
+            found.setdefault(origin, {}).update(valid)
+            devices.setdefault(origin, traits)
     ordered = sorted(found.items(), key=lambda item: (-_timed(item[1]), item[0]))
     return tuple(
-        SourceResults(source, tuple(times.items()), devices[source])
-        for source, times in ordered[:MAX_SOURCES]
+        PriorResults(origin, tuple(times.items()), devices[origin])
+        for origin, times in ordered[:MAX_PRIORS]
         if _timed(times)
     )
 
@@ -73,10 +73,10 @@ def recommended(task: TuningTask) -> list[Config]:
     return list(found)
 
 
-def summary(sources: Sequence[SourceResults]) -> str:
+def summary(priors: Sequence[PriorResults]) -> str:
     """A short text of what a search starts from: `1 other result: NVIDIA A100, n=1000 (12)`."""
-    named = "; ".join(f"{source.source} ({len(source.results):,})" for source in sources)
-    return f"{count_text(len(sources), 'other result')}: {named}"
+    named = "; ".join(f"{prior.origin} ({len(prior.results):,})" for prior in priors)
+    return f"{count_text(len(priors), 'other result')}: {named}"
 
 
 def _cached(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Traits, _Times]]:
@@ -84,8 +84,8 @@ def _cached(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Traits,
     for device_record in first_of_each(records):
         traits = traits_of(device_record.device)
         for entry in device_record.record.entries:
-            source = _source(device_record.device.name, entry.sizes, entry.dtype, entry.data)
-            yield source, traits, _entry_times(entry, device_record.record.default)
+            origin = _origin(device_record.device.name, entry.sizes, entry.dtype, entry.data)
+            yield origin, traits, _entry_times(entry, device_record.record.default)
 
 
 def _entry_times(entry: Entry, default: Config) -> _Times:
@@ -104,17 +104,17 @@ def _journaled(task: TuningTask, own_journal: Path) -> Iterator[tuple[str, Trait
             if header.get("kernel") == task.spec.kernel:
                 traits = traits_of_name(str(header.get("device", "")))
                 device, dtype = str(header.get("device", "?")), str(header.get("dtype", ""))
-                source = _source(device, header_sizes(header) or {}, dtype, str(header.get("data", "")))
-                yield source, traits, {trial.config: trial.time_ms for trial in trials}
+                origin = _origin(device, header_sizes(header) or {}, dtype, str(header.get("data", "")))
+                yield origin, traits, {trial.config: trial.time_ms for trial in trials}
 
 
-def source_name(task: TuningTask) -> str:
+def origin_of(task: TuningTask) -> str:
     """The name of a task's results where other searches start from them."""
     problem = task.space.problem
-    return _source(task.device.name, problem.sizes, problem.dtype, problem.data)
+    return _origin(task.device.name, problem.sizes, problem.dtype, problem.data)
 
 
-def _source(device: str, sizes: Mapping[str, int], dtype: str, data: str) -> str:
+def _origin(device: str, sizes: Mapping[str, int], dtype: str, data: str) -> str:
     named = [f"{name}={size}" for name, size in sorted(sizes.items())]
     return ", ".join(filter(None, (device, *named, dtype, data)))
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from autotune.cli.progress import SearchProgress
-from autotune.core.checks import LATE, OTHER_SIZES, PASSED, Unchecked, reasons
+from autotune.core.checks import LATE, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial
 from autotune.evaluation.deadline import Deadline
@@ -23,22 +23,20 @@ from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.serving.cache import read_record
-from autotune.tuning import limits, stored_checks
+from autotune.tuning import limits, winner_checks
 from autotune.tuning.context import Built
-from autotune.tuning.finalists import MAX_FINALISTS, affordable, finalists, is_unsteady, nearly_as_fast
-from autotune.tuning.finals import ROUNDS, Finals, remeasure
+from autotune.tuning.finalists import MAX_FINALISTS, affordable, fastest_trials, is_unsteady, nearly_as_fast
 from autotune.tuning.further_sizes import Small
-from autotune.tuning.last_round import judge
+from autotune.tuning.last_round import check_winners
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.options import Options
-from autotune.tuning.stored_checks import (
+from autotune.tuning.remeasure import ROUNDS, Remeasurement, remeasure
+from autotune.tuning.sanitizer_checks import LOOPS
+from autotune.tuning.stress_checks import (
     LARGER_SIZES,
-    LOOPS,
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
-    StoredChecks,
-    plan,
     with_other_schedules,
 )
 from autotune.tuning.task import Target, bind_target
@@ -53,11 +51,12 @@ from autotune.tuning.turns import (
     is_precise,
     remove_shifts,
 )
+from autotune.tuning.winner_checks import WinnerChecks, expected_checks
 from tests.conftest import opened
 
 
 def entry(*samples_ms, noise=None, chosen_from=9):
-    return Measurement(samples_ms, Rule.FINALS, noise=noise, chosen_from=chosen_from)
+    return Measurement(samples_ms, Rule.LAST_ROUND, noise=noise, chosen_from=chosen_from)
 
 
 @pytest.mark.parametrize(("noise", "tied"), [(None, False), (0.0099, False), (0.0101, True)])
@@ -95,21 +94,21 @@ def timed(key, time_ms, control=None):
 
 def test_one_that_was_timed_while_all_was_slow_takes_part():
     fast = [timed(f"f{number}", 1.0 + 0.01 * number) for number in range(MAX_FINALISTS)]
-    assert timed("s", 1.2) not in finalists([*fast, timed("s", 1.2)])
-    assert finalists([*fast, timed("s", 1.2, control=1.3)])[1].key == "s"
+    assert timed("s", 1.2) not in fastest_trials([*fast, timed("s", 1.2)])
+    assert fastest_trials([*fast, timed("s", 1.2, control=1.3)])[1].key == "s"
 
 
 def test_many_that_were_timed_beside_one_slow_run_of_the_best_do_not_crowd_out_the_fastest():
     excused = [timed(f"e{number}", 1.2, control=1.5) for number in range(MAX_FINALISTS)]
     fast = [timed("f", 1.0), timed("g", 1.01), timed("h", 1.02)]
-    found = [trial.key for trial in finalists([*excused, *fast])]
+    found = [trial.key for trial in fastest_trials([*excused, *fast])]
     assert found == ["f", "e0", "e1", "g", "e2", "e3", "h", "e4"]
-    assert [trial.key for trial in finalists([*excused, *fast], 1)] == ["f"]
+    assert [trial.key for trial in fastest_trials([*excused, *fast], 1)] == ["f"]
 
 
 def test_one_far_slower_than_the_fastest_takes_no_part():
     trials = [timed("f", 1.0), timed("s", 1.6), timed("c", 1.6, control=1.3)]
-    assert [trial.key for trial in finalists(trials)] == ["f", "c"]
+    assert [trial.key for trial in fastest_trials(trials)] == ["f", "c"]
 
 
 def test_what_is_nearly_as_fast_on_a_steady_machine_is_timed_again():
@@ -133,7 +132,7 @@ def raced(times_ms, objective=Objective.TIME):
         objective=objective,
         policy=MeasurementPolicy(),
         observer=SimpleNamespace(stage=count),
-        worker=SimpleNamespace(place=lambda *problems: None),
+        worker=SimpleNamespace(load=lambda *problems: None),
         run_on=run_on,
     )
     series = []
@@ -312,7 +311,7 @@ def test_a_last_round_of_an_older_journal_is_reused_and_its_checks_are_made_agai
     assert (folder.path / "j.jsonl").read_text().count('"checks"') == 1
 
 
-class PassAll(StoredChecks):
+class PassAll(WinnerChecks):
     """Checks that all configurations pass, at once."""
 
     def check(self, context, configs, until_s=math.inf):
@@ -324,7 +323,7 @@ def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored(
     chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in range(9)]
     times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context, checks = SimpleNamespace(objective=Objective.TIME), PassAll()
-    found = judge(context, chosen[::-1], Finals(times, {}, {}), checks, TimeLeft())
+    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, TimeLeft())
     assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
     assert [trial.key for trial in found.ties_left] == ["6", "7", "8"]
     assert checks.records.keys() == {trial.config for trial in found.stored}
@@ -384,7 +383,7 @@ def test_a_build_with_another_schedule_that_does_not_run_has_not_passed(compilat
     built = {Config({}): Built(instance, None)}
     found = with_other_schedules(perturbed_context(done, verdict), built, Deadline())
     (said,) = found[Config({})].values()
-    kinds = {Unchecked: "could not run", Failure: "failed", type(None): PASSED}
+    kinds = {Unchecked: "could not run", Failure: "failed", Passed: PASSED}
     assert kinds[type(said)] == outcome
 
 
@@ -404,7 +403,7 @@ class SimpleInstance:
     ids=["all", "left out", "not installed"],
 )
 def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words, missed):
-    monkeypatch.setattr(stored_checks, "find_host_sanitizer", object)
+    monkeypatch.setattr(winner_checks, "find_host_sanitizer", object)
     instance = SimpleNamespace(verify_problems=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
         task=SimpleNamespace(
@@ -414,16 +413,16 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
         worker=SimpleNamespace(compared=frozenset({"y"})),
         **({"skips_sanitizer": False, "sanitizer": object()} | words),
     )
-    planned = plan(context)
-    late = [name for name, one in planned.items() if one is LATE]
-    unable = {name: reason for name, reason in reasons(planned).items() if reason and name not in late}
+    expected = expected_checks(context)
+    late = [name for name, one in expected.items() if one is LATE]
+    unable = {name: reason for name, reason in reasons(expected).items() if reason and name not in late}
     assert unable == {"output z": "the reference does not return it", **missed}
     assert late == [
         n
         for n in (MANY_RUNS, TILE_SIZES, LARGER_SIZES, OTHER_SCHEDULES, *HOST_TOOLS, LOOPS, *TOOLS)
         if n not in missed
     ]
-    assert planned["output y"] is PASSED and planned[OTHER_SIZES] is PASSED
+    assert expected["output y"] is PASSED and expected[OTHER_SIZES] is PASSED
 
 
 def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():

@@ -21,7 +21,7 @@ from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
 from autotune.evaluation.measure import bounded_batch
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.fresh_inputs import SEEDS, different, fresh_problems, with_seed
+from autotune.tuning.fresh_inputs import OWN_SEED, SEEDS, different, fresh_problems, with_seed
 from autotune.tuning.turns import COMPILING, Series, Turns, is_precise, remove_shifts
 
 ROUNDS = 12
@@ -30,7 +30,7 @@ MAX_EXTRA_S = 2.0
 
 
 @dataclass(frozen=True)
-class Finals:
+class Remeasurement:
     """Outcome of the last round: measurements by content key, and reasons for rejections."""
 
     measurements: Mapping[str, Measurement]
@@ -43,7 +43,7 @@ def remeasure(
     trials: Sequence[Trial],
     deadline_s: float = math.inf,
     seeds: Sequence[int] = SEEDS,
-) -> Finals:
+) -> Remeasurement:
     """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
 
     If the objective may need energy and no configuration was rejected, their energy is measured last.
@@ -63,7 +63,7 @@ def remeasure(
     context.worker.renew()
     finalists = _Finalists(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
-    record: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if any(seeds) else {}
+    record: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if seeds != (OWN_SEED,) else {}
     for number in range(len(seeds)):
         if number < len(seeds) - 1 and time.perf_counter() > deadline_s:
             record[FRESH_INPUTS] = LATE
@@ -75,7 +75,7 @@ def remeasure(
     measurements = finalists.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
     found = {keys[config]: measurement for config, measurement in measurements.items()}
-    return Finals(found, finalists.rejected, record)
+    return Remeasurement(found, finalists.rejected, record)
 
 
 def _decides_by_energy(context: TuningContext) -> bool:
@@ -125,7 +125,7 @@ class _Finalists:
         return {
             timed.config: Measurement(
                 tuple(timed.values_ms),
-                Rule.FINALS,
+                Rule.LAST_ROUND,
                 batch=timed.batch,
                 conditions={} if isinstance(found, Failure) else dict(found),
                 chosen_from=len(left),

@@ -1,0 +1,147 @@
+"""Checks of a winner on other data than those of the search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from autotune.core.checks import LATE, PASSED, Outcome, Unchecked, data, failure, worst
+from autotune.core.records import Config
+from autotune.core.stages import Stage
+from autotune.core.text import size_text
+from autotune.core.trials import Binary, Failure, Status
+from autotune.errors import SetupError
+from autotune.evaluation.deadline import Deadline
+from autotune.evaluation.device_process import DeviceState, verify_once
+from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
+from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.shapes import SHAPES
+from autotune.tuning.context import Built, TuningContext
+from autotune.tuning.stress_checks import Records, is_finding, outcome_of
+
+MAX_JUDGED_S = 1.0  # for the reference and the default on a set of data; slower sizes get no further shapes
+DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
+
+
+def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
+    """The outcome of each configuration on each other data set.
+
+    At each size, the default judges the data set first: it does not apply if rounding alone could exceed the
+    tolerances, or if the default fails on it. Where the reference takes that set, this is told as a doubt
+    about the default. Special values are always used, because the space asks for them.
+    """
+    default, special = context.task.spec.default, context.task.spec.special
+    records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
+    sets = _data_sets(context) if built else []
+    with_default = {**context.build([default])[0], **built} if sets else {}
+    slow: set[str] = set()  # sizes whose reference would take the time of the other checks
+    for number, name in enumerate(sets, 1):
+        for problems in _by_size(built if name in special else with_default, name):
+            context.observer.stage(Stage("last round: other data", number, len(sets)))
+            judged = None if name in special else problems.pop(default, None)
+            if judged is not None:
+                late = deadline.is_over
+                if not late and not _applies(context, with_default[default].binary, judged, name, slow):
+                    continue
+                if default in records:
+                    _note(records[default], name, LATE if late else PASSED)
+            elif name in SHAPES:
+                continue  # the reference may not take such data, which only the default tells
+            for config, problem in problems.items():
+                if failure(records[config]) is None:
+                    late = deadline.is_over
+                    outcome = LATE if late else _verified(context, built[config].binary, problem, name)
+                    _note(records[config], name, outcome)
+    return records
+
+
+def _note(record: dict[str, Outcome], name: str, outcome: Outcome) -> None:
+    """Add the outcome on a data set at one size."""
+    record[data(name)] = worst((record.get(data(name), PASSED), outcome))
+
+
+def _verified(context: TuningContext, binary: Binary, problem: ProblemInstance, name: str) -> Outcome:
+    """The outcome of one configuration on a problem with other data."""
+    outcome = outcome_of(context.verify(binary, problem))
+    if isinstance(outcome, Failure):
+        return replace(outcome, detail=f"with {data(name)}: {outcome.detail}")
+    return outcome
+
+
+def _applies(
+    context: TuningContext, default: Binary, problem: ProblemInstance, name: str, slow: set[str]
+) -> bool:
+    """True if a data set counts against configurations, because the default is right on it."""
+    size = size_text(problem.definition.sizes)
+    if name in SHAPES and size in slow:
+        return False
+    began_s = time.perf_counter()
+    is_right = _is_right(context, default, problem, name)
+    if time.perf_counter() - began_s > MAX_JUDGED_S:
+        slow.add(size)
+    return is_right
+
+
+def _is_right(context: TuningContext, default: Binary, problem: ProblemInstance, name: str) -> bool:
+    """True if the default is right on other data; if it is clearly wrong where it counts, warn of it."""
+    if not is_fit(context.worker, problem):
+        return False
+    found = context.run_on(with_margin(problem), verify_once, default)
+    if not isinstance(found, Failure):
+        return True
+    found = context.run_on(with_margin(problem, DOUBTED), verify_once, default)
+    if name in SHAPES and is_finding(found) and found.status is not Status.CRASHED:
+        context.observer.warn(
+            f"the default is doubtful: with {data(name)}, which counts against no other: {found}"
+        )
+    return False
+
+
+def _data_sets(context: TuningContext) -> list[str]:
+    """The names of the data sets that the inputs can have."""
+    default = context.maker.make(context.task.spec.default)
+    names = (*DATA_SETS, *context.task.spec.special)
+    return [
+        name
+        for name in names
+        if any(other_data(one, name) for one in at_sizes(name, default.verify_problems, default.problem))
+    ]
+
+
+def _by_size(built: Mapping[Config, Built], name: str) -> Iterable[dict[Config, ProblemInstance]]:
+    """The problems with other data, size by size: memory holds one size at a time."""
+    found: dict[str, dict[Config, ProblemInstance]] = {}
+    for config, one in built.items():
+        for usual in at_sizes(name, one.instance.verify_problems, one.instance.problem):
+            if problem := other_data(usual, name):
+                found.setdefault(size_text(problem.definition.sizes), {})[config] = problem
+    return found.values()
+
+
+def is_fit(worker: DeviceWorker, problem: ProblemInstance) -> bool:
+    """True if rounding cannot decide the verdict on a prepared problem with other data."""
+    return worker.run(DeviceState.allows_rounding, problem, timeout_s=SETUP_TIMEOUT_S) is True
+
+
+def on_variants(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
+    """The outcome of each configuration on each variant of the inputs, which the space asks for."""
+    records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
+    for name in context.task.spec.variants:
+        context.observer.stage(Stage(f"last round: {data(name)}"))
+        for config, (instance, binary) in built.items():
+            found = map(partial(_on_variant, context, config, binary, name), instance.verify_problems)
+            records[config][data(name)] = LATE if deadline.is_over else worst(found)
+    return records
+
+
+def _on_variant(
+    context: TuningContext, config: Config, binary: Binary, name: str, problem: ProblemInstance
+) -> Outcome:
+    try:
+        other = context.further.variant(config, problem, name)
+    except SetupError as error:
+        return Unchecked(str(error))
+    return PASSED if other is None else _verified(context, binary, other, name)

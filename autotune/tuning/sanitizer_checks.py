@@ -1,0 +1,83 @@
+"""Checks of a winner under sanitizers, which find errors that no result shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import MappingProxyType
+
+from autotune.core.checks import PASSED, Outcome, Unchecked
+from autotune.core.records import Config
+from autotune.evaluation.deadline import Deadline
+from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, find_host_sanitizer, is_affordable
+from autotune.evaluation.instance import KernelInstance
+from autotune.tuning.context import Built, TuningContext
+from autotune.tuning.stress_checks import Records, is_c
+
+LOOPS = "loops that turn again"  # under the sanitizers of the CPU
+
+
+def sanitizers(context: TuningContext) -> str | None:
+    """The sanitizers of a search with their versions, for its journal; None if it leaves them out."""
+    if context.skips_sanitizer:
+        return None
+    tools = (host_sanitizer(context), context.sanitizer)
+    return ", ".join(tool.version for tool in tools if tool is not None)
+
+
+def host_sanitizer(context: TuningContext) -> HostSanitizer | None:
+    """The sanitizers of the CPU; None without g++, for other sources than C, or if left out."""
+    is_asked = is_c(context) and not context.skips_sanitizer
+    return find_host_sanitizer() if is_asked else None
+
+
+def under_host_sanitizer(
+    context: TuningContext,
+    instances: Mapping[Config, KernelInstance],
+    deadline: Deadline,
+    begun: Mapping[Config, Future[Outcome]] = MappingProxyType({}),
+) -> Records:
+    """The outcomes of the host compiler's sanitizers on the CPU; some were begun before."""
+    host = host_sanitizer(context)
+    if host is None or not instances or deadline.is_over:
+        return {}
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        runs = {
+            config: begun.get(config) or threads.submit(check_on_host, context, host, one, deadline)
+            for config, one in instances.items()
+        }
+        return {
+            config: dict.fromkeys(HOST_TOOLS, run.result()) | {LOOPS: _loops(context, instances[config])}
+            for config, run in runs.items()
+        }
+
+
+def check_on_host(
+    context: TuningContext, host: HostSanitizer, instance: KernelInstance, deadline: Deadline
+) -> Outcome:
+    """The outcome of one configuration under the CPU's sanitizers, at sizes that it can run."""
+    small = context.further.small(instance)
+    return host.check(instance.source, small.verified, deadline, small.further)
+
+
+def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:
+    """Passed if every loop that turns again at the size to tune for did so under the CPU's sanitizers."""
+    small = context.further.small(instance)
+    if not (small.is_whole and all(map(is_affordable, small.further))):
+        return Unchecked("at no size that the CPU can run does every loop turn again")
+    return PASSED
+
+
+def under_device_sanitizer(
+    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
+) -> Records:
+    """The outcomes under the device's sanitizer; none without one, or at sizes too large for it."""
+    checked = {config: one for config, one in built.items() if one.instance.verify_problems}
+    if context.sanitizer is None or not checked:
+        return {}
+    small = {config: context.further.small(one.instance) for config, one in checked.items()}
+    runs = [
+        (one.binary, (*small[config].verified, *small[config].further)) for config, one in checked.items()
+    ]
+    return dict(zip(checked, context.sanitizer.check(runs, deadline), strict=True))

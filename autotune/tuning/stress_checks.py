@@ -1,0 +1,187 @@
+"""Checks that put a winner under stress: many runs, other sizes, other schedules.
+
+A race often gives the right result, because threads happen to run in a good order. So the configuration is
+built again with other orders of threads and blocks (kernels/perturb.h), and verified; the unchanged binary is
+the one that is timed and served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeGuard
+
+from autotune.compilers.kernel_source import perturbed
+from autotune.core.checks import LATE, PASSED, Checks, Outcome, Unchecked, worst
+from autotune.core.launch_plan import TRITON
+from autotune.core.records import Config
+from autotune.core.stages import Stage
+from autotune.core.trials import WRONG, Binary, Failure, Status
+from autotune.evaluation.deadline import Deadline
+from autotune.evaluation.device_process import verify_often
+from autotune.evaluation.instance import KernelInstance
+from autotune.problem.problem_instance import ProblemInstance, in_order
+from autotune.tuning.context import Built, TuningContext
+
+MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
+LARGER_SIZES = "larger sizes"
+SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
+MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
+MAX_S = 10.0  # of one run with another schedule
+_DIALECTS = ("cuda", "opencl")
+FINDINGS = (*WRONG, Status.CRASHED)
+
+Records = Mapping[Config, Checks]
+
+
+def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
+    """The outcome of many runs of each configuration at one of the verified sizes."""
+    context.observer.stage(Stage(f"last round: {MANY_RUNS}"))
+    records: dict[Config, Checks] = {}
+    for config, (instance, binary) in built.items():
+        if instance.verify_problems and not deadline.is_over:
+            problem = instance.verify_problems[len(instance.verify_problems) // 2]
+            found = context.run_or_close(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
+            records[config] = {MANY_RUNS: outcome_of(found)}
+    return records
+
+
+def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
+    """The outcome of each configuration at sizes that its own tiles make interesting.
+
+    Sizes that divide as all of the space do count in any case, others if the default is right there: else the
+    kernel may not be made for them, and the default is doubted.
+    """
+    if not built:
+        return {}
+    context.observer.stage(Stage(f"last round: {TILE_SIZES}"))
+    default = context.build([context.task.spec.default])[0].get(context.task.spec.default)
+    found = {
+        config: _at_sizes_of_tiles(context, one, default, deadline)
+        for config, one in built.items()
+        if one.instance.verify_problems
+    }
+    if doubts := [doubt for _, own in found.values() for doubt in own]:
+        context.observer.warn(
+            f"the default is doubtful at sizes unlike the space's, which counts against no other: {doubts[0]}"
+        )
+    return {config: {TILE_SIZES: outcome} for config, (outcome, _) in found.items()}
+
+
+def _at_sizes_of_tiles(
+    context: TuningContext, one: Built, default: Built | None, deadline: Deadline
+) -> tuple[Outcome, list[Failure]]:
+    """The outcome of one configuration, and what is wrong of the default."""
+    doubts: list[Failure] = []
+    for problem in context.further.of_tiles(one.instance):
+        if deadline.is_over:
+            return LATE, doubts
+        if context.worker.load(problem) is not None:
+            continue  # the reference does not take these sizes
+        found = context.verify(one.binary, problem)
+        if not is_finding(found):
+            continue
+        is_declared = context.further.is_declared(one.instance, problem)
+        by_default = PASSED if is_declared else _of_default(context, default, problem)
+        if by_default is PASSED:
+            return replace(found, detail=f"at sizes of its tiles: {found.detail}"), doubts
+        if isinstance(by_default, Failure):
+            doubts.append(by_default)
+    return PASSED, doubts
+
+
+def _of_default(context: TuningContext, default: Built | None, problem: ProblemInstance) -> Outcome:
+    """The outcome of the default at the sizes of a problem."""
+    own = context.further.of(default.instance.config, problem) if default else None
+    if default is None or own is None:
+        return Unchecked("the default is not valid at these sizes")
+    found = context.verify(default.binary, own)
+    return found if isinstance(found, Failure) else PASSED
+
+
+def with_other_schedules(
+    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
+) -> Records:
+    """The outcome of each configuration with other schedules.
+
+    A build that does not compile, start or end says nothing about the configuration: the changes may be the
+    cause.
+    """
+    if not shows_schedules(context):
+        return {}
+    builds = [(config, seed) for seed in SCHEDULES for config in built]
+    perturbed_ones = [_perturbed(built[config].instance, seed) for config, seed in builds]
+    compilations = [context.pool.compile(instance) for instance in perturbed_ones]
+    found: dict[Config, Outcome] = {}
+    for done, ((config, seed), compilation) in enumerate(zip(builds, compilations, strict=True), 1):
+        if deadline.is_over:
+            found |= {left: worst((found.get(left, PASSED), LATE)) for left, _ in builds[done - 1 :]}
+            break
+        context.observer.stage(Stage(f"last round: {OTHER_SCHEDULES}", done, len(builds)))
+        if not isinstance(found.get(config), Failure):
+            one = _with_schedule(context, built[config].instance, compilation.result(), seed, deadline)
+            found[config] = worst((found.get(config, PASSED), one))
+    for compilation in compilations:
+        compilation.cancel()  # builds that still wait would delay the following checks
+    return {config: {OTHER_SCHEDULES: outcome} for config, outcome in found.items()}
+
+
+def _with_schedule(
+    context: TuningContext, instance: KernelInstance, binary: Binary | Failure, seed: int, deadline: Deadline
+) -> Outcome:
+    """The outcome of a configuration with one other schedule."""
+    if isinstance(binary, Failure):
+        return Unchecked("with another schedule, it does not compile")
+    problems = (*_problems(instance), *context.further.small(instance).further)
+    for problem in in_order(problems, context.task.device.kind):
+        if deadline.is_over:
+            return LATE
+        found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
+        if is_finding(found):
+            return replace(found, detail=f"with schedule {seed}: {found.detail}")
+        if isinstance(found, Failure):
+            return Unchecked(f"with another schedule: {found.detail}")
+    return PASSED
+
+
+def _perturbed(instance: KernelInstance, seed: int) -> KernelInstance:
+    return replace(instance, source=perturbed(instance.source, seed))
+
+
+def shows_schedules(context: TuningContext) -> bool:
+    """True if another order of threads can show: the source is C, and outputs are compared."""
+    return is_c(context) and bool(context.worker.compared)
+
+
+def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
+    return instance.verify_problems or (instance.problem,)
+
+
+def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
+    """The outcome of reading how the kernels count, for sizes that memory has no room for."""
+    if not is_c(context):
+        return {}
+    records: dict[Config, Checks] = {}
+    for config, one in built.items():
+        if deadline.is_over:
+            break
+        reason = context.further.unknown_beyond(one.instance)
+        records[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
+    return records
+
+
+def is_c(context: TuningContext) -> bool:
+    """True if the source is C, whose threads can be reordered; Triton's compiler makes its own order."""
+    return context.task.dialect in _DIALECTS and context.task.spec.dialect != TRITON
+
+
+def outcome_of(found: bool | Failure | None) -> Outcome:
+    """A run that did not end, or that the machine broke, has not passed: a later search repeats it."""
+    if isinstance(found, Failure) and not is_finding(found):
+        return Unchecked(found.detail, is_late=True)
+    return found if isinstance(found, Failure) else PASSED
+
+
+def is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
+    """True if a failure shows a mistake of the kernel, not of the machine."""
+    return isinstance(found, Failure) and found.status in FINDINGS and not found.by_machine

@@ -1,0 +1,183 @@
+"""Checks winners before they are stored: under stress, on other data and under sanitizers."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from autotune.core.checks import (
+    LATE,
+    OTHER_SIZES,
+    PASSED,
+    Checks,
+    Outcome,
+    Unchecked,
+    data,
+    failure,
+    is_late,
+    output,
+    reasons,
+    unchecked_text,
+)
+from autotune.core.records import Config
+from autotune.core.stages import Stage
+from autotune.core.text import count_text
+from autotune.core.trials import Failure, Trial
+from autotune.evaluation.deadline import Deadline, Killable
+from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
+from autotune.evaluation.sanitizer import TOOLS
+from autotune.tuning import data_checks, sanitizer_checks, stress_checks
+from autotune.tuning.context import Built, TuningContext
+
+_Check = Callable[[TuningContext, Mapping[Config, Built], Deadline], stress_checks.Records]
+
+
+@dataclass
+class WinnerChecks:
+    """Checks each configuration once, and keeps its record."""
+
+    records: dict[Config, Checks] = field(default_factory=dict)
+    _on_host: dict[Config, Future[Outcome]] = field(default_factory=dict)  # that were begun early
+    _early: Killable = field(default_factory=Killable)  # their processes
+
+    @contextmanager
+    def begun(self, context: TuningContext, configs: Iterable[Config], deadline_s: float) -> Iterator[None]:
+        """Meanwhile, run configurations that may be stored on the CPU under sanitizers, if it is not timed.
+
+        Args:
+            context: The open run.
+            configs: Configurations; those that have a record are left out.
+            deadline_s: When to end, on the clock of `time.perf_counter`.
+        """
+        host = None if context.task.device.kind == "cpu" else sanitizer_checks.host_sanitizer(context)
+        deadline = Deadline(deadline_s)
+        self._early = deadline.processes
+        threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
+        try:
+            if host is not None:
+                self._on_host |= {
+                    config: threads.submit(
+                        sanitizer_checks.check_on_host, context, host, context.maker.make(config), deadline
+                    )
+                    for config in configs
+                    if config not in self.records
+                }
+            yield
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            deadline.processes.kill()
+            self._on_host.clear()
+
+    def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
+        """Reuse journaled records in which no expected check is missing, if the sanitizers are the same."""
+        tools, expected = sanitizer_checks.sanitizers(context), expected_checks(context).keys()
+        for found in context.journal.last_rounds.values():
+            for trial in trials if tools is None or found.sanitizers == tools else ():
+                record = found.checks.get(trial.key, {})
+                if expected <= record.keys() and not is_late(record):
+                    self.records.setdefault(trial.config, record)
+
+    def check(
+        self, context: TuningContext, configs: Sequence[Config], deadline_s: float = math.inf
+    ) -> dict[Config, Failure]:
+        """Run configurations on other data, many times, with other schedules, and meanwhile under sanitizers.
+
+        Sanitizers may take all the time that is left, because they run in processes of their own; the other
+        checks divide it equally. A check that has begun is finished.
+
+        Args:
+            context: The open run.
+            configs: Configurations to check; those that have a record are left out.
+            deadline_s: When to end, on the clock of `time.perf_counter`.
+
+        Returns:
+            Why some failed.
+        """
+        known = {config: self.records[config] for config in configs if config in self.records}
+        # one that compiled before and cannot any more is not stored unchecked
+        built, failures = context.build([config for config in configs if config not in known])
+        failures |= {config: failed for config, record in known.items() if (failed := failure(record))}
+        expected = expected_checks(context)
+        records = {config: dict(expected) for config in built}
+        of_sanitizers = Deadline(deadline_s)
+
+        def take(found: stress_checks.Records) -> None:
+            for config, record in found.items():
+                records[config] |= record
+                if config not in failures and (failed := failure(record)) is not None:
+                    failures[config] = failed
+
+        checks: list[_Check] = [
+            stress_checks.often,
+            stress_checks.at_sizes_of_tiles,
+            stress_checks.with_other_schedules,
+            data_checks.on_other_data,
+            data_checks.on_variants,
+            stress_checks.at_larger_sizes,
+        ]
+        instances = {config: one.instance for config, one in built.items()}
+        with ThreadPoolExecutor(2) as threads:  # on the CPU and on the device
+            by_sanitizers = (
+                threads.submit(
+                    sanitizer_checks.under_host_sanitizer, context, instances, of_sanitizers, self._on_host
+                ),
+                threads.submit(sanitizer_checks.under_device_sanitizer, context, built, of_sanitizers),
+            )
+            try:
+                for number, check in enumerate(checks):
+                    now_s = time.perf_counter()
+                    deadline = Deadline(now_s + (deadline_s - now_s) / (len(checks) - number))
+                    left = {config: one for config, one in built.items() if config not in failures}
+                    take(check(context, left, deadline))
+                context.observer.stage(Stage("last round: under sanitizers"))
+                for found in by_sanitizers:
+                    take(found.result())
+            finally:  # after an interrupt, a sanitizer would go on for a minute
+                of_sanitizers.processes.kill()
+                self._early.kill()
+        missed = [unchecked_text(reasons(records[config])) for config in built if config not in failures]
+        for text, count in Counter(filter(None, missed)).items():
+            context.observer.warn(f"{text}: {count_text(count, 'configuration')}")
+        self.records |= records
+        return failures
+
+    def forget_late(self) -> None:
+        """Forget configurations with late checks: they are checked again."""
+        self.records = {config: record for config, record in self.records.items() if not is_late(record)}
+
+
+def expected_checks(context: TuningContext) -> Checks:
+    """The checks that each configuration is to pass on this device, except for those on other data.
+
+    A check is late until it is made; one that cannot run here has the reason. Outputs were compared and other
+    sizes verified during the search.
+    """
+    instance, compared = context.maker.make(context.task.spec.default), context.worker.compared
+    sizes = PASSED if instance.verify_problems else Unchecked("the space has no verify_sizes")
+    left_out = Unchecked("--no-sanitizer") if context.skips_sanitizer else PASSED
+    expected: dict[str, Outcome] = {output(name): PASSED for name in sorted(compared)}
+    for name in instance.uncompared(compared):
+        expected[output(name)] = Unchecked("the reference does not return it")
+    expected[OTHER_SIZES] = sizes
+    at_sizes = (stress_checks.MANY_RUNS, stress_checks.TILE_SIZES, *map(data, context.task.spec.variants))
+    expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, LATE))
+    if stress_checks.is_c(context):
+        expected[stress_checks.LARGER_SIZES] = LATE
+    if stress_checks.shows_schedules(context):
+        expected[stress_checks.OTHER_SCHEDULES] = LATE
+    if stress_checks.is_c(context):
+        host = LATE if find_host_sanitizer() else Unchecked("g++ is not installed")
+        expected |= dict.fromkeys((*HOST_TOOLS, sanitizer_checks.LOOPS), _first_unchecked(left_out, host))
+    if context.task.dialect == "cuda" or context.sanitizer is not None:
+        device = LATE if context.sanitizer else Unchecked("compute-sanitizer is not installed")
+        expected |= dict.fromkeys(TOOLS, _first_unchecked(left_out, sizes, device))
+    return expected
+
+
+def _first_unchecked(*outcomes: Outcome) -> Outcome:
+    return next(one for one in outcomes if one is not PASSED)
