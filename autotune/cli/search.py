@@ -229,7 +229,10 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:
     """Search one space and print what was found."""
-    several = _has_cluster(parsed) and not _one_is_enough(parsed, options)
+    alone = _one_that_is_enough(parsed, options) if parsed.devices else None
+    if alone:
+        parsed.device = alone
+    several = _has_cluster(parsed) and not alone
     if options.engine == ADOPTION and not several:
         from autotune.cli.adopt import search_by_adoption
 
@@ -241,19 +244,19 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
     emit(result_json(result) if parsed.json else result_text(result))
 
 
-def _one_is_enough(parsed: argparse.Namespace, options: Options) -> bool:
-    """True if `--devices all` gains nothing within the budget; says so, and names the first device."""
+def _one_that_is_enough(parsed: argparse.Namespace, options: Options) -> str | None:
+    """The first device, with a warning, if `--devices all` gains nothing within the budget; else None."""
     from autotune.cluster.local_devices import ALL, local_devices, why_one
 
     if parsed.devices != ALL:
-        return False
+        return None
     devices = local_devices(ALL)
-    reason = why_one(len(devices), options.budget)
-    if reason:
-        parsed.device = str(devices[0][0])
-        with opt.progress(parsed) as shown:
-            shown.warn(f"--devices {ALL}: searching with {parsed.device} only: {reason}")
-    return bool(reason)
+    reason, first = why_one(len(devices), options.budget), str(devices[0][0])
+    if not reason:
+        return None
+    with opt.progress(parsed) as shown:
+        shown.warn(f"--devices {ALL}: searching with {first} only: {reason}")
+    return first
 
 
 def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:

@@ -212,7 +212,7 @@ class _Run:
     tables: list[VariantTable] = field(default_factory=list)
 
     def results(self, of_type: Mapping[str, Sequence[SweepProblem]]) -> tuple[SearchResult, ...]:
-        """One element type after the other: search each size, then choose, then finish_search each size."""
+        """One element type after the other: search each size, choose, then finish each."""
         total, results = len(self.problems), list[SearchResult]()
         for dtype, problems in of_type.items():
             order = _in_order(problems)
