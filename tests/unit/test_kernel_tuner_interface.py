@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from pathlib import Path
 
 import kernel_tuner
 import numpy as np
@@ -173,8 +174,18 @@ def test_the_script_s_own_verify_decides():
 def test_the_same_call_resumes_and_the_best_is_served():
     first, _ = tuned()
     again, _ = tuned()
-    assert [row["times"] for row in first] == [row["times"] for row in again]
+    assert [row["benchmark_time"] for row in first] == [row["benchmark_time"] for row in again]
     assert autotune.best_config("vector_add", x=SIZE)["block_size_x"] in (32, 64)
+
+
+def test_the_best_has_the_time_of_the_last_round_wherever_it_is_said(capsys):
+    results, env = tune_kernel("vector_add", ADD, SIZE, arguments(), {"block_size_x": [32, 64]})
+    best, said = env["best_config"], capsys.readouterr()
+    assert best["time"] == autotune.best_config("vector_add", x=SIZE).time_ms
+    assert [row for row in results if row["block_size_x"] == best["block_size_x"]] == [best]
+    assert f"time={best['time']:.3f}" in said.out
+    assert f"kept in {next(Path('cache').glob('*/vector_add.json'))}" in said.out
+    assert "sanitizers are left out" in said.err and "--no-sanitizer" not in said.err
 
 
 def test_a_file_of_the_kernel_s_name_is_its_source_only_if_the_script_gave_it(tmp_path):
