@@ -18,7 +18,6 @@ from autotune.api.progress import CallbackProgress, NotebookProgress, is_noteboo
 from autotune.api.space import with_default
 from autotune.cli.output import emit
 from autotune.core.json_values import is_name
-from autotune.core.records import Config
 from autotune.core.runs_folder import RUNS
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Objective, Status, Trial
@@ -126,11 +125,18 @@ def tune_kernel(
     with _progress(quiet) as progress:
         found = _search(task, options, progress)
     rows = [_result_row(trial, request, goal) for trial in found.trials]
-    env = _environment(found, rows, goal, time.perf_counter() - began)
+    if goal.is_time:
+        best = _result_row(_timed_again(found), request, goal)
+        rows = [
+            best if trial.config == found.winner.config else row
+            for trial, row in zip(found.trials, rows, strict=True)
+        ]
+    else:
+        best = goal.best([row for row in rows if "__error__" not in row])
+    env = _environment(found, rows, best, time.perf_counter() - began)
     if not quiet:
-        _print_best(env["best_config"], goal, tune_params)
-        if verbose:
-            emit(f"journal {found.journal}; best kept in {found.cache_file}")
+        _print_best(best, goal, tune_params)
+        emit(f"kept in {found.cache_file}" + (f"; journal {found.journal}" if verbose else ""))
     return rows, env
 
 
@@ -291,24 +297,22 @@ def _result_row(trial: Trial, request: Request, goal: Goal) -> dict[str, Any]:
 
 
 def _environment(
-    found: SearchResult, rows: Sequence[dict[str, Any]], goal: Goal, took_s: float
+    found: SearchResult, rows: Sequence[dict[str, Any]], best: dict[str, Any], took_s: float
 ) -> dict[str, Any]:
-    """The device, the best configuration, and how long everything took; raises InputError as `Goal.best`."""
+    """The device, the best configuration, and how long everything took."""
     device = found.task.device
     env = {
         "device_name": device.name,
         "device_properties": device.runtime,
         "driver": device.driver,
         "compiler": found.task.compiler,
-        "best_config": _best(found, rows, goal),
+        "best_config": best,
     }
     totals: dict[str, Any] = util.get_total_timings(rows, env, took_s * 1e3)
     return totals
 
 
-def _best(found: SearchResult, rows: Sequence[dict[str, Any]], goal: Goal) -> dict[str, Any]:
-    """The winner of the last round; that of another goal than the time is the best of the search."""
-    configs: list[Config] = [trial.config for trial in found.trials]
-    if goal.is_time and found.winner.config in configs:
-        return rows[configs.index(found.winner.config)]
-    return goal.best([row for row in rows if "__error__" not in row])
+def _timed_again(found: SearchResult) -> Trial:
+    """The winner with the times of the last round, which the cache has; the rest is that of the search."""
+    measured = found.winner.measurement or found.final
+    return replace(found.winner, measurement=replace(measured, samples_ms=found.final.samples_ms))

@@ -48,6 +48,10 @@ class Parameters:
         """True if the space's values of a parameter are the script's own."""
         return list(self.given[name]) == list(self.given[name].values())
 
+    def is_whole(self, name: str) -> bool:
+        """True if all of its values are whole numbers of at least 0, the same in the space and the script."""
+        return self.is_same(name) and all(isinstance(one, int) and one >= 0 for one in self.given[name])
+
 
 def read_parameters(tune_params: Mapping[str, Sequence[Any]]) -> Parameters:
     """Read the dictionary of parameters; raises InputError.

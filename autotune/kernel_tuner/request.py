@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from kernel_tuner.util import looks_like_a_filename
 
 from autotune.api.space import Space
 from autotune.compilers.kernel_source import SourceText, source_of_text
@@ -21,7 +21,7 @@ from autotune.errors import InputError
 from autotune.kernel_tuner.answer import Answer, read_answer
 from autotune.kernel_tuner.arguments import KernelArguments, read_arguments
 from autotune.kernel_tuner.call import KernelCall
-from autotune.kernel_tuner.launch import AXES, LaunchRule, launch_specs, read_launch_rule
+from autotune.kernel_tuner.launch import LaunchRule, launch_specs, read_launch_rule, sizes_of
 from autotune.kernel_tuner.observers import Observers, read_observers
 from autotune.kernel_tuner.parameters import Parameters, device_settings, read_parameters
 from autotune.kernel_tuner.restrictions import (
@@ -68,7 +68,7 @@ class Request:
         """The hash of all that the trials depend on: that of an earlier call finds its journal."""
         call, spec = self.call, self._spec
         identity = (
-            self._shown.sha256,
+            self._shown.text,
             self.parameters.given,
             self.arguments.specs,
             [*spec.functions.hashes.values(), *self.answer.hashes],
@@ -82,9 +82,22 @@ class Request:
 
     @cached_property
     def _shown(self) -> SourceText:
-        """The source of the first configuration."""
-        name = f"{self.call.kernel_name}{'.cl' if self.source.dialect == 'opencl' else '.cu'}"
-        return source_of_text(self.source.text(self.parameters.first, name), name)
+        """The source of the first configuration, with the hash of the one that loaders read."""
+        shown = source_of_text(self.source.text(self.parameters.first, self._name), self._name)
+        return replace(shown, sha256=self._given.sha256)
+
+    @cached_property
+    def _given(self) -> SourceText:
+        """The source that the script gave, without the definitions of Kernel Tuner."""
+        given = self.call.kernel_source
+        is_file = isinstance(given, Path) or (isinstance(given, str) and looks_like_a_filename(given))
+        name = str(given) if is_file else self._name
+        return source_of_text(source_text(given, self.parameters.first), name)
+
+    @property
+    def _name(self) -> str:
+        """The name of a file with the source."""
+        return f"{self.call.kernel_name}{'.cl' if self.source.dialect == 'opencl' else '.cu'}"
 
     @cached_property
     def _spec(self) -> SpaceSpec:
@@ -97,11 +110,11 @@ class Request:
             path=Path(f"tune_kernel({call.kernel_name!r})"),
             sha256=hashlib.sha256(repr((parameters.given, list(conditions))).encode()).hexdigest(),
             dialect=dialect,
-            source=self._shown.path,
+            source=self._given.path,
             reference=Path("answer"),
             constraints=tuple(Constraint(one, 1) for one in (*conditions, *self.block_limit.expressions)),
             arguments=self.arguments.specs,
-            launch=launch_specs(call, self.arguments),
+            launch=launch_specs(call, self.arguments, self._expressions),
             compiler_options={dialect: compiler_options(call.compiler_options)},
             rtol=RTOL,
             atol=repr(float(call.atol)),
@@ -109,11 +122,17 @@ class Request:
             device=device_settings(parameters),
         )
 
+    @cached_property
+    def _expressions(self) -> dict[str, str]:
+        """The values of launches that need no function."""
+        return self.rule.expressions(self.parameters)
+
     @property
     def _functions(self) -> Functions:
         """The parts of the space that this process computes."""
         parameters, arguments, answer, shown = self.parameters, self.arguments, self.answer, self._shown
         computed = self.rule.values() | {"passed": arguments.number_passed}
+        computed = {name: one for name, one in computed.items() if name not in self._expressions}
         return Functions(
             reference=lambda _inputs, _sizes: answer.expected,
             inputs=lambda _sizes, _rng: arguments.arrays,
@@ -177,7 +196,6 @@ def _check_kernel(call: KernelCall, dialect: str) -> None:
 
 def _sizes(problem_size: Any, arguments: KernelArguments) -> dict[str, int]:
     """The problem's sizes where they are numbers, else that of the largest array."""
-    listed = problem_size if isinstance(problem_size, tuple | list) else (problem_size,)
-    if all(isinstance(size, int | np.integer) for size in listed):
-        return {axis: int(size) for axis, size in zip(AXES, listed, strict=False)}
-    return {"n": max((array.size for array in arguments.arrays.values()), default=1)}
+    return sizes_of(problem_size) or {
+        "n": max((array.size for array in arguments.arrays.values()), default=1)
+    }

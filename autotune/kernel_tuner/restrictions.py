@@ -13,7 +13,7 @@ from kernel_tuner import util
 from autotune.core.expressions import parse, unknown_names
 from autotune.core.text import hint
 from autotune.errors import ExpressionError, InputError
-from autotune.kernel_tuner.launch import LaunchRule
+from autotune.kernel_tuner.launch import AXES, LaunchRule
 from autotune.kernel_tuner.parameters import Parameters, Params
 from autotune.space.functions import Values, function_name
 
@@ -73,12 +73,9 @@ def _condition(restriction: Any, parameters: Parameters) -> Callable[[Params], b
 
 
 def block_limit(rule: LaunchRule, parameters: Parameters) -> Restrictions:
-    """The condition that a block is not too large for the device."""
-    pairs = zip(rule.block_names, rule.block({}), strict=True)
-    extents = [name if name in parameters.given else str(size) for name, size in pairs]
-    named = [parameters.given[name] for name in extents if name in parameters.given]
-    if all(isinstance(value, int) for values in named for pair in values.items() for value in pair):
-        return Restrictions((f"{' * '.join(extents)} <= {_MOST_THREADS}",), ())
+    """The condition that a block is not too large for the device, where expressions of launches lack it."""
+    if {f"block_{axis}" for axis in AXES} <= rule.expressions(parameters).keys():
+        return Restrictions((), ())
 
     def fits(values: Values) -> bool:
         most: int = values[_MOST_THREADS]

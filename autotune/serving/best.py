@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from autotune.core.argument_values import arguments
+from autotune.core.expressions import parse
 from autotune.core.frozen import dataclass, field
 from autotune.core.launch_plan import compiler_options, launches, macros
 from autotune.core.light_typing import Any, T
@@ -221,4 +222,19 @@ class Best(Mapping[str, Value]):
         except ExpressionError as error:
             mend = "name one that `autotune list` shows, or give best_config its DeviceInfo"
             unknown = "" if self.device else f"; the device is not known: {mend}"
-            raise InputError(f"{self.record.kernel}: launch plan: {error}{unknown}") from None
+            by_script = self._computed_by_script(sizes)
+            raise InputError(f"{self.record.kernel}: launch plan: {error}{unknown}{by_script}") from None
+
+    def _computed_by_script(self, sizes: Sizes) -> str:
+        """The names of the launch plan that only functions of a script have values for, and a mend."""
+        known = {*sizes, *self.config, *self.record.derived, "DTYPE"}
+        texts = (
+            text
+            for step in self.record.launch
+            for text in (*step.grid, *step.block, step.shared_bytes, step.when)
+        )
+        names = sorted({name for text in texts for name in parse(text).names - known if "." not in name})
+        mend = "give grid_div_x and the like as expressions of parameters, and tune again"
+        return (
+            f"; the script that was tuned computed {', '.join(names)} by functions: {mend}" if names else ""
+        )

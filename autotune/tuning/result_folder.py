@@ -6,7 +6,16 @@ import os
 from pathlib import Path
 
 from autotune.core.packaged import packaged_folder
-from autotune.serving.cache import check_writable, objective_root, read_record, record_path, writable_root
+from autotune.core.records import KernelRecord
+from autotune.errors import InputError
+from autotune.serving.cache import (
+    VARIABLE,
+    check_writable,
+    objective_root,
+    read_record,
+    record_path,
+    writable_root,
+)
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -21,7 +30,7 @@ def result_folder(journaled: JournaledTask, options: Options, observer: Observer
     do.
 
     Raises:
-        InputError: It belongs to the installed package.
+        InputError: It belongs to the installed package, or has results of a kernel with other arguments.
         WriteError: It cannot be written.
         CacheError: It has results of another device in the same place, or a file that cannot be read.
     """
@@ -33,6 +42,7 @@ def result_folder(journaled: JournaledTask, options: Options, observer: Observer
     if not Path(path).exists():
         return root
     record = read_record(path)
+    _require_same_call(path, record, task)
     newest = max((entry.provenance for entry in record.entries), key=lambda one: one.tuned_at, default=None)
     if record.source == now or (newest and newest.source_sha256 == task.source.sha256):
         return root
@@ -48,6 +58,24 @@ def result_folder(journaled: JournaledTask, options: Options, observer: Observer
             "folder with --cache (cache= in Python)"
         )
     return root
+
+
+def _require_same_call(path: str, record: KernelRecord, task: TuningTask) -> None:
+    """Raise InputError if the record has other arguments: replacing these would break the results in it.
+
+    Arguments of a space may be renamed one by one. Those of a script have no names, and their number tells.
+    """
+    stored, now = ([item.name for item in one.arguments] for one in (record, task.spec))
+    sizes, its_sizes = record.size_names, task.space.problem.sizes
+    is_of_script = task.spec.functions.source is not None
+    is_changed = stored != now or (sizes and sizes != its_sizes.keys())
+    if record.entries and (is_changed if is_of_script else stored and set(stored).isdisjoint(now)):
+        was, new = ", ".join((*sorted(sizes), *stored)), ", ".join((*its_sizes, *now))
+        raise InputError(
+            f"{path} has results of a kernel {record.kernel} with other sizes or arguments: {was}; those of "
+            f"this one, {new}, would break them: choose another folder with {VARIABLE} or --cache, or rename "
+            "the kernel"
+        )
 
 
 def source_path(task: TuningTask, root: Path) -> str:

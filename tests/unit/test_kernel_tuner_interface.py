@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from pathlib import Path
 
 import kernel_tuner
 import numpy as np
@@ -14,6 +15,7 @@ from kernel_tuner.util import CompilationFailedConfig, RuntimeFailedConfig
 
 import autotune
 from autotune import InputError
+from autotune.core.expressions import parse
 from autotune.core.records import Config
 from autotune.errors import SetupError
 from autotune.kernel_tuner import run_kernel, tune_kernel
@@ -173,8 +175,54 @@ def test_the_script_s_own_verify_decides():
 def test_the_same_call_resumes_and_the_best_is_served():
     first, _ = tuned()
     again, _ = tuned()
-    assert [row["times"] for row in first] == [row["times"] for row in again]
+    assert [row["benchmark_time"] for row in first] == [row["benchmark_time"] for row in again]
     assert autotune.best_config("vector_add", x=SIZE)["block_size_x"] in (32, 64)
+
+
+@pytest.mark.parametrize("size", [(SIZE, 1), SIZE])
+def test_a_result_with_other_sizes_or_arguments_does_not_replace_one(size):
+    tuned()
+    record = next(Path("cache").glob("*/vector_add.json"))
+    stored = record.read_text()
+    source, given = ADD.replace("int n)", "int n, int more)"), [*arguments(), np.int32(1)]
+    if size != SIZE:
+        source, given = ADD, arguments()
+    with pytest.raises(InputError, match=r"vector_add with other sizes or arguments: x, .* AUTOTUNE_CACHE"):
+        tune_kernel("vector_add", source, size, given, {"block_size_x": [32]}, quiet=True)
+    assert record.read_text() == stored
+
+
+def test_the_best_has_the_time_of_the_last_round_wherever_it_is_said(capsys):
+    results, env = tune_kernel("vector_add", ADD, SIZE, arguments(), {"block_size_x": [32, 64]})
+    best, said = env["best_config"], capsys.readouterr()
+    assert best["time"] == autotune.best_config("vector_add", x=SIZE).time_ms
+    assert [row for row in results if row["block_size_x"] == best["block_size_x"]] == [best]
+    assert f"time={best['time']:.3f}" in said.out
+    assert f"kept in {next(Path('cache').glob('*/vector_add.json'))}" in said.out
+    assert "sanitizers are left out" in said.err and "--no-sanitizer" not in said.err
+
+
+def test_the_launch_of_a_result_is_served_for_any_size():
+    tuned(params={"block_size_x": [32]}, grid_div_x=["block_size_x", 2])
+    (launch,) = autotune.best_config("vector_add", x=SIZE).launch(x=6400)
+    assert (launch.grid, launch.block) == ((100, 1, 1), (32, 1, 1))
+
+
+def test_a_launch_that_needs_the_script_s_functions_says_so():
+    tuned(params={"block_size_x": [32]}, grid_div_x=[lambda p: p["block_size_x"]])
+    with pytest.raises(
+        InputError, match="computed grid_x by functions: give grid_div_x and the like as expr"
+    ):
+        autotune.best_config("vector_add", x=SIZE).launch(x=SIZE)
+
+
+def test_a_result_is_loaded_from_the_file_that_the_script_gave(tmp_path, recwarn):
+    (tmp_path / "own.cl").write_text(ADD)
+    tuned("own.cl", params={"block_size_x": [32]})
+    c, a, b, _ = arguments()
+    autotune.load_kernel("vector_add")(c, a, b, x=SIZE)
+    assert np.array_equal(c, a + b)
+    assert not [one for one in recwarn if "stale" in str(one.message)]
 
 
 def test_a_file_of_the_kernel_s_name_is_its_source_only_if_the_script_gave_it(tmp_path):
@@ -351,6 +399,30 @@ def test_what_is_not_supported_says_so_in_one_line_before_anything_runs(options,
 def test_the_grid_is_the_problems_size_over_its_divisors(problem_size, grid_div, grid):
     rule = LaunchRule(problem_size, grid_div, ("block_size_x", "block_size_y", "block_size_z"))
     assert rule.grid({"block_size_x": 64, "tile": 4}) == grid
+
+
+@pytest.mark.parametrize(
+    ("problem_size", "grid_div", "expressions"),
+    [
+        (1000, (None, None, None), ("ceil_div(x, block_size_x)", "1", "1")),
+        ((1000, 10), (["block_size_x", "tile"], None, 1), ("ceil_div(x, block_size_x * tile)", "y", "1")),
+        (
+            ("tile * 3", 5),
+            ([], ["tile / 2", 2], None),
+            ("floor(tile * 3)", "ceil_div(5, floor(tile / 2) * 2)", "1"),
+        ),
+        (1000, ("word", lambda p: 1, None), (None, None, "1")),
+    ],
+)
+def test_the_grid_is_an_expression_that_gives_the_same(problem_size, grid_div, expressions):
+    params = read_parameters({"block_size_x": [64], "tile": [5], "word": ["a"]})
+    rule = LaunchRule(problem_size, grid_div, ("block_size_x", "block_size_y", "block_size_z"))
+    found = rule.expressions(params)
+    assert tuple(found.get(f"grid_{axis}") for axis in "xyz") == expressions
+    assert [found[f"block_{axis}"] for axis in "xyz"] == ["block_size_x", "1", "1"]
+    if all(expressions):
+        values = {"x": 1000, "y": 10, **params.first}
+        assert tuple(parse(text)(values) for text in expressions) == rule.grid(params.first)
 
 
 @pytest.mark.parametrize(

@@ -397,7 +397,7 @@ class SimpleInstance:
     ("words", "missed"),
     [
         ({}, {}),
-        ({"skips_sanitizer": True}, dict.fromkeys((*HOST_TOOLS, LOOPS, *TOOLS), "--no-sanitizer")),
+        ({"skips_sanitizer": True}, dict.fromkeys((*HOST_TOOLS, LOOPS, *TOOLS), "sanitizers are left out")),
         ({"sanitizer": None}, dict.fromkeys(TOOLS, "compute-sanitizer is not installed")),
     ],
     ids=["all", "left out", "not installed"],

@@ -1,5 +1,6 @@
 """Two kernels of one name that share a cache: the second search says so."""
 
+import json
 import shutil
 
 import pytest
@@ -36,6 +37,20 @@ def test_a_search_warns_of_results_of_another_kernel_of_that_name(both):
         "rename one of the kernels, or choose another folder with --cache (cache= in Python)"
     ]
     assert "double (other/double.py); results of this one (double.py) go" in warned(first, "double.yaml")[0]
+
+
+def test_a_result_with_other_arguments_is_not_stored_over_one(both):
+    first, _ = both
+    record = first.path / "cache/fake-gpu/double.json"
+    content = json.loads(record.read_text())
+    for argument in content["arguments"]:
+        argument["name"] = f"argument_{argument['name']}"
+    content["launch"][0]["arguments"] = [argument["name"] for argument in content["arguments"]]
+    stored = json.dumps(content)
+    record.write_text(stored)
+    done = first.run("search", "double.yaml", "--device", "fake", *BUDGET, "--journal", "runs/other.jsonl")
+    assert done.returncode == 2 and "with other sizes or arguments: n, argument_x" in done.stderr
+    assert record.read_text() == stored and not (first.path / "runs/other.jsonl").exists()
 
 
 def test_a_sweep_warns_as_well(both):
