@@ -30,21 +30,25 @@ class Forecast:
         self._ended_s: list[float] = []  # when each trial ended
         self._costs_s: list[float] = []
         self._end_began_s: float | None = None
+        self._told_s = began_s  # when something was last known to have ended or begun
         self._place, self._share = 0, 0.0  # in the end
         self._finalists, self._totals = _FINALISTS, {_SCHEDULES: 2 * _STORED, _DATA: _SETS}
 
     def tried(self, cost_s: float, now_s: float) -> None:
         """Count a trial."""
+        self._told_s = now_s
         self._ended_s.append(now_s)
         self._costs_s.append(cost_s)
 
     def last_round(self, finalists: int, now_s: float) -> None:
         """The end begins, or begins again."""
         self._finalists, self._end_began_s = finalists, now_s
+        self._told_s = now_s
         self._place, self._share = 0, 0.0
 
-    def stage(self, stage: Stage) -> None:
-        """Note how far the end has come."""
+    def stage(self, stage: Stage, now_s: float) -> None:
+        """Note how far the end has come; a reference is computed within one of its stages."""
+        self._told_s = now_s
         if self._end_began_s is None or stage.name not in _STAGES[self._place :]:
             return
         self._place, self._share = _STAGES.index(stage.name), 0.0
@@ -53,7 +57,17 @@ class Forecast:
             self._share = (stage.done - 1) / stage.total
 
     def left_s(self, now_s: float) -> float | None:
-        """The predicted time; None before it can be known."""
+        """The predicted time; None before it can be known, and once a stage has taken all of it.
+
+        It is predicted anew whenever something is told, and runs down until then: a slow stage makes what
+        follows no longer while it lasts.
+        """
+        found_s = self._predicted_s(self._told_s)
+        left_s = None if found_s is None else found_s - (now_s - self._told_s)
+        return left_s if left_s is None or left_s > 0 else None
+
+    def _predicted_s(self, now_s: float) -> float | None:
+        """The time that was left when something was told."""
         if not self._ended_s:
             return None
         parts_s = self._parts_s(mean(self._costs_s[len(self._costs_s) // 2 :]))

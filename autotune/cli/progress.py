@@ -235,7 +235,7 @@ class SearchProgress(StageProgress, Observer):
     def stage(self, stage: Stage) -> None:
         """Show the present stage."""
         if self._forecast is not None:
-            self._forecast.stage(stage)
+            self._forecast.stage(stage, time.monotonic())
         super().stage(stage)
 
     def left_s(self) -> float | None:

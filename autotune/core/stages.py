@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a run, such as compiling, with its progress if that can be counted."""
+    """A part of a run, such as compiling, with its progress if that can be counted, and its sizes."""
 
     name: str
     done: int = 0
     total: int | None = None
+    sizes: str = ""
 
     def __str__(self) -> str:
-        return self.name if self.total is None else f"{self.name} {self.done} of {self.total}"
+        name = f"{self.name} at {self.sizes}" if self.sizes else self.name
+        return name if self.total is None else f"{name} {self.done} of {self.total}"
 
 
 OnStage = Callable[[Stage], None]

@@ -132,6 +132,10 @@ class DeviceState:
         """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
         return self._preparation.allows_rounding(problem)
 
+    def reference_s(self, problem: ProblemInstance) -> float:
+        """The time that the reference may take at a problem; 0 if it is not known."""
+        return self._preparation.reference_s(problem)
+
     def control(self, item: WorkItem) -> IncumbentTimer | None:
         """The incumbent to time next to a configuration, the same object until another one leads."""
         incumbent = item.incumbent

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.problem.covering import work
 from autotune.problem.inputs import Drawn, ProblemData, prepare
 from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
@@ -51,6 +52,13 @@ class Preparation:
     def allows_rounding(self, problem: ProblemInstance) -> bool:
         """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
         return bool(self._thread.submit(self._rounding, problem, self.compared).result()["allows"].all())
+
+    def reference_s(self, problem: ProblemInstance) -> float:
+        """The time that the reference may take at a problem, from that at the most work; 0 if not known."""
+        found = [one.result() for one in self._prepared.values()]
+        known = [(work(one.problem.sizes), one.reference_s) for one in found if one.reference_s]
+        most, took_s = max(known, default=(1, 0.0))
+        return took_s * work(problem.definition.sizes) / max(1, most)
 
     def _rounding(self, problem: ProblemInstance, compared: frozenset[str]) -> dict[str, NDArray[Any]]:
         """The verdict as an array, which is kept like the results of a slow reference."""

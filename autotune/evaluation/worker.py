@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from autotune.core.stages import OnStage, Stage, unobserved
+from autotune.core.text import size_text
 from autotune.core.trials import Failure, Measurement, Status
 from autotune.devices import BACKENDS
 from autotune.devices.clocks import restore_abandoned
@@ -240,7 +241,7 @@ class Worker:
         self.start()
         assert self._child is not None
         if not self._is_ready:
-            with self._setting_up():
+            with self._setting_up(self._setting.problems):
                 self._compared = self._child.answer()
             self._is_ready, self._loaded = True, frozenset()
         return self._child
@@ -254,7 +255,7 @@ class Worker:
             child = self._ready_child()
             if not keys <= self._loaded:
                 self._loaded = frozenset()
-                with self._setting_up():
+                with self._setting_up(problems):
                     child.call(load, problems, timeout_s=SETUP_TIMEOUT_S)
                 self._loaded = _keys(problems)
 
@@ -267,9 +268,11 @@ class Worker:
         return None
 
     @contextmanager
-    def _setting_up(self) -> Iterator[None]:
-        """Report that a problem is being prepared, and the end of it; close the child if that fails."""
-        self._on_stage(Stage(f"computing the reference ({self._setting.reference.name})"))
+    def _setting_up(self, problems: tuple[ProblemInstance, ...]) -> Iterator[None]:
+        """Report that problems are being prepared, and the end of it; close the child if that fails."""
+        sizes = [size_text(problem.definition.sizes) for problem in problems]
+        where = "".join(sizes) if len(sizes) < 2 else f"{len(sizes)} sizes"
+        self._on_stage(Stage(f"computing the reference ({self._setting.reference.name})", sizes=where))
         try:
             yield
         except ChildFailed:

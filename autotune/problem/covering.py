@@ -23,6 +23,7 @@ _CHANGED, _ALIKE = 0.7, 0.5  # shares
 _BEYOND = 4  # times the largest size of the space
 _TRIED = 80  # sizes, of which a few are chosen
 _MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of such a problem
+_LITTLE_WORK = 2**18  # of any problem: its reference is fast
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 
 
@@ -42,6 +43,11 @@ def threads(problem: ProblemInstance) -> int:
     return sum(launch.threads for launch in problem.launches)
 
 
+def work(sizes: Sizes) -> int:
+    """The product of sizes, which bounds what a reference does."""
+    return math.prod(sizes.values())
+
+
 def _kinds(problem: ProblemInstance, divisors: Sequence[int]) -> set[tuple[object, ...]]:
     """The behaviour of a configuration at a problem: its launches, and how sizes divide by each divisor."""
     launches = tuple(
@@ -58,6 +64,7 @@ class Domain:
     """The sizes that a kernel takes, as far as the sizes of its space tell."""
 
     def __init__(self, given: Sequence[Sizes]) -> None:
+        self._smallest = {name: min(one[name] for one in given) for name in given[0]}
         self._largest = {name: max(one[name] for one in given) for name in given[0]}
         self._steps = {name: math.gcd(*(one[name] for one in given)) for name in given[0]}
         self._varied = {name for name in given[0] if len({one[name] for one in given}) > 1}
@@ -65,6 +72,7 @@ class Domain:
             name: next(one for one in given[0] if all(sizes[one] == sizes[name] for sizes in given))
             for name in given[0]
         }
+        self._most_work = max(_LITTLE_WORK, *map(work, given))
         self._given = given
 
     def is_declared(self, sizes: Sizes) -> bool:
@@ -75,6 +83,18 @@ class Domain:
             and size == sizes[self._equals[name]]
             for name, size in sizes.items()
         )
+
+    def is_affordable(self, sizes: Sizes) -> bool:
+        """True if there is no more work than at the space's sizes: each of these may be large alone."""
+        return work(sizes) <= self._most_work
+
+    def excluding(self, sizes: Sizes) -> list[str]:
+        """Constraints that the space's sizes keep and these do not."""
+        found = [f"{name} >= {self._smallest[name]}" for name in sizes if sizes[name] < self._smallest[name]]
+        found += [f"{name} % {self._steps[name]} == 0" for name in sizes if sizes[name] % self._steps[name]]
+        found += [f"{one} == {name}" for name, one in self._equals.items() if sizes[name] != sizes[one]]
+        found += [f"{name} <= {self._largest[name]}" for name in sizes if sizes[name] > self._largest[name]]
+        return found
 
     def declared(self, sizes: Sizes) -> Sizes:
         """The next larger sizes that divide as the space's do, and are equal where these are."""
@@ -118,7 +138,8 @@ def at_tiles(
     divisors = _divisors(given, config)
     entries = {step.entry for problem in given for step in problem.launches}
     draw = random.Random(repr(sorted(divisors)))
-    candidates = Domain([one.definition.sizes for one in given]).candidates(divisors, draw)
+    domain = Domain([one.definition.sizes for one in given])
+    candidates = domain.candidates(divisors, draw)
     known = set().union(*(_remainders(one, divisors) for one in given))
     largest = {name: max(one.definition.sizes[name] for one in given) for name in timed.definition.sizes}
 
@@ -131,7 +152,7 @@ def at_tiles(
     left: dict[str, ProblemInstance] = {}
     for number in range(_TRIED):
         sizes = next(candidates)
-        made = make(sizes, len(problems) + 1 + number)
+        made = make(sizes, len(problems) + 1 + number) if domain.is_affordable(sizes) else None
         is_new = all(sizes != one.definition.sizes for one in given)
         if (
             is_new

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,6 +35,7 @@ from autotune.problem.shapes import SHAPES, shaped
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
 _PIECE = 2**18  # elements drawn at once: they fit in a core's cache, and threads seldom wait for Python
 _CHOICES = 2**16  # the number of values of a two-byte type
+_TOOK_S = "the reference's time in s"  # among results, which are kept; no array has such a name
 _SPECIAL_SHARE = 2**10  # one element in so many is a special value
 
 Drawn: TypeAlias = MutableMapping[tuple[int, Array], NDArray[Any]]  # by seed and array
@@ -44,7 +46,7 @@ _Draw: TypeAlias = Callable[[Generator, NDArray[Any]], None]  # draws the elemen
 class ProblemData:
     """One problem on the host: inputs, expected outputs, and magnitudes of their terms, by array.
 
-    Expected outputs may be NaN if inputs have special values.
+    Expected outputs may be NaN if inputs have special values. The reference's time is None if unknown.
     """
 
     problem: Problem
@@ -52,6 +54,7 @@ class ProblemData:
     expected: Mapping[str, NDArray[Any]]
     magnitudes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     may_be_nan: bool = False
+    reference_s: float | None = None
 
 
 def prepare(
@@ -70,14 +73,21 @@ def prepare(
         if results is None:
             raise SetupError(f"{problem.trusted}: the trusted results are gone; start the search again")
     else:
-        run = partial(run_reference, reference, inputs, definition, problem.arrays)
+
+        def run() -> dict[str, NDArray[Any]]:
+            began_s = perf_counter()
+            results = run_reference(reference, inputs, definition, problem.arrays)
+            return {**results, _TOOK_S: np.array([perf_counter() - began_s])}
+
         with timeline.span(f"reference at {size_text(definition.sizes)}"):
             results = run() if kept is None else kept.of(reference, problem.data_key, run)
+    took_s = results.pop(_TOOK_S, None)
     dtypes = {array.name: array.dtype for array in problem.arrays}
     found = {name: loaded(values, dtypes[name]) for name, values in results.items()}
     _require_kept(problem, inputs, found)
     magnitudes = _magnitudes(problem, reference, inputs, kept)
-    return ProblemData(definition, inputs, found, magnitudes, has_special_values(problem.arrays))
+    reference_s = None if took_s is None else float(took_s[0])
+    return ProblemData(definition, inputs, found, magnitudes, has_special_values(problem.arrays), reference_s)
 
 
 def _require_kept(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from autotune.core.records import Sizes
-from autotune.problem.covering import Domain, threads
+from autotune.problem.covering import Domain, threads, work
 from autotune.problem.index_runs import AGAIN, IndexRuns
 from autotune.problem.problem_instance import ProblemInstance
 
@@ -57,7 +57,7 @@ class Loops:
             The problems, with as few threads as possible, and False if there is none for some loop.
         """
         lacking = self.turning_again([timed]) - self.turning_again(checked)
-        base = min(given, key=threads).definition.sizes
+        base = min((one.definition.sizes for one in given), key=work)
         found, is_whole = list[ProblemInstance](), True
         while lacking:
             loop = min(lacking)
@@ -98,7 +98,8 @@ def _ways(
         sizes = {
             name: _between(size, goal[name], share if name in names else 0) for name, size in base.items()
         }
-        return make(domain.declared(sizes))
+        declared = domain.declared(sizes)
+        return make(declared) if domain.is_affordable(declared) else None
 
     for names in [*([name] for name in growing), *([growing] if len(growing) > 1 else [])]:
         yield partial(at, names)

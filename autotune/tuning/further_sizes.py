@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
-from autotune.core.text import count_text
+from autotune.core.text import count_text, size_text
 from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.host_sanitizer import affordable
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
@@ -21,7 +20,7 @@ from autotune.problem.problem_instance import ProblemInstance
 from autotune.sources.kernel_source import read_kernel_source
 from autotune.tuning.task import TuningTask
 
-MAX_SIZES, MAX_SIZES_S = 6, 3.0  # that the tiles of a configuration make interesting, and their time
+MAX_SIZES = 6  # that the tiles of a configuration make interesting
 _SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: those of tiles come before
 
 
@@ -59,6 +58,13 @@ class FurtherSizes:
         """True if the sizes of a problem divide as all of the space do: whatever is wrong there counts."""
         return self._domain(instance).is_declared(problem.definition.sizes)
 
+    def advice(self, instance: KernelInstance, problem: ProblemInstance) -> str:
+        """The constraint to write if a kernel is not made for the sizes of a problem; empty without one."""
+        sizes = problem.definition.sizes
+        found = " or ".join(f"`{one}`" for one in self._domain(instance).excluding(sizes))
+        where = f"`constraints` of {self._task.spec.path.name}"
+        return f"; if {size_text(sizes)} makes no sense, write {found} into {where}" if found else ""
+
     def of(self, config: Config, problem: ProblemInstance) -> ProblemInstance | None:
         """The same problem for a configuration; None if it is not valid there, or the reference fails."""
         return _problem_at(self._maker, config, problem.definition.sizes, self._seed_offset(problem))
@@ -71,16 +77,14 @@ class FurtherSizes:
         return problem.definition.seed - self._task.space.problem.seed
 
     def of_tiles(self, instance: KernelInstance) -> Iterator[ProblemInstance]:
-        """The problems at sizes that the configuration's own tiles make interesting, while time is left."""
-        config, timed, end_s = instance.config, instance.problem, time.perf_counter() + MAX_SIZES_S
+        """The problems at sizes that the configuration's own tiles make interesting."""
+        config, timed = instance.config, instance.problem
 
         def make(sizes: Sizes, seed_offset: int) -> ProblemInstance | None:
             return _problem_at(self._planner, config, sizes, seed_offset)
 
         count = 0 if timed.trusted else MAX_SIZES
         for planned in at_tiles(instance.verify_problems, timed, config, make, count):
-            if time.perf_counter() > end_s:
-                return
             if problem := self.of(config, planned):
                 yield problem
 

@@ -7,6 +7,8 @@ the one that is timed and served.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeGuard
@@ -18,8 +20,9 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import WRONG, Binary, Failure, Status
 from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.device_process import verify_often
+from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
+from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.problem_instance import ProblemInstance, in_order
 from autotune.tuning.context import Built, TuningContext
 
@@ -27,6 +30,7 @@ MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "oth
 LARGER_SIZES = "larger sizes"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
+MAX_SIZES_S = 3.0  # for a configuration at sizes of its tiles
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
 FINDINGS = (*WRONG, Status.CRASHED)
@@ -73,21 +77,36 @@ def _at_sizes_of_tiles(
 ) -> tuple[Outcome, list[Failure]]:
     """The outcome of one configuration, and what is wrong of the default."""
     doubts: list[Failure] = []
+    own = Deadline(time.perf_counter() + MAX_SIZES_S)
+    verified, is_slow = 0, False
     for problem in context.further.of_tiles(one.instance):
-        if deadline.is_over:
+        expected_s = _reference_s(context, problem)
+        if own.left_s(math.inf) <= expected_s:
+            is_slow = True
+            continue
+        if deadline.left_s(math.inf) <= expected_s:
             return LATE, doubts
         if context.worker.load(problem) is not None:
             continue  # the reference does not take these sizes
         found = context.verify(one.binary, problem)
+        verified += 1
         if not is_finding(found):
             continue
-        is_declared = context.further.is_declared(one.instance, problem)
-        by_default = PASSED if is_declared else _of_default(context, default, problem)
-        if by_default is PASSED:
-            return replace(found, detail=f"at sizes of its tiles: {found.detail}"), doubts
+        by_default = _of_default(context, default, problem)
+        advice = context.further.advice(one.instance, problem) if isinstance(by_default, Failure) else ""
+        if by_default is PASSED or context.further.is_declared(one.instance, problem):
+            return replace(found, detail=f"at sizes of its tiles: {found.detail}{advice}"), doubts
         if isinstance(by_default, Failure):
-            doubts.append(by_default)
+            doubts.append(replace(by_default, detail=f"{by_default.detail}{advice}"))
+    if is_slow and not verified:
+        return Unchecked(f"each of these takes more than {MAX_SIZES_S:g} s with its reference"), doubts
     return PASSED, doubts
+
+
+def _reference_s(context: TuningContext, problem: ProblemInstance) -> float:
+    """The time that the reference may take at the sizes of a problem; 0 if it is not known."""
+    found = context.worker.run(DeviceState.reference_s, problem, timeout_s=SETUP_TIMEOUT_S)
+    return 0.0 if isinstance(found, Failure) else float(found)
 
 
 def _of_default(context: TuningContext, default: Built | None, problem: ProblemInstance) -> Outcome:

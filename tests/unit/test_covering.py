@@ -2,7 +2,7 @@
 
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Problem
-from autotune.problem.covering import Domain, at_tiles, covering
+from autotune.problem.covering import Domain, at_tiles, covering, work
 from autotune.problem.problem_instance import ProblemInstance
 
 TILE = Config({"TILE": 32, "UNROLL": 1, "MODE": "fast"})
@@ -74,3 +74,29 @@ def test_a_size_that_launches_a_kernel_of_its_own_is_left_out():
     checks = [tiled(n=5), tiled(n=1000)]
     other = Launch("other", (1, 1, 1), (1, 1, 1), 0, ())
     assert at_tiles(checks[:1], checks[1], TILE, lambda sizes, place: problem(other, **sizes), 3) == []
+
+
+def pairs(queries, points):
+    """A search of the nearest points: each query is compared with each point."""
+    blocks = -(-queries // 32)
+    return problem(Launch("nearest", (blocks, 1, 1), (32, 1, 1), 0, ()), queries=queries, points=points)
+
+
+def test_sizes_of_which_each_is_large_alone_are_not_large_together():
+    given = [pairs(1, 4), pairs(3, 65537), pairs(65537, 5), pairs(4096, 2048)]
+    config = Config({"TILE": 512, "GROUP": 256})
+    found = at_tiles(given[:-1], given[-1], config, lambda sizes, place: pairs(**sizes), 40)
+    assert found and max(work(one.definition.sizes) for one in found) <= 4096 * 2048
+
+
+def test_a_small_space_still_gets_sizes_that_it_does_not_reach():
+    assert max(further(40, {"n": 5}, {"n": 1000})) > 1000
+
+
+def test_constraints_leave_out_sizes_and_none_of_the_spaces():
+    domain = Domain([{"n": 64, "m": 4}, {"n": 96, "m": 9}])
+    assert domain.excluding({"n": 64, "m": 1}) == ["m >= 4"]
+    assert domain.excluding({"n": 33, "m": 5}) == ["n >= 64", "n % 32 == 0"]
+    assert domain.excluding({"n": 128, "m": 5}) == ["n <= 96"]
+    assert Domain([{"n": 4, "m": 4}, {"n": 9, "m": 9}]).excluding({"n": 5, "m": 6}) == ["n == m"]
+    assert domain.excluding({"n": 96, "m": 5}) == []

@@ -34,10 +34,11 @@ def test_an_end_that_takes_twice_as_long_as_expected_is_expected_to_go_on_so():
     slow.last_round(9, 40.0)
     whole_s = usual.left_s(40.0)
     for one in (usual, slow):
-        one.stage(Stage("last round: verifying", 1, 9))
-        one.stage(Stage("last round: timing, round", 7, 12))
-        one.stage(Stage("last round: verifying", 9, 9))  # an earlier stage: a check verifies too
+        one.stage(Stage("last round: verifying", 1, 9), 40.0)
+        one.stage(Stage("last round: timing, round", 7, 12), 41.0)
     done_s = whole_s * 0.3
+    for one, now_s in ((usual, 40.0 + done_s), (slow, 40.0 + 2 * done_s)):
+        one.stage(Stage("last round: verifying", 9, 9), now_s)  # an earlier stage: a check verifies too
     assert usual.left_s(40.0 + done_s) < whole_s
     assert usual.left_s(40.0 + done_s) < slow.left_s(40.0 + 2 * done_s) < 2 * usual.left_s(40.0 + done_s)
 
@@ -47,7 +48,7 @@ def test_the_more_is_checked_the_longer_it_takes():
     for stored in (1, 6):
         found = forecast(20)
         found.last_round(9, 40.0)
-        found.stage(Stage("last round: other schedules", 1, 2 * stored))
+        found.stage(Stage("last round: other schedules", 1, 2 * stored), 60.0)
         lefts_s.append(found.left_s(60.0))
     assert 2 * lefts_s[0] < lefts_s[1]
 
@@ -56,6 +57,18 @@ def test_a_last_round_that_is_repeated_begins_again():
     found = forecast(20)
     found.last_round(9, 40.0)
     whole_s = found.left_s(40.0)
-    found.stage(Stage("last round: other data", 3, 11))
+    found.stage(Stage("last round: other data", 3, 11), 45.0)
     found.last_round(9, 50.0)
     assert found.left_s(50.0) == whole_s
+
+
+def test_the_time_left_runs_down_while_one_reference_is_computed():
+    found = forecast(20)
+    found.last_round(9, 40.0)
+    found.stage(Stage("last round: sizes of its tiles"), 50.0)
+    found.stage(Stage("computing the reference (knn.py)", sizes="n=4097, m=69631"), 51.0)
+    begun_s = found.left_s(51.0)
+    assert found.left_s(53.0) == pytest.approx(begun_s - 2.0)
+    assert found.left_s(51.0 + begun_s) is None  # it took all of that: nobody knows how long it goes on
+    found.stage(Stage("verifying"), 52.0 + begun_s)
+    assert found.left_s(52.0 + begun_s) > 0

@@ -37,6 +37,7 @@ from autotune.tuning.stress_checks import (
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
+    at_sizes_of_tiles,
     with_other_schedules,
 )
 from autotune.tuning.task import Target, bind_target
@@ -52,7 +53,7 @@ from autotune.tuning.turns import (
     remove_shifts,
 )
 from autotune.tuning.winner_checks import WinnerChecks, expected_checks
-from tests.conftest import opened
+from tests.conftest import KERNEL, opened
 
 
 def entry(*samples_ms, noise=None, chosen_from=9):
@@ -385,6 +386,45 @@ def test_a_build_with_another_schedule_that_does_not_run_has_not_passed(compilat
     (said,) = found[Config({})].values()
     kinds = {Unchecked: "could not run", Failure: "failed", Passed: PASSED}
     assert kinds[type(said)] == outcome
+
+
+@pytest.mark.parametrize(("expected_s", "outcome"), [(0.1, PASSED), (99.0, "3 s")])
+def test_a_size_whose_reference_would_take_the_time_of_the_check_is_left_out(expected_s, outcome):
+    prepared = []
+    problem = ProblemInstance(Problem({"n": 1}, "int32"), (), (), ())
+    context = SimpleNamespace(
+        task=SimpleNamespace(spec=SimpleNamespace(default=Config({}))),
+        build=lambda configs: ({}, {}),
+        observer=SimpleNamespace(stage=lambda stage: None),
+        worker=SimpleNamespace(load=prepared.append, run=lambda *_, timeout_s: expected_s),
+        verify=lambda *_: True,
+        further=SimpleNamespace(of_tiles=lambda instance: [problem]),
+    )
+    built = {Config({}): Built(SimpleInstance("", (problem,)), None)}
+    found = at_sizes_of_tiles(context, built, Deadline())[Config({})][TILE_SIZES]
+    assert found is PASSED if outcome is PASSED else outcome in found.reason
+    assert len(prepared) == (outcome is PASSED)
+
+
+@pytest.mark.parametrize(
+    ("right", "told", "constraint"),
+    [
+        ("n > 4", "at sizes of its tiles: y was never written", "n >= 5"),
+        ("n <= 100", "the default is doubtful at sizes unlike the space's", "n <= 100"),
+        ("n > 4 or A == 1", "at sizes of its tiles: y was never written", ""),
+    ],
+)
+def test_sizes_at_which_the_default_is_wrong_too_are_told_with_the_constraint_to_write(
+    folder, right, told, constraint
+):
+    kernel = KERNEL.replace("    y.view", f"    if {right}:\n        y.view")
+    folder.write(kernel)
+    folder.edit("{n: 1000}", "{n: 100}")
+    folder.edit("{n: 1}, {n: 17}", "{n: 5}, {n: 17}")
+    done = folder.run("check", "double.yaml", "-d", "fake", "--config", "A=5,B=2", "--json")
+    (line,) = (line for line in (done.stdout + done.stderr).splitlines() if told in line)
+    assert ("makes no sense, write" in line) == bool(constraint)
+    assert "(at n=" in line and f"`{constraint}` into `constraints` of double.yaml" * bool(constraint) in line
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from autotune.core.checks import PASSED
 from autotune.core.trials import Failure
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import affordable, find_host_sanitizer
+from autotune.problem.covering import work
 from tests.further_sizes_example import sizes_and_instance
 
 SPACE = """\
@@ -86,6 +87,17 @@ def test_a_loop_whose_turns_depend_on_data_gets_no_size(tmp_path):
     source = SOURCE.replace("base < count;", "base < parts[0];").replace("k < m;", "k < x[0];")
     sizes, instance = totals(tmp_path, source)
     assert sizes.small(instance).further == []
+
+
+def test_a_size_on_the_way_has_no_more_work_than_those_of_the_space(tmp_path):
+    """The fewest threads are at a size whose `m` is large, at which `n` must not be large."""
+    large, usual = "{n: 1, m: 10_000_000}", "{n: 1, m: 1}, {n: 100, m: 7}, {n: 4096, m: 8}"
+    sizes, instance = totals(tmp_path, space=SPACE.replace(usual, f"{large}, {{n: 100, m: 7}}"))
+    declared = [one.definition.sizes for one in (*instance.verify_problems, instance.problem)]
+    found = [work(one.definition.sizes) for one in sizes.small(instance).further]
+    assert found and max(found) <= max(map(work, declared))
+    sizes, instance = totals(tmp_path, space=SPACE.replace(usual, large))
+    assert sizes.small(instance).further == [] and not sizes.small(instance).is_whole
 
 
 @pytest.mark.parametrize(("dropped", "words"), [("", ""), ("        __syncthreads();\n    }\n}", "a race")])

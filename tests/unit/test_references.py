@@ -1,9 +1,13 @@
 """References of the last round run next to the search, each of them once."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from autotune.devices import Address
 from autotune.evaluation.device_process import DeviceSetting
+from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.references import References
 from autotune.problem.kept_results import KeptResults
 from tests.unit.test_sanitizer import PROBLEM
@@ -51,3 +55,18 @@ def test_one_that_fails_or_is_not_begun_stands_in_nobodys_way(tmp_path):
     references.settle([PROBLEM])
     references.close()
     references.close()
+
+
+def test_the_time_of_a_reference_is_told_by_its_work_at_the_largest_problem_kept_or_not(tmp_path):
+    (tmp_path / "r.py").write_text("def reference(inputs, sizes):\n    return {'x': inputs['x'] * 2}\n")
+    kept = KeptResults(tmp_path / "kept", kept_from_s=0.0)
+
+    def predicted_s(n, *problems):
+        return Preparation(tmp_path / "r.py", problems, kept).reference_s(sized(n))
+
+    def sized(n):
+        return replace(PROBLEM, definition=replace(PROBLEM.definition, sizes={"n": n}))
+
+    first_s = predicted_s(1000, sized(10), sized(1000), PROBLEM)
+    assert first_s > 0 and predicted_s(3000, sized(10), sized(1000), PROBLEM) == pytest.approx(3 * first_s)
+    assert predicted_s(1000) == 0.0, "nothing is known"
