@@ -205,9 +205,12 @@ def test_a_record_is_read_as_it_was_kept_and_a_damaged_one_is_none(tmp_path):
     assert read(tmp_path / "none.json") is None
 
 
-def test_a_report_has_the_strength_that_was_found_for_its_kernel_and_device(folder):
+@pytest.mark.parametrize("name", ["Fake GPU", "AMD EPYC"])  # a CPU's slug has more than its name
+def test_a_report_has_the_strength_that_was_found_for_its_kernel_and_device(folder, name):
     folder.search("--budget", "3")
     (journal,) = (folder.path / "runs").glob("*.jsonl")
+    header, rows = journal.read_text().split("\n", 1)
+    journal.write_text(json.dumps({**json.loads(header), "device": name}) + "\n" + rows)
     (search,) = report_json(gather_sources([journal]))["searches"]
     assert search["strength"] is None
     keep(FOUND, strength_file("double", Path(journal).name.split(".")[1], journal.parent))
