@@ -225,7 +225,7 @@ class _Reader:
         )
 
     def _strength(self, found: Search, slugs: Sequence[str]) -> Strength | None:
-        """The planted mistakes, as the folder of the journal records them; a CPU's name is not all of its slug."""
+        """The planted mistakes, as the journal's folder records them; a CPU's name is not all of its slug."""
         folder = found.journal.parent if found.journal is not None else self.runs
         if folder is None or not is_name(found.kernel):
             return None

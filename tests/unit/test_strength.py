@@ -1,10 +1,12 @@
 """Mistakes that are planted into kernels, and what `autotune check --strength` says of them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from autotune.cli.strength_summary import strength_text
 from autotune.compilers.kernel_source import read_source
 from autotune.report.gather import gather_sources
 from autotune.report.search_page import report_json
@@ -193,6 +195,18 @@ FOUND = Strength(
     ),
     2,
 )
+
+
+def test_a_run_that_tried_few_mistakes_gets_no_percentage():
+    """The kinds take turns, so the first mistakes are no sample of all."""
+    most = replace(FOUND, left=len(FOUND.planted))
+    few = replace(FOUND, left=len(FOUND.planted) + 1)
+    assert strength_text(most)[0] == "caught 1 of 2 planted mistakes (50%)"
+    assert strength_text(few)[:2] == (
+        "caught 1 of 2 planted mistakes",
+        "no time was left for 4 mistakes: raise --time",
+    )
+    assert few.score is None
 
 
 def test_a_record_is_read_as_it_was_kept_and_a_damaged_one_is_none(tmp_path):
