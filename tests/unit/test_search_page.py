@@ -516,7 +516,7 @@ def test_the_head_says_how_far_the_result_can_be_trusted(
     tmp_path, no_cache, noise, high_ms, checks, finalists, verdict, reason
 ):
     trials = [trial(1, time_ms=1.0), trial(2, time_ms=2.0)]
-    samples = Measurement((1.0, 1.01, high_ms) * 4, Rule.FINALS, noise=noise)
+    samples = Measurement((1.0, 1.01, high_ms) * 4, Rule.LAST_ROUND, noise=noise)
     finals = {one.key: samples for one in trials[:finalists]}
     path = Path(journal(tmp_path / "a.jsonl", trials))
     if finals:
@@ -552,6 +552,6 @@ def test_a_default_that_cannot_be_told_from_the_best_is_not_beaten(tmp_path, fol
 
 def test_times_of_the_last_round_have_their_intervals(tmp_path, no_cache):
     trials = [trial(1, time_ms=1.0), trial(2, time_ms=2.0)]
-    finals = {trials[0].key: Measurement((1.0, 1.01, 1.02) * 4, Rule.FINALS)}
+    finals = {trials[0].key: Measurement((1.0, 1.01, 1.02) * 4, Rule.LAST_ROUND)}
     (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials, finals)]))["searches"]
     assert search["columns"]["low_ms"] == [1, None] and search["columns"]["high_ms"] == [1.02, None]
