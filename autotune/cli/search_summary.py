@@ -32,7 +32,9 @@ _FASTEST = 10  # number of the fastest configurations that the line `learnt` des
 
 def result_line(result: SearchResult) -> str:
     """One line on a search that is one of several."""
-    best = f"best {result.final.median_ms:.4g} ms, {ratio_text(result.speedup)} over the default"
+    is_tied = result.task.spec.default in (*result.ties, *result.unchecked_ties)
+    gain = "not distinguishable from" if is_tied else f"{ratio_text(result.speedup)} over"
+    best = f"best {result.final.median_ms:.4g} ms, {gain} the default"
     return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {explored(result)}"
 
 
@@ -239,8 +241,15 @@ def _ties(result: SearchResult) -> list[str]:
     differ = "it differs" if count == 1 else "they differ"
     line = f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"
     if left := len(result.unchecked_ties):
-        line += f"; not checked, so not kept, {left} more:"
-    return [line, *(f"        {_difference(one, winner, 'best')}" for one in result.unchecked_ties)]
+        line += f"; without the last checks, so not kept, {left} more:"
+    default = result.task.spec.default
+    return [
+        line,
+        *(
+            f"        {'the default' if one == default else _difference(one, winner, 'best')}"
+            for one in result.unchecked_ties
+        ),
+    ]
 
 
 def _groups(result: SearchResult) -> list[str]:
