@@ -264,7 +264,7 @@ def test_the_ladder_has_the_intervals_of_the_last_round(chromium, tmp_path, fold
     folder.search("--budget", "30")
     (path,) = (folder.path / "runs").glob("double.*.jsonl")
     (search,) = gather([str(path)], tmp_path / "cache", folder.space).searches
-    spread = encode_measurement(Measurement((1.0, 1.1, 1.2) * 4, Rule.FINALS))
+    spread = encode_measurement(Measurement((1.0, 1.1, 1.2) * 4, Rule.LAST_ROUND))
     with path.open("a") as rows:  # the fake device's times have no spread
         rows.write(json.dumps({"finals": dict.fromkeys(search.finals, spread)}) + "\n")
     file = tmp_path / "report.html"

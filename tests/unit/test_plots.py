@@ -177,7 +177,7 @@ def test_a_ladder_has_the_intervals_of_the_last_round(tmp_path, folder):
     folder.search("--budget", "30")
     (path,) = (folder.path / "runs").glob("double.*.jsonl")
     keys = gather([str(path)], tmp_path / "cache", folder.space).searches[0].finals
-    spread = encode_measurement(Measurement((1.0, 1.1, 1.2) * 4, Rule.FINALS))
+    spread = encode_measurement(Measurement((1.0, 1.1, 1.2) * 4, Rule.LAST_ROUND))
     with path.open("a") as rows:  # the fake device's times have no spread
         rows.write(json.dumps({"finals": dict.fromkeys(keys, spread)}) + "\n")
     done = plot(
