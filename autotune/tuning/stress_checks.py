@@ -50,7 +50,7 @@ def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], dea
     """The outcome of each configuration at sizes that its own tiles make interesting.
 
     Sizes that divide as all of the space do count in any case, others if the default is right there: else the
-    kernel may not be made for them, and the default is doubted.
+    kernel may not be made for them, and it is told that default and reference disagree.
     """
     if not built:
         return {}
@@ -63,7 +63,8 @@ def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], dea
     }
     if doubts := [doubt for _, own in found.values() for doubt in own]:
         context.observer.warn(
-            f"the default is doubtful at sizes unlike the space's, which counts against no other: {doubts[0]}"
+            "default and reference disagree at sizes unlike the space's, which counts against no other: "
+            f"{doubts[0]}"
         )
     return {config: {TILE_SIZES: outcome} for config, (outcome, _) in found.items()}
 

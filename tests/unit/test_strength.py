@@ -126,7 +126,7 @@ verify_sizes: {sizes}
 parameters: {{BLOCK: [32, 64]}}
 default: {{BLOCK: 64}}
 arguments:
-  - {{name: x, dtype: float32, shape: [n], role: in, fill: {{uniform: [0, 1]}}}}
+  - {{name: x, dtype: float32, shape: [n], role: in, fill: {{uniform: [-1, 1]}}}}
   - {{name: y, dtype: float32, shape: [n], role: out}}
   - {{name: n, dtype: uint64, value: n}}
 call: {{inputs: [x], returns: y}}
@@ -150,8 +150,8 @@ def strength(tmp_path):
     """Checks a space with some sizes to verify, on the CPU."""
     devices_here("opencl")
 
-    def check(sizes, *words, factor=2):
-        (tmp_path / "scale.cu").write_text(SCALE)
+    def check(sizes, *words, factor=2, source=SCALE):
+        (tmp_path / "scale.cu").write_text(source)
         reference = f"def reference(inputs, sizes):\n    return {{'y': {factor} * inputs['x']}}\n"
         (tmp_path / "scale.py").write_text(reference)
         (tmp_path / "scale.yaml").write_text(SPACE.format(sizes=sizes))
@@ -174,6 +174,21 @@ def test_a_dropped_guard_is_missed_until_a_size_has_a_tail(strength, tmp_path):
     head, *_ = mended.stdout.splitlines()
     assert head.startswith("caught ") and head.endswith(" planted mistakes (100%)")
     assert "missed: " not in mended.stdout
+
+
+def test_what_only_zeros_show_is_told_with_what_the_default_makes_of_them(strength):
+    """Zeros are left out because the default disagrees with the reference there."""
+    twice = "2 * x[BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x)]"
+    source = SCALE.replace(twice, f"{twice} != 0 ? {twice} : (BLOCK == 64 ? 7.0f : 0.0f)")
+    done = strength("[{n: 64}, {n: 33}]", "--json", source=source)
+    assert done.returncode == 0, done.stderr
+    mends = {row["mend"] for row in json.loads(done.stdout)["planted"] if row["kind"] == "wrong padding"}
+    (mend,) = (mend for mend in mends if "data zeros" in mend)
+    assert (
+        "default and reference disagree with data zeros at n=64, so it is left out: wrong_result: y[" in mend
+    )
+    assert "; to repeat: give x `fill: {constant: 0}` and run autotune run scale.yaml -d " in mend
+    assert mend.endswith(" --config BLOCK=64 --size n=64")
 
 
 def test_a_kernel_that_fails_without_a_mistake_is_told(strength):
