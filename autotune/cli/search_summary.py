@@ -10,7 +10,7 @@ from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
-from autotune.core.checks import checks_text, is_late, names_text, reasons, together, unchecked_text
+from autotune.core.checks import checks_text, is_late, missed, names_text, reasons, together, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
@@ -91,7 +91,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "speedup": result.speedup,
         "ties": [dict(config) for config in result.ties],
         "unchecked_ties": [dict(config) for config in result.unchecked_ties],
-        "unchecked": [name for name, reason in reasons(result.checks).items() if reason],
+        "unchecked": list(missed(reasons(result.checks))),
         "groups": [
             {"name": group.name, "tried": group.tried, "time_ms": group.best and group.best.median_ms}
             for group in result.groups
@@ -114,9 +114,9 @@ def result_json(result: SearchResult) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """The checks that were not made, for the first line; empty if all were."""
-    missed = [name for name, reason in reasons(result.checks).items() if reason]
-    count = f"{len(missed)} of {count_text(len(result.checks), 'check')}"
-    return f": not verified in full, without {count}: {names_text(missed)}" if missed else ""
+    names = missed(reasons(result.checks))
+    count = f"{len(names)} of {count_text(len(result.checks), 'check')}"
+    return f": not verified in full, without {count}: {names_text(names)}" if names else ""
 
 
 def _tried(result: SearchResult) -> str:
@@ -283,9 +283,9 @@ def uncompared(result: SearchResult) -> list[str]:
 
 def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:
     """The checks that were not made, and the command that makes up for late ones."""
-    missed = unchecked_text(reasons(together(one.checks for one in results)))
+    text = unchecked_text(reasons(together(one.checks for one in results)))
     command = _check_command(results)
-    return [f"checks  {missed}{command and ': '}{command}"] if missed else []
+    return [f"checks  {text}{command and ': '}{command}"] if text else []
 
 
 def _check_command(results: Sequence[SearchResult]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
-from autotune.core.checks import LATE, PASSED, Checks, Outcome, Unchecked, worst
+from autotune.core.checks import LARGER_SIZES, LATE, PASSED, Checks, Outcome, Unchecked, worst
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
@@ -24,7 +24,6 @@ from autotune.problem.problem_instance import ProblemInstance, in_order
 from autotune.tuning.context import Built, TuningContext
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
-LARGER_SIZES = "larger sizes"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_S = 10.0  # of one run with another schedule

@@ -237,6 +237,7 @@ def test_ten_thousand_trials_stay_small(tmp_path, no_cache):
             {"output out": "", "output other": "not returned", "other sizes": ""},
             "in part",
         ),
+        ({"output out": "", "other sizes": "", "larger sizes": "an index of x overflows"}, "yes"),
         ({"output out": "the reference does not return it", "other sizes": ""}, "no"),
         ({}, "in part"),
     ],

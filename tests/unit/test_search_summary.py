@@ -342,6 +342,17 @@ def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(pla
     assert "verified" not in result_text(told(plain))
 
 
+def test_what_indices_cannot_hold_is_a_note_and_leaves_a_result_verified(plain):
+    """No space asks for such sizes, and nothing can be done about them."""
+    note = "an index of x overflows, for example at n=4,294,967,297"
+    found = told(plain, checks={"output y": PASSED, "larger sizes": Unchecked(note)})
+    first, *lines = result_text(found).splitlines()
+    assert first.endswith("int32") and f"checks  output y; {note}" in lines
+    assert result_json(found)["unchecked"] == []
+    late = told(plain, checks={"output y": PASSED, "larger sizes": LATE})
+    assert "not verified in full, without 1 of 2 checks: larger sizes" in result_text(late)
+
+
 def test_ties_that_were_not_checked_are_named(plain):
     text = result_text(told(plain, ties=(THIRD,), unchecked_ties=(OTHER, DEFAULT)))
     (lines,) = re.findall(r"; without the last checks, so not kept, 2 more:\n(.*\n.*\n)", text)
