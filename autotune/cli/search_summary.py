@@ -10,7 +10,7 @@ from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
-from autotune.core.checks import checks_text, is_late, names_text, reasons, together, unchecked_text
+from autotune.core.checks import checks_text, is_late, missed, names_text, reasons, together, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
@@ -32,7 +32,9 @@ _FASTEST = 10  # number of the fastest configurations that the line `learnt` des
 
 def result_line(result: SearchResult) -> str:
     """One line on a search that is one of several."""
-    best = f"best {result.final.median_ms:.4g} ms, {ratio_text(result.speedup)} over the default"
+    is_tied = result.task.spec.default in (*result.ties, *result.unchecked_ties)
+    gain = "not distinguishable from" if is_tied else f"{ratio_text(result.speedup)} over"
+    best = f"best {result.final.median_ms:.4g} ms, {gain} the default"
     return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {explored(result)}"
 
 
@@ -89,7 +91,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "speedup": result.speedup,
         "ties": [dict(config) for config in result.ties],
         "unchecked_ties": [dict(config) for config in result.unchecked_ties],
-        "unchecked": [name for name, reason in reasons(result.checks).items() if reason],
+        "unchecked": list(missed(reasons(result.checks))),
         "groups": [
             {"name": group.name, "tried": group.tried, "time_ms": group.best and group.best.median_ms}
             for group in result.groups
@@ -112,9 +114,9 @@ def result_json(result: SearchResult) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """The checks that were not made, for the first line; empty if all were."""
-    missed = [name for name, reason in reasons(result.checks).items() if reason]
-    count = f"{len(missed)} of {count_text(len(result.checks), 'check')}"
-    return f": not verified in full, without {count}: {names_text(missed)}" if missed else ""
+    names = missed(reasons(result.checks))
+    count = f"{len(names)} of {count_text(len(result.checks), 'check')}"
+    return f": not verified in full, without {count}: {names_text(names)}" if names else ""
 
 
 def _tried(result: SearchResult) -> str:
@@ -239,8 +241,15 @@ def _ties(result: SearchResult) -> list[str]:
     differ = "it differs" if count == 1 else "they differ"
     line = f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"
     if left := len(result.unchecked_ties):
-        line += f"; not checked, so not kept, {left} more:"
-    return [line, *(f"        {_difference(one, winner, 'best')}" for one in result.unchecked_ties)]
+        line += f"; without the last checks, so not kept, {left} more:"
+    default = result.task.spec.default
+    return [
+        line,
+        *(
+            f"        {'the default' if one == default else _difference(one, winner, 'best')}"
+            for one in result.unchecked_ties
+        ),
+    ]
 
 
 def _groups(result: SearchResult) -> list[str]:
@@ -274,9 +283,9 @@ def uncompared(result: SearchResult) -> list[str]:
 
 def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:
     """The checks that were not made, and the command that makes up for late ones."""
-    missed = unchecked_text(reasons(together(one.checks for one in results)))
+    text = unchecked_text(reasons(together(one.checks for one in results)))
     command = _check_command(results)
-    return [f"checks  {missed}{command and ': '}{command}"] if missed else []
+    return [f"checks  {text}{command and ': '}{command}"] if text else []
 
 
 def _check_command(results: Sequence[SearchResult]) -> str:

@@ -8,7 +8,7 @@ from enum import Enum
 
 from autotune.core.trials import Failure
 
-FRESH_INPUTS, OTHER_SIZES = "fresh inputs", "other sizes"
+FRESH_INPUTS, OTHER_SIZES, LARGER_SIZES = "fresh inputs", "other sizes", "larger sizes"
 _OUTPUT, _DATA = "output ", "data "
 _MAX_NAMED = 3  # sets of data; more are counted
 
@@ -96,17 +96,31 @@ def names_text(names: Iterable[str]) -> str:
     return ", ".join(rest)
 
 
+def limit(found: Mapping[str, str]) -> str:
+    """The limit of the kernel's indices, at sizes that no space asks for; empty if none was found."""
+    reason = found.get(LARGER_SIZES, "")
+    return "" if reason == LATE.reason else reason
+
+
+def missed(found: Mapping[str, str]) -> dict[str, str]:
+    """The checks that have not passed, with their reasons; what a kernel's indices hold is a limit."""
+    return {
+        name: reason
+        for name, reason in found.items()
+        if reason and (name != LARGER_SIZES or not limit(found))
+    }
+
+
 def unchecked_text(found: Mapping[str, str]) -> str:
     """The checks that have not passed, by their reasons; empty if all have."""
     names: dict[str, list[str]] = {}
-    for name, reason in found.items():
-        if reason:
-            names.setdefault(reason, []).append(name)
+    for name, reason in missed(found).items():
+        names.setdefault(reason, []).append(name)
     groups = (f"{names_text(group)} ({reason})" for reason, group in names.items())
     return f"without {'; '.join(groups)}" if names else ""
 
 
 def checks_text(found: Mapping[str, str]) -> str:
-    """The names of the checks that have passed, then the others with their reasons."""
+    """The names of the checks that have passed, the others with their reasons, and the indices' limit."""
     passed = names_text(name for name, reason in found.items() if not reason)
-    return "; ".join(filter(None, (passed, unchecked_text(found))))
+    return "; ".join(filter(None, (passed, unchecked_text(found), limit(found))))

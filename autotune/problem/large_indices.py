@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autotune.core.records import Sizes
+from autotune.core.text import table_sizes
 from autotune.problem.covering import Domain
 from autotune.problem.index_runs import IndexRuns
 from autotune.problem.loops import Make
@@ -19,7 +20,7 @@ _SPARE = 1.1
 
 
 def overflowing(runs: IndexRuns, timed: ProblemInstance, domain: Domain, make: Make) -> str | None:
-    """The array of which an index overflows beyond 2^32 elements.
+    """An array of which an index overflows where arrays have more than 2^32 elements, with sizes, as text.
 
     Args:
         runs: The kernels of the configuration.
@@ -28,25 +29,26 @@ def overflowing(runs: IndexRuns, timed: ProblemInstance, domain: Domain, make: M
         make: Makes the problem of sizes; None where the arguments do not hold them.
 
     Returns:
-        Its name; empty if there is none, or no such size, and None if it is not known.
+        An array and sizes; empty if there is none, or no such size, and None if it is not known.
     """
     made = (make(domain.declared(sizes)) for sizes in _large(timed))
-    large = next((one for one in made if one is not None and elements(one) > _LARGE), None)
+    large = next((one for one in made if one is not None and _elements(one) > _LARGE), None)
     if large is None:
         return ""
     if _differing(runs, timed) != "":  # it counts beyond 32 bits on purpose, or is not understood
         return None
-    return _differing(runs, large)
+    array = _differing(runs, large)
+    return array and f"an index of {array} overflows, for example at {table_sizes(large.definition.sizes)}"
 
 
-def elements(problem: ProblemInstance) -> int:
+def _elements(problem: ProblemInstance) -> int:
     """The elements of the largest array."""
     return max((array.count for array in problem.arrays), default=0)
 
 
 def _large(timed: ProblemInstance) -> Iterator[Sizes]:
     """Sizes of arrays with more elements: all grow, or one."""
-    sizes, times = timed.definition.sizes, _SPARE * _LARGE / max(1, elements(timed))
+    sizes, times = timed.definition.sizes, _SPARE * _LARGE / max(1, _elements(timed))
     yield {name: round(size * times ** (1 / len(sizes))) + 1 for name, size in sizes.items()}
     for name, size in sizes.items():
         yield {**sizes, name: round(size * times)}

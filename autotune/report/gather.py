@@ -221,15 +221,17 @@ class _Reader:
             measured=known_ceilings(same[0].folder, self.cache) if same else {},
             cpu=min(cpus, key=lambda cpu: cpu.entry.time_ms, default=None),
             spec=spec,
-            strength=self._strength(found),
+            strength=self._strength(found, [one.device.slug for one in same]),
         )
 
-    def _strength(self, found: Search) -> Strength | None:
-        """The planted mistakes, as the folder of the journal records them."""
+    def _strength(self, found: Search, slugs: Sequence[str]) -> Strength | None:
+        """The planted mistakes, as the journal's folder records them; a CPU's name is not all of its slug."""
         folder = found.journal.parent if found.journal is not None else self.runs
         if folder is None or not is_name(found.kernel):
             return None
-        return read_strength(strength_file(found.kernel, slug(found.device_name), folder))
+        own = found.journal.name.split(".")[1:2] if found.journal is not None else []
+        files = (strength_file(found.kernel, one, folder) for one in (*own, *slugs, slug(found.device_name)))
+        return next(filter(None, map(read_strength, files)), None)
 
     def _spec(self, kernel: str, names: set[str]) -> SpaceSpec | None:
         """The named space file, or another of the kernel with these parameters, such as a packaged one."""

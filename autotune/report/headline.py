@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from autotune.core.checks import OTHER_SIZES, is_compared, reasons, unchecked_text
+from autotune.core.checks import OTHER_SIZES, is_compared, limit, reasons, unchecked_text
 from autotune.core.records import NOISY
 from autotune.core.text import count_text, per_second, ratio_text
 from autotune.core.trials import Status
@@ -127,9 +127,9 @@ def _speedups(search: Search) -> Iterable[dict[str, str]]:
     elif default_ms:
         ends = search.intervals_ms[place] if place is not None else None
         note = f"default: {default_ms:.4g} ms" + (f" ({ends[0]:.4g} to {ends[1]:.4g})" if ends else "")
-        if search.space and search.space.default in search.ties:
-            note += "; the two cannot be told apart"
-        yield _item("Over the default", ratio_text(default_ms / time_ms), note)
+        is_tied = place is not None and search.is_tied(place)
+        value = "not distinguishable" if is_tied else ratio_text(default_ms / time_ms)
+        yield _item("Over the default", value, note)
     first = next((step for step in search.steps if step.time_ms), None)
     is_default = first is not None and search.spec and first.landmark.config == search.spec.default
     if first is not None and first.time_ms and not is_default:
@@ -162,7 +162,7 @@ def _verified(search: Search) -> dict[str, str]:
         return _item("Verified", "in part", f"{note}; checks: {said or 'none recorded'}")
     missed = unchecked_text(found)
     value = "no" if not is_compared(found) else "in part" if missed else "yes"
-    return _item("Verified", value, missed or note)
+    return _item("Verified", value, "; ".join(filter(None, (missed or note, limit(found)))))
 
 
 def _item(title: str, value: str, note: str) -> dict[str, str]:

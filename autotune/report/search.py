@@ -218,6 +218,16 @@ class Search:
         others = (one for one in self.trials if one.key in finals and one.key != best.key)
         return tuple(one.config for one in others if indistinguishable(ours, finals[one.key], Objective.TIME))
 
+    def is_tied(self, place: int) -> bool:
+        """True if a trial cannot be told from the best; the cache keeps only such that passed all checks."""
+        trial, best, finals = self.trials[place], self.best_trial, self.finals
+        is_near = (
+            best is not None
+            and {best.key, trial.key} <= finals.keys()
+            and indistinguishable(finals[best.key], finals[trial.key], Objective.TIME)
+        )
+        return is_near or trial.config in self.ties
+
     def best_work(self, name: str) -> float | None:
         """The bytes or operations of the best trial, as far as they are known."""
         amounts = self.work.get(name)

@@ -84,6 +84,7 @@ def _strength_json(search: Search) -> dict[str, Any] | None:
         return None
     return {
         "score": found.score,
+        "left": found.left,
         "kinds": [
             [cut(kind), *(len(found.of(verdict, kind)) for verdict in (CAUGHT, MISSED, EQUIVALENT))]
             for kind in found.kinds

@@ -160,10 +160,15 @@ class LoadedKernel:
     def best(self, *arrays: Any, stream: Any = None, **named: Any) -> Best:
         """Return what a call with these arguments runs: its configuration, and how well that fits.
 
-        Arguments and errors are those of a call, but for arrays of numpy, which are refused.
+        Arguments and errors are those of a call.
         """
         signature = self._signature
         given, sizes, numbers = signature.in_order(arrays, named)
+        if stream is None and (hosts := _all_of_numpy(signature, given)):
+            from autotune.runtime.opencl import on_cpu
+
+            others = {name: value for name, value in named.items() if name not in hosts}
+            return self.best(**on_cpu(self.kernel, hosts, signature.written), **others)
         call, _ = self._prepared(signature, given, stream, sizes, numbers)
         if monotonic() > call.until and not self._is_current(signature, call):
             return self.best(*arrays, stream=stream, **named)

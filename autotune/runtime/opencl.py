@@ -97,13 +97,31 @@ def call_on_cpu(
         written: The arguments that the kernel writes: arrays that are changed in place.
         others: The rest of the call, by name.
 
+    Errors are those of `on_cpu`.
+    """
+    there = on_cpu(label, arrays, written)
+    made = kernel(**there, **others)
+    for name in arrays.keys() & written:
+        arrays[name][...] = there[name].get()
+    if isinstance(made, tuple):
+        return tuple(one.get() for one in made)
+    return made.get() if isinstance(made, cl_array.Array) else None
+
+
+def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str, Any]:
+    """Copy the numpy arrays of a call to the CPU's queue.
+
+    Args:
+        label: The kernel's name, for messages.
+        arrays: All arrays of the call, by name.
+        written: The arguments that the kernel writes.
+
     Raises:
         InputError: OpenCL shows no CPU, or an array that the kernel writes is read-only.
         Forked: The process was forked from one that had used OpenCL.
     """
-    outputs = {name: array for name, array in arrays.items() if name in written}
-    for name, array in outputs.items():
-        if not array.flags.writeable:
+    for name, array in arrays.items():
+        if name in written and not array.flags.writeable:
             raise InputError(f"{label}: {name}: the kernel writes it, but the array is read-only")
     require_no_fork()
     queue, _ = _cpu_queue()
@@ -114,12 +132,7 @@ def call_on_cpu(
         if hasattr(array, "mask"):
             raise InputError(f"{label}: {name}: has a mask, which a kernel does not see; pass x.filled(0)")
         there[name] = cl_array.to_device(queue, np.ascontiguousarray(array, array.dtype.newbyteorder("=")))
-    made = kernel(**there, **others)
-    for name, array in outputs.items():
-        array[...] = there[name].get()
-    if isinstance(made, tuple):
-        return tuple(one.get() for one in made)
-    return made.get() if isinstance(made, cl_array.Array) else None
+    return there
 
 
 @cache

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from autotune.compilers.kernel_source import perturbed
+from autotune.core.checks import data
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
 from autotune.core.text import size_text
@@ -24,6 +25,7 @@ from autotune.problem.data_sets import DATA_SETS, other_data
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.strength.mends import lacking, telling_sizes, tiles
 from autotune.tuning.context import TuningContext
+from autotune.tuning.data_checks import default_command
 from autotune.tuning.stress_checks import SCHEDULES
 
 _SEEDS = (101, 102)  # of more data
@@ -83,9 +85,7 @@ class LongRun:
             for name in DATA_SETS:
                 other = other_data(problem, name)
                 if other and (failure := self._differs(right, wrong, other)):
-                    yield Witness(
-                        failure, f"the default fails on data {name} as well, so that it is left out"
-                    )
+                    yield Witness(failure, self._data_mend(problem.definition.sizes, name))
             for seed in _SEEDS:
                 drawn = replace(problem, definition=replace(problem.definition, seed=seed))
                 if failure := self._differs(right, wrong, drawn):
@@ -183,6 +183,23 @@ class LongRun:
             sum(array.size_bytes for array in found.arrays) <= _MAX_BYTES and threads(found) <= _MAX_THREADS
         )
         return found if is_small else None
+
+    def _data_mend(self, sizes: Sizes, name: str) -> str:
+        """The reason why the checks before storing do not show what a data set shows."""
+        task, where = self._context.task, f"{data(name)} at {size_text(sizes)}"
+        default = self._context.maker.make(task.spec.default)
+        own = (other_data(one, name) for one in default.verify_problems if one.definition.sizes == sizes)
+        problem = next(filter(None, own), None)
+        failure = problem and self._failure(default, problem)
+        if problem is None or failure is None:
+            return f"{where} shows it, which is left out: rounding may decide there, or no time was left"
+        fills = {one.name: one.fill for one in problem.arrays if one.fill and one.fill[0] == "constant"}
+        given = ", ".join(f"{array} `fill: {{constant: {fill[-1]}}}`" for array, fill in fills.items())
+        command = default_command(task, "run" if fills else "check", sizes if fills else None)
+        repeat = f"give {given} and run {command}" if fills else command
+        return (
+            f"default and reference disagree with {where}, so it is left out: {failure}; to repeat: {repeat}"
+        )
 
     def _size_mend(self, right: KernelInstance, name: str, sizes: Sizes) -> str:
         verified = [problem.definition.sizes[name] for problem in right.verify_problems]

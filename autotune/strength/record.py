@@ -57,9 +57,12 @@ class Strength:
 
     @property
     def score(self) -> float | None:
-        """The share of caught mistakes among those that something shows; None without any."""
-        caught, missed = len(self.of(CAUGHT)), len(self.of(MISSED))
-        return caught / (caught + missed) if caught + missed else None
+        """The share of caught mistakes among those that something shows.
+
+        None without any, and where most mistakes were not tried: the first of a run show too little.
+        """
+        caught, shown = len(self.of(CAUGHT)), len(self.of(CAUGHT)) + len(self.of(MISSED))
+        return caught / shown if shown and self.left <= len(self.planted) else None
 
 
 _READERS = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
 from autotune.core.checks import LATE, PASSED, Outcome, Unchecked, data, failure, worst
-from autotune.core.records import Config
+from autotune.core.records import Config, Sizes
 from autotune.core.stages import Stage
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Status
@@ -21,6 +22,7 @@ from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.shapes import SHAPES
 from autotune.tuning.context import Built, TuningContext
 from autotune.tuning.stress_checks import Records, is_finding, outcome_of
+from autotune.tuning.task import TuningTask
 
 MAX_JUDGED_S = 1.0  # for the reference and the default on a set of data; slower sizes get no further shapes
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
@@ -30,8 +32,8 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
     """The outcome of each configuration on each other data set.
 
     At each size, the default judges the data set first: it does not apply if rounding alone could exceed the
-    tolerances, or if the default fails on it. Where the reference takes that set, this is told as a doubt
-    about the default. Special values are always used, because the space asks for them.
+    tolerances, or if the default fails on it. Where the reference takes that set, it is told that the two
+    disagree. Special values are always used, because the space asks for them.
     """
     default, special = context.task.spec.default, context.task.spec.special
     records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
@@ -86,7 +88,10 @@ def _applies(
 
 
 def _is_right(context: TuningContext, default: Binary, problem: ProblemInstance, name: str) -> bool:
-    """True if the default is right on other data; if it is clearly wrong where it counts, warn of it."""
+    """True if the default is right on other data; if it clearly is not where that counts, warn of it.
+
+    The reference may be wrong as well, for example where it orders equal values in another way.
+    """
     if not is_fit(context.worker, problem):
         return False
     found = context.run_on(with_margin(problem), verify_once, default)
@@ -95,9 +100,17 @@ def _is_right(context: TuningContext, default: Binary, problem: ProblemInstance,
     found = context.run_on(with_margin(problem, DOUBTED), verify_once, default)
     if name in SHAPES and is_finding(found) and found.status is not Status.CRASHED:
         context.observer.warn(
-            f"the default is doubtful: with {data(name)}, which counts against no other: {found}"
+            f"default and reference disagree with {data(name)}, which counts against no other: {found}; "
+            f"to repeat: {default_command(context.task, 'check')}"
         )
     return False
+
+
+def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> str:
+    """The command that runs or checks the default, at sizes."""
+    at = [word for name, size in (sizes or {}).items() for word in ("--size", f"{name}={size}")]
+    given = ("-d", str(task.address), "--config", str(task.spec.default), *at)
+    return shlex.join(("autotune", verb, str(task.spec.path), *given))
 
 
 def _data_sets(context: TuningContext) -> list[str]:

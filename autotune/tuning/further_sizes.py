@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
-from autotune.core.text import count_text, size_text
+from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.host_sanitizer import affordable
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import Domain, at_tiles, covering
 from autotune.problem.index_runs import IndexRuns
-from autotune.problem.large_indices import elements, overflowing
+from autotune.problem.large_indices import overflowing
 from autotune.problem.loops import Loops, Make
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.sources.kernel_source import read_kernel_source
@@ -106,11 +106,12 @@ class FurtherSizes:
     def unknown_beyond(self, instance: KernelInstance) -> str:
         """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
         runs, timed = self._runs(instance), instance.problem
-        array = runs and overflowing(runs, timed, self._domain(instance), self._make(instance))
-        if array == "":
-            return ""
-        cause = f": an index of {array} overflows beyond 2^32" if array else ""
-        return f"not checked beyond {count_text(elements(timed), 'element')}{cause}"
+        found = None
+        if runs is not None:
+            found = overflowing(runs, timed, self._domain(instance), self._make(instance))
+        if found is None:
+            return "it is not known if indices overflow in arrays of more than 2^32 elements"
+        return found
 
     def _runs(self, instance: KernelInstance) -> IndexRuns | None:
         """The kernels of a configuration; None where they cannot be read."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
-from autotune.core.checks import LATE, PASSED, Checks, Outcome, Unchecked, worst
+from autotune.core.checks import LARGER_SIZES, LATE, PASSED, Checks, Outcome, Unchecked, worst
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
@@ -27,7 +27,6 @@ from autotune.problem.problem_instance import ProblemInstance, in_order
 from autotune.tuning.context import Built, TuningContext
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
-LARGER_SIZES = "larger sizes"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_SIZES_S = 3.0  # for a configuration at sizes of its tiles
@@ -54,7 +53,7 @@ def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], dea
     """The outcome of each configuration at sizes that its own tiles make interesting.
 
     Sizes that divide as all of the space do count in any case, others if the default is right there: else the
-    kernel may not be made for them, and the default is doubted.
+    kernel may not be made for them, and it is told that default and reference disagree.
     """
     if not built:
         return {}
@@ -67,7 +66,8 @@ def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], dea
     }
     if doubts := [doubt for _, own in found.values() for doubt in own]:
         context.observer.warn(
-            f"the default is doubtful at sizes unlike the space's, which counts against no other: {doubts[0]}"
+            "default and reference disagree at sizes unlike the space's, which counts against no other: "
+            f"{doubts[0]}"
         )
     return {config: {TILE_SIZES: outcome} for config, (outcome, _) in found.items()}
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from autotune.core.checks import (
+    LARGER_SIZES,
     LATE,
     OTHER_SIZES,
     PASSED,
@@ -167,7 +168,7 @@ def expected_checks(context: TuningContext) -> Checks:
     at_sizes = (stress_checks.MANY_RUNS, stress_checks.TILE_SIZES, *map(data, context.task.spec.variants))
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, LATE))
     if stress_checks.is_c(context):
-        expected[stress_checks.LARGER_SIZES] = LATE
+        expected[LARGER_SIZES] = LATE
     if stress_checks.shows_schedules(context):
         expected[stress_checks.OTHER_SCHEDULES] = LATE
     if stress_checks.is_c(context):

@@ -227,6 +227,8 @@ def test_arrays_of_numpy_run_on_the_cpu_and_outputs_are_changed_in_place(rows):
     x, out = matrix(8, 32), np.zeros((8, 2), np.int32)[:, 0]  # also where the memory is not contiguous
     assert kernel(x, out, factor=3) is None
     assert (out == 3 * x.sum(axis=1)).all() and (x == matrix(8, 32)).all()
+    best = kernel.best(x, out, factor=3)
+    assert best.match.source_sizes == {"rows": 8, "columns": 32} and (out == 3 * x.sum(axis=1)).all()
     with pytest.raises(InputError, match="rows: x: expected an array of numbers, found one of objects"):
         kernel(x.astype(object), out)
     with pytest.raises(

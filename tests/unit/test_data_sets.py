@@ -113,9 +113,9 @@ def test_a_default_that_is_wrong_on_other_data_is_doubted_and_counts_against_no_
     folder.edit("{uniform: [-1, 1]}", "{normal: [0, 1]}")
     assert check("2 * x", "{rtol: 1e-6}", "numpy.minimum(2 * x, 200)", "2 * x") == ["", ""]
     doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
-    assert (
-        "the default is doubtful: with data far above, which counts against no other: wrong_result" in doubts
-    )
+    said = "default and reference disagree with data far above, which counts against no other: wrong_result"
+    assert said in doubts and "(at n=" in doubts
+    assert "; to repeat: autotune check double.yaml -d fake:0 --config 'A=1 B=0'" in doubts
 
 
 def test_data_that_the_reference_refuses_count_against_none_also_where_the_default_is_not_valid(folder):

@@ -35,7 +35,8 @@ __global__ void doubled(const float *x, float *y, unsigned columns)
 }
 """
 WIDE, NARROW = "(size_t)blockIdx.y * columns", "blockIdx.y * columns"
-CHECKED = "not checked beyond 16,777,216 elements"
+UNKNOWN = "it is not known if indices overflow in arrays of more than 2^32 elements"
+OVERFLOWS = "an index of x overflows, for example at rows=68,736 columns=68,736"
 
 
 def reason(folder, source=SOURCE, space=SPACE):
@@ -47,12 +48,12 @@ def reason(folder, source=SOURCE, space=SPACE):
     ("written", "expected"),
     [
         (WIDE, ""),
-        (NARROW, f"{CHECKED}: an index of x overflows beyond 2^32"),
-        ("(size_t)(int)(blockIdx.y * columns)", f"{CHECKED}: an index of x overflows beyond 2^32"),
-        ("(size_t)x[blockIdx.y]", CHECKED),  # what memory holds is not known
+        (NARROW, OVERFLOWS),
+        ("(size_t)(int)(blockIdx.y * columns)", OVERFLOWS),
+        ("(size_t)x[blockIdx.y]", UNKNOWN),  # what memory holds is not known
     ],
 )
-def test_an_index_of_32_bits_that_overflows_is_told_with_what_was_checked(tmp_path, written, expected):
+def test_an_index_of_32_bits_that_overflows_is_told_with_sizes_at_which_it_does(tmp_path, written, expected):
     assert reason(tmp_path, SOURCE.replace(WIDE, written)) == expected
 
 
@@ -61,8 +62,8 @@ def test_arguments_that_hold_no_larger_size_leave_nothing_to_check(tmp_path):
     assert reason(tmp_path, SOURCE.replace(WIDE, "0u"), space) == ""
 
 
-def test_a_kernel_that_is_not_understood_was_not_checked(tmp_path):
+def test_the_indices_of_a_kernel_that_is_not_understood_are_not_known(tmp_path):
     source = SOURCE.replace("if (column < columns) {", "if (column >= columns) goto end; {").replace(
         "    }\n}", "    }\nend:;\n}"
     )
-    assert reason(tmp_path, source) == CHECKED
+    assert reason(tmp_path, source) == UNKNOWN

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from autotune.cli.progress import SearchProgress
-from autotune.core.checks import LATE, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
+from autotune.core.checks import LARGER_SIZES, LATE, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial
 from autotune.evaluation.deadline import Deadline
@@ -33,7 +33,6 @@ from autotune.tuning.options import Options
 from autotune.tuning.remeasure import ROUNDS, Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import LOOPS
 from autotune.tuning.stress_checks import (
-    LARGER_SIZES,
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
@@ -410,7 +409,7 @@ def test_a_size_whose_reference_would_take_the_time_of_the_check_is_left_out(exp
     ("right", "told", "constraint"),
     [
         ("n > 4", "at sizes of its tiles: y was never written", "n >= 5"),
-        ("n <= 100", "the default is doubtful at sizes unlike the space's", "n <= 100"),
+        ("n <= 100", "default and reference disagree at sizes unlike the space's", "n <= 100"),
         ("n > 4 or A == 1", "at sizes of its tiles: y was never written", ""),
     ],
 )

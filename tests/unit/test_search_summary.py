@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autotune.cli.output import emit
-from autotune.cli.search_summary import result_json, result_text
+from autotune.cli.search_summary import result_json, result_line, result_text
 from autotune.compilers.kernel_source import read_source
 from autotune.core.checks import LATE, PASSED, Unchecked
 from autotune.core.records import Config
@@ -342,9 +342,28 @@ def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(pla
     assert "verified" not in result_text(told(plain))
 
 
+def test_what_indices_cannot_hold_is_a_note_and_leaves_a_result_verified(plain):
+    """No space asks for such sizes, and nothing can be done about them."""
+    note = "an index of x overflows, for example at n=4,294,967,297"
+    found = told(plain, checks={"output y": PASSED, "larger sizes": Unchecked(note)})
+    first, *lines = result_text(found).splitlines()
+    assert first.endswith("int32") and f"checks  output y; {note}" in lines
+    assert result_json(found)["unchecked"] == []
+    late = told(plain, checks={"output y": PASSED, "larger sizes": LATE})
+    assert "not verified in full, without 1 of 2 checks: larger sizes" in result_text(late)
+
+
 def test_ties_that_were_not_checked_are_named(plain):
-    text = result_text(told(plain, ties=(DEFAULT,), unchecked_ties=(OTHER,)))
-    assert "; not checked, so not kept, 1 more:\n        A=4; the rest as in the best\n" in text
+    text = result_text(told(plain, ties=(THIRD,), unchecked_ties=(OTHER, DEFAULT)))
+    (lines,) = re.findall(r"; without the last checks, so not kept, 2 more:\n(.*\n.*\n)", text)
+    assert lines == "        A=4; the rest as in the best\n        the default\n"
+
+
+def test_the_line_of_one_search_of_several_gives_no_gain_that_cannot_be_told_from_none(plain):
+    assert "best 1 ms, 3 x over the default; " in result_line(plain)
+    for field in ("ties", "unchecked_ties"):
+        tied = told(plain, default=measured(1.4), **{field: (DEFAULT,)})
+        assert "best 1 ms, not distinguishable from the default; " in result_line(tied)
 
 
 def test_the_best_is_told_by_what_sets_it_apart_from_the_default(plain):

@@ -1,10 +1,12 @@
 """Mistakes that are planted into kernels, and what `autotune check --strength` says of them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from autotune.cli.strength_summary import strength_text
 from autotune.compilers.kernel_source import read_source
 from autotune.report.gather import gather_sources
 from autotune.report.search_page import report_json
@@ -124,7 +126,7 @@ verify_sizes: {sizes}
 parameters: {{BLOCK: [32, 64]}}
 default: {{BLOCK: 64}}
 arguments:
-  - {{name: x, dtype: float32, shape: [n], role: in, fill: {{uniform: [0, 1]}}}}
+  - {{name: x, dtype: float32, shape: [n], role: in, fill: {{uniform: [-1, 1]}}}}
   - {{name: y, dtype: float32, shape: [n], role: out}}
   - {{name: n, dtype: uint64, value: n}}
 call: {{inputs: [x], returns: y}}
@@ -148,8 +150,8 @@ def strength(tmp_path):
     """Checks a space with some sizes to verify, on the CPU."""
     devices_here("opencl")
 
-    def check(sizes, *words, factor=2):
-        (tmp_path / "scale.cu").write_text(SCALE)
+    def check(sizes, *words, factor=2, source=SCALE):
+        (tmp_path / "scale.cu").write_text(source)
         reference = f"def reference(inputs, sizes):\n    return {{'y': {factor} * inputs['x']}}\n"
         (tmp_path / "scale.py").write_text(reference)
         (tmp_path / "scale.yaml").write_text(SPACE.format(sizes=sizes))
@@ -174,6 +176,21 @@ def test_a_dropped_guard_is_missed_until_a_size_has_a_tail(strength, tmp_path):
     assert "missed: " not in mended.stdout
 
 
+def test_what_only_zeros_show_is_told_with_what_the_default_makes_of_them(strength):
+    """Zeros are left out because the default disagrees with the reference there."""
+    twice = "2 * x[BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x)]"
+    source = SCALE.replace(twice, f"{twice} != 0 ? {twice} : (BLOCK == 64 ? 7.0f : 0.0f)")
+    done = strength("[{n: 64}, {n: 33}]", "--json", source=source)
+    assert done.returncode == 0, done.stderr
+    mends = {row["mend"] for row in json.loads(done.stdout)["planted"] if row["kind"] == "wrong padding"}
+    (mend,) = (mend for mend in mends if "data zeros" in mend)
+    assert (
+        "default and reference disagree with data zeros at n=64, so it is left out: wrong_result: y[" in mend
+    )
+    assert "; to repeat: give x `fill: {constant: 0}` and run autotune run scale.yaml -d " in mend
+    assert mend.endswith(" --config BLOCK=64 --size n=64")
+
+
 def test_a_kernel_that_fails_without_a_mistake_is_told(strength):
     done = strength("[{n: 64}]", factor=3)
     assert done.returncode == 1
@@ -195,6 +212,18 @@ FOUND = Strength(
 )
 
 
+def test_a_run_that_tried_few_mistakes_gets_no_percentage():
+    """The kinds take turns, so the first mistakes are no sample of all."""
+    most = replace(FOUND, left=len(FOUND.planted))
+    few = replace(FOUND, left=len(FOUND.planted) + 1)
+    assert strength_text(most)[0] == "caught 1 of 2 planted mistakes (50%)"
+    assert strength_text(few)[:2] == (
+        "caught 1 of 2 planted mistakes",
+        "no time was left for 4 mistakes: raise --time",
+    )
+    assert few.score is None
+
+
 def test_a_record_is_read_as_it_was_kept_and_a_damaged_one_is_none(tmp_path):
     path = strength_file("a", "cpu", tmp_path)
     keep(FOUND, path)
@@ -205,9 +234,12 @@ def test_a_record_is_read_as_it_was_kept_and_a_damaged_one_is_none(tmp_path):
     assert read(tmp_path / "none.json") is None
 
 
-def test_a_report_has_the_strength_that_was_found_for_its_kernel_and_device(folder):
+@pytest.mark.parametrize("name", ["Fake GPU", "AMD EPYC"])  # a CPU's slug has more than its name
+def test_a_report_has_the_strength_that_was_found_for_its_kernel_and_device(folder, name):
     folder.search("--budget", "3")
     (journal,) = (folder.path / "runs").glob("*.jsonl")
+    header, rows = journal.read_text().split("\n", 1)
+    journal.write_text(json.dumps({**json.loads(header), "device": name}) + "\n" + rows)
     (search,) = report_json(gather_sources([journal]))["searches"]
     assert search["strength"] is None
     keep(FOUND, strength_file("double", Path(journal).name.split(".")[1], journal.parent))

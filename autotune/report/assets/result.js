@@ -38,11 +38,11 @@ function differences() {
 /** How many planted mistakes the verification of the space catches. */
 function addStrength() {
   if (!view.strength) return;
-  const { score, kinds, missed } = view.strength;
+  const { score, left, kinds, missed } = view.strength;
   const sum = (place) => kinds.reduce((total, row) => total + row[place], 0);
   const grid = section("strength", "Strength");
   grid.append(cards([{ title: "Planted mistakes caught", value: score === null ? "–" : `${Math.floor(100 * score)}%`,
-    note: `${whole(sum(1))} of ${whole(sum(1) + sum(2))} that something shows` }]));
+    note: `${whole(sum(1))} of ${whole(sum(1) + sum(2))} that something shows${left ? `; ${whole(left)} not tried` : ""}` }]));
   grid.append(panel(tableOf(["mistake", "caught", "missed", "equivalent"], kinds)));
   if (missed.length) grid.append(panel(el("h3", { text: "Missed" }), tableOf(["mistake", "place", "code", "with the mistake", "mend"], missed)));
 }
