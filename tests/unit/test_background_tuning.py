@@ -23,7 +23,7 @@ def test_a_problem_is_searched_once_and_then_served_exactly(folder, monkeypatch)
     wait_until(lambda: served(folder, n=2000).match.tier is Tier.EXACT)
     assert served(folder, n=2000).provenance.engine == "surrogate" and tuning._queue.empty()
     tuning.request(served(folder, n=1000), {"n": 1000})
-    assert tuning._queue.empty() and len(list(folder.path.glob("runs/*"))) == 2
+    assert tuning._queue.empty() and len(list(folder.path.glob("runs/*.jsonl"))) == 2
 
 
 def test_the_content_that_a_program_names_is_tuned(folder, monkeypatch):
