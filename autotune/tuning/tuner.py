@@ -104,7 +104,8 @@ def search(
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
             context.journal.append_stages(times.seconds, doubts(result), explored(result))
-        return result
+    times.turn_to("")  # in the timeline, the last stage has the end of the processes
+    return result
 
 
 def explore(
