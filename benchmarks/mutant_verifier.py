@@ -36,8 +36,9 @@ from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_mar
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.space import SpaceSpec, load_space
+from autotune.tuning.check_outcomes import FINDINGS
 from autotune.tuning.data_checks import is_fit
-from autotune.tuning.stress_checks import FINDINGS, MAX_RUNS, MAX_RUNS_S, SCHEDULES
+from autotune.tuning.stress_checks import MAX_RUNS, MAX_RUNS_S, SCHEDULES
 from tests.sampled_configurations import Sample, sampled
 
 WAYS = ("results", "size", "data", "schedules", "runs", "host", "sanitizer")

@@ -20,8 +20,8 @@ from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.shapes import SHAPES
+from autotune.tuning.check_outcomes import Records, is_finding, outcome_of
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.stress_checks import Records, is_finding, outcome_of
 from autotune.tuning.task import TuningTask
 
 MAX_JUDGED_S = 1.0  # for the reference and the default on a set of data; slower sizes get no further shapes

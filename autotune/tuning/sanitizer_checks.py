@@ -12,8 +12,9 @@ from autotune.core.records import Config
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, find_host_sanitizer, is_affordable
 from autotune.evaluation.instance import KernelInstance
+from autotune.tuning.check_outcomes import Records
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.stress_checks import Records, is_c
+from autotune.tuning.stress_checks import is_c
 
 LOOPS = "loops that turn again"  # under the sanitizers of the CPU
 

@@ -11,19 +11,19 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeGuard
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import LARGER_SIZES, LATE, PASSED, Checks, Outcome, Unchecked, worst
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import WRONG, Binary, Failure, Status
+from autotune.core.trials import Binary, Failure
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.problem_instance import ProblemInstance, in_order
+from autotune.tuning.check_outcomes import Records, is_finding, outcome_of
 from autotune.tuning.context import Built, TuningContext
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
@@ -32,9 +32,6 @@ MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_SIZES_S = 3.0  # for a configuration at sizes of its tiles
 MAX_S = 10.0  # of one run with another schedule
 _DIALECTS = ("cuda", "opencl")
-FINDINGS = (*WRONG, Status.CRASHED)
-
-Records = Mapping[Config, Checks]
 
 
 def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
@@ -192,15 +189,3 @@ def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadl
 def is_c(context: TuningContext) -> bool:
     """True if the source is C, whose threads can be reordered; Triton's compiler makes its own order."""
     return context.task.dialect in _DIALECTS and context.task.spec.dialect != TRITON
-
-
-def outcome_of(found: bool | Failure | None) -> Outcome:
-    """A run that did not end, or that the machine broke, has not passed: a later search repeats it."""
-    if isinstance(found, Failure) and not is_finding(found):
-        return Unchecked(found.detail, is_late=True)
-    return found if isinstance(found, Failure) else PASSED
-
-
-def is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
-    """True if a failure shows a mistake of the kernel, not of the machine."""
-    return isinstance(found, Failure) and found.status in FINDINGS and not found.by_machine

@@ -17,6 +17,7 @@ from autotune.evaluation.buffers import device_bytes
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import SizeRow
+from autotune.tuning.check_outcomes import is_finding
 from autotune.tuning.context import POLICY, Processes, TuningContext, open_context
 from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.finish_search import finish_search
@@ -27,7 +28,6 @@ from autotune.tuning.limits import strict, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.stress_checks import FINDINGS
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
 from autotune.tuning.winner_checks import WinnerChecks
@@ -110,10 +110,7 @@ class Candidates:
         """
         best = (trial.config for problem in self._problems for trial in fastest_trials(problem.tried, each))
         wrong = {
-            trial.config
-            for problem in self._all
-            for trial in problem.tried
-            if trial.status in FINDINGS and not trial.by_machine
+            trial.config for problem in self._all for trial in problem.tried if is_finding(trial.failure)
         }
         right = _rows(self._all, lambda config: config not in wrong)
         chosen = dict.fromkeys([*cover(right, limit), *best])

@@ -33,9 +33,10 @@ from autotune.evaluation.deadline import Deadline, Killable
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.evaluation.sanitizer import TOOLS
 from autotune.tuning import data_checks, sanitizer_checks, stress_checks
+from autotune.tuning.check_outcomes import Records
 from autotune.tuning.context import Built, TuningContext
 
-_Check = Callable[[TuningContext, Mapping[Config, Built], Deadline], stress_checks.Records]
+_Check = Callable[[TuningContext, Mapping[Config, Built], Deadline], Records]
 
 
 @dataclass
@@ -107,7 +108,7 @@ class WinnerChecks:
         records = {config: dict(expected) for config in built}
         of_sanitizers = Deadline(deadline_s)
 
-        def take(found: stress_checks.Records) -> None:
+        def take(found: Records) -> None:
             for config, record in found.items():
                 records[config] |= record
                 if config not in failures and (failed := failure(record)) is not None:
