@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from autotune.cli.output import emit
+from autotune.cli.output import emit, say
 from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.cli.tables import UNKNOWN, cell, table
 from autotune.core.trials import Budget
@@ -75,7 +75,7 @@ def main() -> None:
     found = []
     for one in compared(chosen, parsed.device):
         found.append(one)
-        print(f"{len(found)} of {len(chosen)}: {one.step}, {one.foretold_ms} ms foretold", file=sys.stderr)
+        say(f"{len(found)} of {len(chosen)}: {one.step}, {cell(one.foretold_ms)} ms foretold")
     rows = [
         (
             one.step,

@@ -15,7 +15,7 @@ _FIRST = "starting the search"
 
 
 class StageTimes(Observer):
-    """Passes all events on; `seconds` has the time of every stage that has ended, in order."""
+    """Passes the events of a search on; `seconds` has the time of every stage that has ended, in order."""
 
     def __init__(self, observer: Observer) -> None:
         """Begin the first stage."""
