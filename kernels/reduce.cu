@@ -173,7 +173,7 @@ DEVICE void add_cells(cells_t cells, unsigned int count)
     UNROLL_LOOP(1)
     for (unsigned int distance = 1; distance < BLOCK_SIZE; distance *= 2) {
 #ifdef NO_DIVERGENCE /* as many pairs by the first threads, whichever cells they are */
-        if (thread < BLOCK_SIZE / (2 * distance))
+        if (2 * distance * thread < BLOCK_SIZE)
             add_pair(cells, thread, distance, count);
 #else
         if (thread % (2 * distance) == 0)
