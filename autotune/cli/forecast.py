@@ -16,7 +16,7 @@ _STAGES = (  # of the end, in order
     _SCHEDULES,
     _DATA,
     "last round: under sanitizers",
-    "estimating what the others promise",
+    "estimating the chance of a faster one",
 )
 _PRIOR = 0.3  # of the end's predicted time: how much the prediction weighs against what was seen of it
 

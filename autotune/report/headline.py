@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from autotune.core.checks import OTHER_SIZES, is_compared, limit, reasons, unchecked_text
+from autotune.core.checks import OTHER_SIZES, checks_text, is_compared, reasons, unchecked_text
 from autotune.core.records import NOISY
 from autotune.core.text import count_text, per_second, ratio_text
 from autotune.core.trials import Status
@@ -38,7 +38,8 @@ def trust(search: Search) -> tuple[str, list[str]]:
     if not search.is_settled and not search.is_imported:
         missing = "the last round, which times the fastest again in turns and checks them further"
         return "This is not a final result", [f"Each trial was timed once. What is missing is {missing}."]
-    against = [] if verified["value"] == "yes" else [f"verified: {verified['value']}, {verified['note']}"]
+    missed = unchecked_text(_checks(search)) or verified["note"]
+    against = [] if verified["value"] == "yes" else [f"verified: {verified['value']}, {missed}"]
     against += _unsteady(search)
     if against:
         return "Trust this result with care", [
@@ -109,7 +110,7 @@ def _share(search: Search, name: str, per_ms: float) -> str:
         peak = search.ceilings[0]
         return f"{100 * per_ms * 1e-6 / peak.gflops:.3g}% of the peak of {peak.name}"
     if name == "flops" or search.bandwidth is None:
-        return "as the space file counts the work"
+        return "by the work that the space file states"
     share = per_ms * 1e3 / search.bandwidth.per_s
     said = "measured memory bandwidth" if search.bandwidth.is_measured else "memory bandwidth"
     return f"{share:.0%} of the {said}" + (", so a cache serves part of it" if share > 1 else "")
@@ -127,6 +128,8 @@ def _speedups(search: Search) -> Iterable[dict[str, str]]:
     elif default_ms:
         ends = search.intervals_ms[place] if place is not None else None
         note = f"default: {default_ms:.4g} ms" + (f" ({ends[0]:.4g} to {ends[1]:.4g})" if ends else "")
+        if place is not None and (rounds := search.ratios_to_best(place)):
+            note += f"; {min(rounds):.3g} to {max(rounds):.3g} x in single rounds"
         is_tied = place is not None and search.is_tied(place)
         value = "not distinguishable" if is_tied else ratio_text(default_ms / time_ms)
         yield _item("Over the default", value, note)
@@ -145,25 +148,34 @@ def _ties(search: Search) -> Iterable[dict[str, str]]:
     ties = search.ties
     if search.best is None or not search.is_settled:
         return
-    note = "cannot be told from the best" if ties else "no other finalist is as fast"
+    others = "no other finalist is as fast"
+    if search.default is not None and len(search.finals) == 2 and search.best != search.default:
+        others = "the last round timed the best and the default only"
+    note = "cannot be told from the best" if ties else others
     yield _item("Ties", str(len(ties)), note)
 
 
 def _verified(search: Search) -> dict[str, str]:
     if search.is_imported:
         return _item("Verified", "no", "imported results are not compared with a reference")
-    wrong = sum(trial.status is Status.WRONG_RESULT for trial in search.trials)
-    note = f"{wrong:,} gave a wrong result" if wrong else "outputs compared with the reference"
+    found = _checks(search)
+    if OTHER_SIZES not in found:  # an older result, or a search without an end
+        wrong = sum(trial.status is Status.WRONG_RESULT for trial in search.trials)
+        note = f"{wrong:,} gave a wrong result" if wrong else "outputs compared with the reference"
+        said = search.served.provenance.checks if search.served else ""
+        return _item("Verified", "in part", f"{note}; checks: {said or 'none recorded'}")
+    value = "no" if not is_compared(found) else "in part" if unchecked_text(found) else "yes"
+    return _item(
+        "Verified", value, f"passed: {checks_text(found)}" if is_compared(found) else checks_text(found)
+    )
+
+
+def _checks(search: Search) -> Mapping[str, str]:
+    """The checks of the best, each with the reason why it has not passed."""
     best, served = search.best_trial, search.served
     record = search.checks.get(best.key, {}) if best else {}
-    found = served.provenance.checked if served and not record else reasons(record)
-    if OTHER_SIZES not in found:  # an older result, or a search without an end
-        said = served.provenance.checks if served else ""
-        return _item("Verified", "in part", f"{note}; checks: {said or 'none recorded'}")
-    missed = unchecked_text(found)
-    value = "no" if not is_compared(found) else "in part" if missed else "yes"
-    return _item("Verified", value, "; ".join(filter(None, (missed or note, limit(found)))))
+    return served.provenance.checked if served and not record else reasons(record)
 
 
 def _item(title: str, value: str, note: str) -> dict[str, str]:
-    return {"title": title, "value": cut(value), "note": cut(note)}
+    return {"title": title, "value": cut(value), "note": cut(note, MAX_DETAIL)}

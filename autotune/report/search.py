@@ -228,6 +228,14 @@ class Search:
         )
         return is_near or trial.config in self.ties
 
+    def ratios_to_best(self, place: int) -> list[float]:
+        """A trial's time over the best's in each round of the last round that timed both."""
+        best, trial, finals = self.best_trial, self.trials[place], self.finals
+        if best is None or not {best.key, trial.key} <= finals.keys():
+            return []
+        rounds = zip(finals[trial.key].samples_ms, finals[best.key].samples_ms, strict=False)
+        return [theirs / ours for theirs, ours in rounds]
+
     def best_work(self, name: str) -> float | None:
         """The bytes or operations of the best trial, as far as they are known."""
         amounts = self.work.get(name)

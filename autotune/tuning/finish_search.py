@@ -137,7 +137,7 @@ def _stopping_estimate(
         return StoppingEstimate(valid, valid, 0.0, 0.0)
     if is_of_sweep:
         return StoppingEstimate(len(tried), valid, None, None)
-    context.observer.stage(Stage("estimating what the others promise"))
+    context.observer.stage(Stage("estimating the chance of a faster one"))
     with timeline.span("import the model"):
         from autotune.searchers.surrogate import stopping_estimate  # takes long to import
 

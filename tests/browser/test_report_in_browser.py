@@ -236,15 +236,28 @@ CHART_TABLE = """
 """
 
 
-def test_no_time_of_the_search_beats_the_best_of_the_last_round(settled):
-    """The search's clock and the last round's may differ."""
-    said = settled.execute_script("return document.getElementById('progress-chart-said').textContent")
-    assert "1 of the search only, down to 1 ms" in said
+def test_a_time_of_the_search_below_the_best_is_shown_and_is_never_the_best(settled):
+    """The search's clock and the last round's may differ; no trial is shown with the time of another."""
+    below = "1 of the search is below the best, down to 1 ms, and was not timed again in the last round"
+    for chart in ("progress-chart", "effects"):
+        assert below in settled.execute_script(f"return document.getElementById('{chart}-said').textContent")
     best = settled.execute_script(CHART_TABLE, "progress-chart")
-    assert [row[1] for row in best] == ["2.1"]  # the line does not fall below it
+    assert [row[:2] for row in best] == [["2", "2.1"]]
     effects = settled.execute_script(CHART_TABLE, "effects")
-    assert [row[1] for row in effects] == ["2.1", "2.1", "2.4", "4"]
-    assert settled.execute_script(CELLS % 2) == ["2.1", "1, search only", "2.4", "4"]
+    assert [row[1] for row in effects] == ["1", "2.1", "2.4", "4"]
+    assert settled.execute_script(CELLS % 2) == ["1, search only", "2.1", "2.4", "4"]
+
+
+def test_the_median_of_two_trials_lies_between_them(chromium, tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
+    pairs = ((1, 1, 1.0), (1, 2, 3.0), (2, 1, 5.0))
+    tried = [trial(int(time_ms), config={"A": a, "B": b}, time_ms=time_ms) for a, b, time_ms in pairs]
+    file = tmp_path / "report.html"
+    file.write_text(report_html(gather([journal(tmp_path / "a.jsonl", tried)])))
+    show(chromium, file)
+    scroll_through(chromium)
+    effects = chromium.execute_script(CHART_TABLE, "effects")
+    assert [row[3] for row in effects] == ["2", "5"]  # of the two values of A
 
 
 def test_the_last_round_is_drawn_with_its_intervals(settled):

@@ -32,7 +32,7 @@ def test_every_stage_of_a_search_is_told_with_its_time(folder):
         "last round: verifying 9 of 9",
         "last round: timing, round 12 of 12",
         "last round: many runs",
-        "estimating what the others promise",
+        "estimating the chance of a faster one",
     ):
         assert any(line.startswith(f"{stage}: ") for line in lines), stage
     assert any(line.startswith("computing the reference (reference.py) at 3 sizes: ") for line in stages)

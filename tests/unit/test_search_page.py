@@ -247,7 +247,10 @@ def test_a_report_says_yes_only_if_all_was_checked(tmp_path, checked, said):
     provenance = replace(PROVENANCE, checked=checked)
     write(tmp_path, DEVICE, record(replace(entry(64), provenance=provenance)))
     (search,) = data_of(report_html(gather(["reduce"], tmp_path)))["searches"]
-    assert headline(search)["Verified"]["value"] == said
+    verified = headline(search)["Verified"]
+    assert verified["value"] == said and all(
+        name in verified["note"] for name in checked if name != "larger sizes"
+    )
 
 
 def test_the_page_loads_nothing(tmp_path, no_cache):
@@ -565,6 +568,8 @@ def test_a_default_within_the_noise_is_not_beaten_where_the_cache_keeps_no_tie_o
     (search,) = report_json(gather([path], tmp_path))["searches"]
     said = headline(search)["Over the default"]
     assert said["value"] == "not distinguishable" and said["note"].startswith("default: 1.4 ms")
+    assert said["note"].endswith("; 1 to 1.4 x in single rounds")
+    assert headline(search)["Ties"]["note"] == "the last round timed the best and the default only"
 
 
 def test_times_of_the_last_round_have_their_intervals(tmp_path, no_cache):

@@ -5,7 +5,7 @@ const nameOf = (search) => [search.kernel, search.device, search.problem || sear
 /** The best time after each trial; Infinity before the first that succeeded. */
 function bestSoFar(search) {
   let least = Infinity;
-  return search.settled.map((time) => (least = time < least ? time : least));
+  return search.confirmed.map((time) => (least = time < least ? time : least));
 }
 
 function addBeside() {
@@ -38,7 +38,7 @@ function addBeside() {
       ? "The line falls where a trial was faster than all before it. A search of the cache has no order, so no line."
       : "All times of a search from the fastest to the slowest: the further right a line stays low, the more trials were fast.",
     rows: () => [["search", "best (ms)", "median (ms)", "trials", "failed"], chosen().map((one) =>
-      [nameOf(one), one.bestTime, quantile(one.timed.map((row) => one.time[row]), 0.5) ?? NaN, one.count, one.failed.length])],
+      [nameOf(one), one.bestTime, quantile(one.timed.map((row) => one.time[row]), 0.5), one.count, one.failed.length])],
   });
   grid.append(panel(holder));
   fill();

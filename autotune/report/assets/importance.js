@@ -43,9 +43,9 @@ function addImportance() {
       id: "effects", title: "Effect of one parameter", height: (width, chosen) => barHeight(bars(chosen).length),
       choices: [{ name: "of", label: "parameter", options: view.varying.map((axis) => [axis.id, axis.title]), value: start.id }],
       draw: (context, width, height, colours, chosen) => drawBars(context, width, height, colours, bars(chosen), { unit: "time (ms), logarithmic", isLog: true }),
-      caption: ({ of }) => `${effectText(view.axis(of))}Dot: the best trial with this value. Mark: the median. Band: 10% to 90% of its trials.`,
+      caption: ({ of }) => `${effectText(view.axis(of))}Dot: the best trial with this value. Mark: the median. Band: 10% to 90% of its trials.${belowBest()}`,
       rows: ({ of }) => [["value", "best (ms)", "10% (ms)", "median (ms)", "90% (ms)", "trials", "failed"],
-        statsOf(view.axis(of)).map((one) => [one.value, one.best, one.low ?? NaN, one.median, one.high ?? NaN, one.count, one.failed])],
+        statsOf(view.axis(of)).map((one) => [one.value, one.best, one.low, one.median, one.high, one.count, one.failed])],
     });
     addUseless(grid);
   }
@@ -80,7 +80,7 @@ function spreads(of, given) {
   const best = given.values.map(() => new Float64Array(of.values.length).fill(Infinity));
   for (const row of view.timed) {
     const [one, other] = [of.data[row], given.data[row]];
-    if (one >= 0 && other >= 0) best[other][one] = Math.min(best[other][one], view.settled[row]);
+    if (one >= 0 && other >= 0) best[other][one] = Math.min(best[other][one], view.time[row]);
   }
   const groups = best.map((times, place) => {
     const sorted = [...times].map((time, at) => ({ time, value: of.values[at] })).filter(({ time }) => time < Infinity).sort((a, b) => a.time - b.time);
@@ -108,14 +108,14 @@ function addUseless(grid) {
       if (place < 0) continue;
       tried[place]++;
       if (view.time[row] > 0) works[place]++;
-      if (view.settled[row] < best[place]) best[place] = view.settled[row];
+      if (view.time[row] < best[place]) best[place] = view.time[row];
     }
     axis.values.forEach((value, place) => {
       if (tried[place] && !(best[place] <= NEAR * view.bestTime)) rows.push([axis.title, value, tried[place], works[place], best[place] === Infinity ? NaN : best[place] / view.bestTime]);
     });
   }
   rows.sort((a, b) => (Number.isNaN(b[4]) ? 1e9 : b[4]) - (Number.isNaN(a[4]) ? 1e9 : a[4]));
-  const what = rows.length ? tableOf(["parameter", "value", "tried", "worked", "its best over the best"], rows)
+  const what = rows.length ? tableOf(["parameter", "value", "tried", "worked", "its best, times the best"], rows)
     : el("p", { text: "Every value is in a configuration within 10% of the best." });
   grid.append(el("div", { class: "panel" }, el("h3", { text: "Values that no configuration within 10% of the best has" }), what));
 }

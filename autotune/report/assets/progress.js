@@ -53,11 +53,9 @@ function addProgress() {
     },
     caption: () => {
       const round = hasLastRound() ? " Trials of the last round are at their time in it." : "";
-      const low = view.timed.filter(view.isUnconfirmed);
-      const below = low.length ? ` Below the best: ${whole(low.length)} of the search only, down to ${number(view.time[low[0]])} ms, which the last round did not confirm.` : "";
-      const steps = view.timed.filter((row) => view.settled[row] === best[row] && (row === 0 || best[row] < best[row - 1]));
+      const steps = view.timed.filter((row) => view.time[row] === best[row] && (row === 0 || best[row] < best[row - 1]));
       const last = Math.max(0, ...steps);
-      return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}.${round}${below} Drag to select a range.`;
+      return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}.${round}${belowBest()} Drag to select a range.`;
     },
     rows: () => {
       const rows = [];
@@ -71,21 +69,21 @@ function addProgress() {
   addCosts(grid);
 }
 
-const NEAR_BEST = 1.1; // times the best: what is slower would leave the finalists no room
+const NEAR_BEST = 1.1; // times the best: what is slower would leave several finalists no room
 
 /** The finalists and the default with their intervals; what is far slower stands at the edge with its figure. */
 function addLastRound(grid) {
   const finals = view.timed.filter((row) => view.columns.final[row]);
   if (finals.length < 2) return;
   const name = (row) => `trial ${row + 1}${row === view.best ? ", best" : row === view.default ? ", default" : ""}`;
-  const isNear = (row) => view.time[row] <= NEAR_BEST * view.bestTime;
+  const isNear = (row) => finals.length === 2 || view.time[row] <= NEAR_BEST * view.bestTime;
   const ends = extent(finals.filter(isNear).flatMap((row) => [view.time[row], ...(intervalOf(row) || [])]), false);
   const bars = finals.map((row) => ({ label: name(row), isPoint: true, isStrong: row === view.best, tip: trialTip(row), act: () => openTrial(row),
     ...(isNear(row) ? { value: view.time[row], error: intervalOf(row), text: timeText(row) } : { value: NaN, text: `beyond the axis: ${timeText(row)}` }) }));
   addChart(grid, {
     id: "finalists", title: "The last round", isWide: true, height: () => barHeight(bars.length),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "time (ms), not from 0", ends }),
-    caption: () => "Finalists were timed in turns. Lines are 95% intervals of the medians; whether two can be told apart is decided round by round.",
+    caption: () => "Each round timed them one after the other. Lines are 95% intervals of the medians; two can be told apart if the ratios of their times in each round say so.",
     rows: () => [["trial", "time (ms)", "from (ms)", "to (ms)", "configuration"],
       finals.map((row) => [name(row), view.time[row], ...(intervalOf(row) || [NaN, NaN]), configText(row)])],
   });

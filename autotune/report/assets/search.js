@@ -39,7 +39,7 @@ function prepare(search) {
   const time = numbers(columns.time_ms);
   const bestTime = search.best === null ? NaN : time[search.best];
   const isSettled = !search.hasOrder || columns.final.some(Boolean);
-  // The last round has the last word: a time that only the search has, and that is lower than the best's, is not confirmed.
+  // The last round decides: a time below the best's that only the search has is shown, and is never the best so far.
   const isUnconfirmed = (row) => isSettled && !columns.final[row] && time[row] < bestTime;
   const timed = [...time.keys()].filter((row) => !Number.isNaN(time[row])).sort((a, b) => time[a] - time[b]);
   const bins = new Uint8Array(count).fill(search.isSpace ? 0 : FAILED);
@@ -52,7 +52,7 @@ function prepare(search) {
     slowFirst: Int32Array.from([...untimed, ...timed.slice().reverse()]),
     varying: parameters.filter((axis) => new Set(axis.data).size > 1),
     axis: (id) => axes.find((axis) => axis.id === id),
-    bestTime, isUnconfirmed, settled: time.map((one, row) => (isUnconfirmed(row) ? bestTime : one)),
+    bestTime, isUnconfirmed, confirmed: time.map((one, row) => (isUnconfirmed(row) ? NaN : one)),
     selected: new Uint8Array(count).fill(1), selectedCount: count,
   };
 }
@@ -70,6 +70,11 @@ function timeText(row, at = (ms) => ms, unit = "ms") {
   const said = `${number(at(view.time[row]))} ${unit}`;
   return ends ? `${said} (${ends.map(at).sort((a, b) => a - b).map((end) => number(end)).join(" to ")})`
     : view.isUnconfirmed(row) ? `${said}, of the search only` : said;
+}
+/** A sentence about times of the search that are lower than the best's; empty if there are none. */
+function belowBest() {
+  const low = view.timed.filter(view.isUnconfirmed);
+  return low.length ? ` ${whole(low.length)} of the search ${low.length > 1 ? "are" : "is"} below the best, down to ${number(view.time[low[0]])} ms, and ${low.length > 1 ? "were" : "was"} not timed again in the last round.` : "";
 }
 const intervalOf = (row) => {
   const { low_ms: low, high_ms: high } = view.columns;

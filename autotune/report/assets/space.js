@@ -157,7 +157,12 @@ function addParallel(grid) {
   }
 }
 
-const quantile = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+/** A quantile of sorted numbers; between two of them it is interpolated. */
+function quantile(sorted, share) {
+  const at = share * (sorted.length - 1);
+  const [low, high] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]];
+  return low + (high - low) * (at % 1);
+}
 
 /** The selected rows by group: how many, how many failed, and their times, the fastest first. */
 function tally(groupOf) {
@@ -169,10 +174,10 @@ function tally(groupOf) {
     if (!found.has(key)) found.set(key, { key, count: 0, failed: 0, times: [] });
     const group = found.get(key);
     group.count++;
-    if (view.time[row] > 0) group.times.push(view.settled[row]);
+    if (view.time[row] > 0) group.times.push(view.time[row]);
     else if (view.bins[row] === FAILED) group.failed++;
   }
-  return [...found.values()].map((group) => ({ ...group, best: group.times[0] ?? NaN, median: quantile(group.times, 0.5) ?? NaN }));
+  return [...found.values()].map((group) => ({ ...group, best: group.times[0] ?? NaN, median: quantile(group.times, 0.5) }));
 }
 
 const groupText = (group) => view.isSpace ? `${whole(group.count)} configurations`
@@ -243,7 +248,7 @@ function addHeat(grid, byImportance) {
       return boxes(marks);
     },
     caption: () => view.isSpace ? "An empty cell has no valid configuration in the sample. Click a cell to show only its configurations."
-      : "An empty cell was not tried, a cross only failed. Click a cell to show its trials only.",
+      : `An empty cell was not tried, a cross only failed. Click a cell to show its trials only.${belowBest()}`,
     rows: (chosen) => [[view.axis(chosen.x).title, view.axis(chosen.y).title, "best (ms)", "median (ms)", "trials", "failed"],
       cells(chosen).map((cell) => [view.axis(chosen.x).values[cell.a], view.axis(chosen.y).values[cell.b], cell.best, cell.median, cell.count, cell.failed])],
   });
@@ -256,7 +261,7 @@ function addNeighbours(grid) {
   for (let row = 0; row < view.count; row++) {
     let [changed, count] = [null, 0];
     for (const axis of view.parameters) if (axis.data[row] !== axis.data[best] && ++count <= 1) changed = axis;
-    if (count === 1) found.push({ row, axis: changed, factor: view.settled[row] / view.bestTime });
+    if (count === 1) found.push({ row, axis: changed, factor: view.time[row] / view.bestTime });
   }
   const possible = view.varying.reduce((sum, axis) => sum + new Set(axis.data).size - 1, 0);
   found.sort((a, b) => view.parameters.indexOf(a.axis) - view.parameters.indexOf(b.axis) || a.axis.data[a.row] - b.axis.data[b.row]);

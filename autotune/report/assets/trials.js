@@ -57,12 +57,12 @@ const table = {
   },
   sorted() {
     if (this.order) return this.order;
-    const column = this.sortBy === "time_ms" ? view.settled : view.axis(this.sortBy).data;
+    const column = view.axis(this.sortBy).data;
     const sign = this.isDescending ? -1 : 1;
     this.order = Array.from({ length: view.count }, (_, row) => row).sort((a, b) => {
       const [one, other] = [column[a], column[b]];
       if (Number.isNaN(one) || Number.isNaN(other)) return Number.isNaN(one) - Number.isNaN(other) || a - b;
-      return sign * (one - other) || view.isUnconfirmed(a) - view.isUnconfirmed(b) || a - b;
+      return sign * (one - other) || a - b;
     });
     return this.order;
   },
