@@ -1,5 +1,5 @@
-/* Further words of CUDA for threads.h, which kernels in the portable dialect do not need. What is missing here, such as
- * textures, half precision and cooperative groups, g++ refuses.
+/* Further words of CUDA for threads.h, which its own dialect has and parts of a portable source that are for CUDA. What
+ * is missing here, such as textures, half precision and cooperative groups, g++ refuses.
  */
 #ifndef AUTOTUNE_CUDA_WORDS_H
 #define AUTOTUNE_CUDA_WORDS_H
@@ -40,23 +40,87 @@ static inline void __threadfence_block() { autotune::fence(); }
 static inline void __threadfence_system() { autotune::fence(); }
 
 static inline int __popc(unsigned int bits) { return __builtin_popcount(bits); }
+static inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
 static inline int __clz(unsigned int bits) { return bits ? __builtin_clz(bits) : 32; }
+static inline int __clzll(unsigned long long bits) { return bits ? __builtin_clzll(bits) : 64; }
 static inline int __ffs(int bits) { return __builtin_ffs(bits); }
+static inline int __ffsll(long long bits) { return __builtin_ffsll(bits); }
+static inline unsigned long long __brevll(unsigned long long bits)
+{
+    unsigned long long reversed = 0;
+    for (int i = 0; i < 64; i++)
+        reversed |= (bits >> i & 1) << (63 - i);
+    return reversed;
+}
+static inline unsigned int __brev(unsigned int bits) { return (unsigned int)(__brevll(bits) >> 32); }
+static inline unsigned int __byte_perm(unsigned int low, unsigned int high, unsigned int selector)
+{
+    const unsigned long long bytes = (unsigned long long)high << 32 | low;
+    unsigned int found = 0;
+    for (int i = 0; i < 4; i++)
+        found |= (unsigned int)(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+    return found;
+}
+static inline unsigned int __funnelshift_l(unsigned int low, unsigned int high, unsigned int by)
+{
+    return (unsigned int)(((unsigned long long)high << 32 | low) << (by & 31) >> 32);
+}
+static inline unsigned int __funnelshift_r(unsigned int low, unsigned int high, unsigned int by)
+{
+    return (unsigned int)(((unsigned long long)high << 32 | low) >> (by & 31));
+}
 static inline int __mul24(int a, int b) { return a * b; }
+static inline unsigned int __umul24(unsigned int a, unsigned int b) { return a * b; }
+static inline int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
+static inline unsigned int __umulhi(unsigned int a, unsigned int b)
+{
+    return (unsigned int)((unsigned long long)a * b >> 32);
+}
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
+{
+    return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
+static inline unsigned int __sad(int a, int b, unsigned int sum) { return sum + (a < b ? b - a : a - b); }
+
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+static inline float exp10f(float x) { return powf(10, x); }
 static inline float __expf(float x) { return expf(x); }
+static inline float __exp10f(float x) { return exp10f(x); }
 static inline float __logf(float x) { return logf(x); }
+static inline float __log2f(float x) { return log2f(x); }
+static inline float __log10f(float x) { return log10f(x); }
 static inline float __powf(float x, float y) { return powf(x, y); }
 static inline float __tanf(float x) { return tanf(x); }
-static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-static inline float __fadd_rn(float a, float b) { return a + b; }
-static inline float __fmul_rn(float a, float b) { return a * b; }
-static inline float __frcp_rn(float x) { return 1 / x; }
-static inline float __fsqrt_rn(float x) { return sqrtf(x); }
+static inline void __sincosf(float x, float *sine, float *cosine) { sincosf(x, sine, cosine); }
 static inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
-static inline int __float2int_rn(float x) { return (int)rintf(x); }
-static inline int __float2int_rz(float x) { return (int)x; }
-static inline int __float2int_rd(float x) { return (int)floorf(x); }
+static inline float __frsqrt_rn(float x) { return 1 / sqrtf(x); }
+#define DEFINE_ROUNDED(type, f, name, suffix)                                                                           \
+    static inline type __##f##add_rn(type a, type b) { return a + b; }                                                  \
+    static inline type __##f##sub_rn(type a, type b) { return a - b; }                                                  \
+    static inline type __##f##mul_rn(type a, type b) { return a * b; }                                                  \
+    static inline type __##f##div_rn(type a, type b) { return a / b; }                                                  \
+    static inline type __##f##rcp_rn(type x) { return 1 / x; }                                                          \
+    static inline type __##f##sqrt_rn(type x) { return sqrt##suffix(x); }                                               \
+    static inline type __##name##_rn(type a, type b, type c) { return fma##suffix(a, b, c); }                           \
+    static inline int __##type##2int_rn(type x) { return (int)rint##suffix(x); }                                        \
+    static inline int __##type##2int_rz(type x) { return (int)x; }                                                      \
+    static inline int __##type##2int_rd(type x) { return (int)floor##suffix(x); }                                       \
+    static inline int __##type##2int_ru(type x) { return (int)ceil##suffix(x); }                                        \
+    static inline unsigned int __##type##2uint_rn(type x) { return (unsigned int)rint##suffix(x); }                     \
+    static inline unsigned int __##type##2uint_rz(type x) { return (unsigned int)x; }
+DEFINE_ROUNDED(float, f, fmaf, f)
+DEFINE_ROUNDED(double, d, fma, )
 static inline float __int2float_rn(int x) { return (float)x; }
+static inline float __uint2float_rn(unsigned int x) { return (float)x; }
+static inline float __double2float_rn(double x) { return (float)x; }
+
+template <class T> static inline T __ldca(const T *from) { return *from; }
+template <class T> static inline T __ldcg(const T *from) { return *from; }
+template <class T> static inline T __ldcv(const T *from) { return *from; }
+template <class T> static inline void __stcg(T *to, T value) { *to = value; }
+template <class T> static inline void __stwb(T *to, T value) { *to = value; }
+template <class T> static inline void __stwt(T *to, T value) { *to = value; }
+static inline long long clock64() { return 0; }
+static inline void __nanosleep(unsigned int) {}
 
 #endif

@@ -89,7 +89,7 @@ _OWN_WORDS = {  # instead of portable.h's: shared memory has a size, copies take
     "#define COPY_WAIT(groups)\n": "#define COPY_WAIT(groups) autotune::wait_for_copies(groups)\n",
 }
 _FRAME = (  # the first entry of a report in the kernel's source: function, file and line
-    r"(?:    #\d+ .*/(?:threads\.h|opencl_words\.h|\w+\.(?:inc|cpp)):\d+.*\n)*"
+    r"(?:    #\d+ .*/(?:threads\.h|cuda_words\.h|opencl_words\.h|\w+\.(?:inc|cpp)):\d+.*\n)*"
     r"    #\d+ (?:0x\w+ in )?(?:void )?(?:\(anonymous namespace\)::)?(\w+).* (?:\S*/)?([^ /]+:\d+)"
 )
 _RACE = re.compile(r"^RACE: (.*) at (\w+) and (.*) at (\w+)$", re.MULTILINE)
@@ -215,16 +215,15 @@ def _with_own_words(source: str, dynamic_bytes: int) -> str:
     """
     headers = [name for name in _INCLUDE.findall(source) if not _CUDA_HEADERS.fullmatch(name)]
     source = _INCLUDE.sub("", source)
-    words = ["threads.h"]
+    words = ["threads.h", "cuda_words.h"]
     if _PORTABLE in source:
         for word, own in _OWN_WORDS.items():
             source = source.replace(word, own)
     elif _OPENCL.search(source):
-        headers, words = [], [*words, "opencl_words.h"]  # any header is for CUDA
+        headers, words = [], ["threads.h", "opencl_words.h"]  # any header is for CUDA
         for pattern, own in _OPENCL_WORDS:
             source = pattern.sub(own, source)
     else:
-        words.append("cuda_words.h")
         source = _DYNAMIC.sub(r"\1 *const \2 = (\1 *)autotune::dynamic_shared();", source)
     head = [f'#line 1 "{name}"\n{(packaged("kernels") / name).read_text()}' for name in words]
     includes = [f"#include <{name}>" for name in headers]
@@ -296,7 +295,7 @@ def _place(program: Path, code: str) -> str:
     words = ["addr2line", "-Cfise", str(program), code]
     frames = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
     for function, line in zip(frames[::2], frames[1::2], strict=False):
-        if not line.startswith(("threads.h:", "opencl_words.h:")):
+        if not line.startswith(("threads.h:", "cuda_words.h:", "opencl_words.h:")):
             name = function.removeprefix("void ").replace("(anonymous namespace)::", "")
             return f"{name.partition('(')[0]} ({line.partition(' ')[0]})"
     return f"the kernel at {code}"
@@ -362,8 +361,9 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
             steps.append(
                 f'autotune::save("{number}.{array.name}", {values[array.name]}, {array.size_bytes}ul);'
             )
-        cases.append(f"if (number == {number}) {{ {' '.join(steps)} }}")
-    main = f"int main(int, char **words) {{ autotune::limit({MAX_CPU_S}); const int number = atoi(words[1]);"
+        cases.append(f"if (autotune_case == {number}) {{ {' '.join(steps)} }}")
+    case = "const int autotune_case = atoi(autotune_words[1]);"  # no names of kernels
+    main = f"int main(int, char **autotune_words) {{ autotune::limit({MAX_CPU_S}); {case}"
     dynamic = max((launch.shared_bytes for problem in problems for launch in problem.launches), default=0)
     return "\n".join([_with_own_words(source, max(1, dynamic)), *arrays, main, *cases, "return 0; }", ""])
 

@@ -242,7 +242,10 @@ class _Work:
 
     def _compiled_only(self, draft: SpaceDraft, space: Path) -> list[Note]:
         """Compile the default without a device, if a compiler for it needs none."""
-        missing = Note(False, f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}")
+        where = f"run `autotune search {space.name}` on a machine with one"
+        missing = Note(
+            False, f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}; {where}"
+        )
         if draft.dialect not in BACKENDS["cuda"].accepts:
             return [replace(missing, text=missing.text.replace("not run", "not compiled, not run"))]
         return [*self._tried("trials.compile_default", space), missing]

@@ -414,7 +414,11 @@ def _removes_at_checks(space: Space, constraint: int) -> bool:
 
 
 def _unreachable_values(space: Space) -> Iterator[Finding]:
+    """Values in no valid configuration, unless only some devices have the parameter."""
     for column, parameter in enumerate(space.parameters):
+        condition = space.spec.conditions.get(parameter.name, "True")
+        if any(name.startswith("device.") for name in parse(condition).names):
+            continue  # for other devices
         counts = np.bincount(space.rows[:, column], minlength=len(parameter.values))
         for value, count in zip(parameter.values, counts.tolist(), strict=True):
             if not count and not any(one[parameter.name] == value for one in space.spec.declared_wrong):

@@ -363,6 +363,32 @@ def test_atomics_of_reductions_are_watched(missing, tmp_path):
     assert found.status is WRONG if missing else found is PASSED, found
 
 
+WORDS_OF_CUDA = (  # an element outside of all arrays is written where one has another value
+    "__brev(1u) == 0x80000000u && __brevll(1ull) == 1ull << 63",
+    "__byte_perm(0x33221100u, 0x77665544u, 0x7410u) == 0x77441100u",
+    "__funnelshift_l(0x80000000u, 1u, 1u) == 3u && __funnelshift_r(0u, 1u, 1u) == 0x80000000u",
+    "__umulhi(0x80000000u, 6u) == 3u && __mulhi(-2147483647, 2) == -1 && __umul64hi(1ull << 63, 6ull) == 3",
+    "__popcll(~0ull) == 64 && __clzll(1ll) == 63 && __ffsll(4ll) == 3 && __sad(-2, 3, 1u) == 6",
+    "__float2int_rn(2.5f) == 2 && __float2int_ru(2.1f) == 3 && __double2int_rd(-0.5) == -1",
+    "fabsf(__expf(1) - 2.718282f) < 1e-5f && __exp10f(2) == 100 && __log2f(8) == 3",
+    "__fsub_rn(3, 1) == 2 && __fma_rn(2.0, 3.0, 1.0) == 7 && __ddiv_rn(1.0, 4.0) == 0.25",
+)
+
+
+@pytest.mark.parametrize("header", ['#include "portable.h"\n', '#define KERNEL extern "C" __global__ void\n'])
+def test_words_of_cuda_mean_what_they_do_there_in_both_dialects(header, tmp_path):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    body = "\n".join(f"y[({one}) ? 0 : 1000000] = 1;" for one in WORDS_OF_CUDA)
+    (tmp_path / "words.cu").write_text(f"{header}KERNEL words(float *y)\n{{\n{body}\n}}\n")
+    launch = Launch("words", (1, 1, 1), (1, 1, 1), 0, ("y",))
+    arrays = (Array("y", "float32", (1,), "out", None),)
+    problem = ProblemInstance(Problem({"n": 1}, "float32"), arrays, (), (launch,))
+    found = host.check(render(read_source(tmp_path / "words.cu"), {}), [problem], Deadline())
+    assert found is PASSED, found
+
+
 CUDA = """\
 #include <cuda_runtime.h>
 template <typename T> struct Turn {

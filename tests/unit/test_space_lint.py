@@ -56,6 +56,20 @@ def test_each_constraint_is_reported_with_what_it_removes(tmp_path):
     assert [report.never_removes for report in reports] == [False, True, False]
 
 
+def test_a_parameter_of_other_devices_has_no_unreachable_values(tmp_path):
+    for device, found in (('device.backend == "opencl"', set()), ("n > 2 ** 40", {"UNROLL=True"})):
+        space = bound(
+            tmp_path,
+            YAML.replace("UNROLL: [false, true]", f"UNROLL: {{values: [false, true], when: {device}}}"),
+        )
+        subjects = {
+            one.subject
+            for one in lint(space, SOURCE, constraint_report(space))
+            if one.kind == "unreachable_value"
+        }
+        assert {one for one in subjects if one.startswith("UNROLL")} == found
+
+
 def test_an_invalid_default_is_found(tmp_path):
     space = bound(tmp_path, YAML.replace("tree, BLOCK_SIZE: 64", "tree, BLOCK_SIZE: 2048"))
     found = [one for one in lint(space, SOURCE, ()) if one.kind == "invalid_default"]
