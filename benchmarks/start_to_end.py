@@ -32,35 +32,45 @@ LIMIT_S = 300
 LONGEST = 4  # stages of a row
 
 
-def searched(space: str, folder: Path, device: str, budget: int) -> str:
-    """Search a space, and return its row of the table."""
+def cold_environment(folder: Path) -> dict[str, str]:
+    """The variables for a process that finds all caches empty: they are folders in this one."""
+    places = ("XDG_CACHE_HOME", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "CUPY_CACHE_DIR", "POCL_CACHE_DIR")
+    return {"PYTHONPATH": str(ROOT), **os.environ, **{place: str(folder / place.lower()) for place in places}}
+
+
+def run_search(space: Path, folder: Path, *options: str) -> tuple[float, str]:
+    """Search a space from cold caches: the seconds of the process, and why it failed.
+
+    The journal, what was printed and the caches are kept in the folder.
+    """
     folder.mkdir(parents=True)
-    cold = {"XDG_CACHE_HOME": "xdg", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
-    environment = {"PYTHONPATH": str(ROOT), **os.environ}
-    environment |= {name: str(folder / place) for name, place in cold.items()}
-    journal = folder / "journal.jsonl"
-    options = ["--device", device, "--budget", str(budget), "--journal", str(journal)]
-    options += ["--cache", str(folder / "cache"), "--timeline", str(folder / "timeline.json"), "--json"]
+    kept = ["--journal", str(folder / "journal.jsonl"), "--cache", str(folder / "cache"), "--json"]
     began = time.perf_counter()
-    with (folder / "errors.txt").open("w") as errors:
+    with (folder / "result.json").open("w") as result, (folder / "errors.txt").open("w") as errors:
         done = subprocess.run(
-            [sys.executable, "-m", "autotune", "search", str(ROOT / "spaces" / f"{space}.yaml"), *options],
-            env=environment,
-            stdout=subprocess.PIPE,
+            [sys.executable, "-m", "autotune", "search", str(space), *kept, *options],
+            env=cold_environment(folder),
+            stdout=result,
             stderr=errors,
-            text=True,
             timeout=LIMIT_S,
         )
     seconds = time.perf_counter() - began
-    (folder / "result.json").write_text(done.stdout)
-    if done.returncode:
-        last = (folder / "errors.txt").read_text().strip().splitlines()[-1:]
-        return f"| {space} | {seconds:.1f} | failed: {''.join(last)} | |"
+    last = (folder / "errors.txt").read_text().strip().splitlines()[-1:]
+    return seconds, f"failed: {''.join(last)}" if done.returncode else ""
+
+
+def searched(space: str, folder: Path, device: str, budget: int) -> str:
+    """Search a space, and return its row of the table."""
+    options = ("--device", device, "--budget", str(budget), "--timeline", str(folder / "timeline.json"))
+    seconds, failure = run_search(ROOT / "spaces" / f"{space}.yaml", folder, *options)
+    if failure:
+        return f"| {space} | {seconds:.1f} | {failure} | |"
+    journal = folder / "journal.jsonl"
     rows = [json.loads(line) for line in journal.read_text().splitlines()]
     stages: dict[str, float] = next((row["stages"] for row in reversed(rows) if "stages" in row), {})
     longest = sorted(stages.items(), key=lambda stage: -stage[1])[:LONGEST]
     taken = ", ".join(f"{name} {stage_s:.1f}" for name, stage_s in longest)
-    left_out = ", ".join(json.loads(done.stdout).get("unchecked", ())) or "-"
+    left_out = ", ".join(json.loads((folder / "result.json").read_text()).get("unchecked", ())) or "-"
     return f"| {space} | {seconds:.1f} | {taken} | {left_out} |"
 
 
