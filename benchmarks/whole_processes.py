@@ -7,21 +7,21 @@ A round of a space is two processes, one after the other. `autotune search --eng
 configurations, and does all that it does by default: it verifies them at several sizes, times the best again
 in a last round, and checks them on fresh inputs and under sanitizers. Kernel Tuner then gets the
 configurations of the journal, the same inputs, and the same reference as its `answer`. It has its defaults,
-so 7 iterations each. Its process draws the inputs and runs the reference itself, as every script of it has to;
-the table says how long that took. All caches of compilers and drivers are empty folders.
+so 7 iterations each. Its process draws the inputs and runs the reference itself, as every script of it has
+to; the table says how long that took. All caches of compilers and drivers are empty folders.
 
 What Kernel Tuner cannot do is left out for both, and what it need not do is done for it beforehand:
 
 - One call of it launches one kernel, with the same compiler options for all configurations. SPACES has a rule
-  for each space that leaves these configurations. A kernel that clears the outputs is not counted: Kernel Tuner
-  uploads them before it verifies, so it launches only the other one. autotune launches both.
+  for each space that leaves these configurations. A kernel that clears the outputs is not counted: autotune
+  launches it, and Kernel Tuner uploads zeros before it verifies.
 - A wrong configuration ends its run, and so does dynamic shared memory beyond 48 KiB. The rules exclude both.
 - The sources are rendered, so its space is a list of numbers, which takes it no time to enumerate.
 - An output may be off by what numpy's `allclose` allows besides the space's tolerance.
 
-Landmarks are left out, and where a rule excludes the space's default, it has another one. Results are added to
-FOLDER/results.jsonl, and a round that is there is not measured again. `--device opencl:0` rehearses on a CPU,
-at the sizes that each space has for CPUs.
+Landmarks are left out, and where a rule excludes the space's default, it has another one. Results are added
+to FOLDER/results.jsonl, and a round that is there is not measured again. `--device opencl:0` rehearses on a
+CPU, at the sizes that each space has for CPUs.
 """
 
 from __future__ import annotations
