@@ -32,45 +32,50 @@ LIMIT_S = 300
 LONGEST = 4  # stages of a row
 
 
-def cold_environment(folder: Path) -> dict[str, str]:
-    """The variables for a process that finds all caches empty: they are folders in this one."""
-    places = ("XDG_CACHE_HOME", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "CUPY_CACHE_DIR", "POCL_CACHE_DIR")
-    return {"PYTHONPATH": str(ROOT), **os.environ, **{place: str(folder / place.lower()) for place in places}}
+def run_cold(folder: Path, *command: str) -> tuple[float, str]:
+    """Run Python with this command from cold caches: the seconds of the process, and why it failed.
 
-
-def run_search(space: Path, folder: Path, *options: str) -> tuple[float, str]:
-    """Search a space from cold caches: the seconds of the process, and why it failed.
-
-    The journal, what was printed and the caches are kept in the folder.
+    The caches and what it printed are kept in the folder.
     """
     folder.mkdir(parents=True)
-    kept = ["--journal", str(folder / "journal.jsonl"), "--cache", str(folder / "cache"), "--json"]
+    places = ("XDG_CACHE_HOME", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "CUPY_CACHE_DIR", "POCL_CACHE_DIR")
+    environment = {"PYTHONPATH": str(ROOT), **os.environ}
+    environment |= {place: str(folder / place.lower()) for place in places}
     began = time.perf_counter()
-    with (folder / "result.json").open("w") as result, (folder / "errors.txt").open("w") as errors:
-        done = subprocess.run(
-            [sys.executable, "-m", "autotune", "search", str(space), *kept, *options],
-            env=cold_environment(folder),
-            stdout=result,
-            stderr=errors,
-            timeout=LIMIT_S,
-        )
+    with (folder / "output.txt").open("w") as output, (folder / "errors.txt").open("w") as errors:
+        try:
+            done = subprocess.run(
+                [sys.executable, *command],
+                cwd=folder,
+                env=environment,
+                stdout=output,
+                stderr=errors,
+                timeout=LIMIT_S,
+            )
+        except subprocess.TimeoutExpired:
+            return LIMIT_S, f"failed: stopped after {LIMIT_S} s"
     seconds = time.perf_counter() - began
     last = (folder / "errors.txt").read_text().strip().splitlines()[-1:]
     return seconds, f"failed: {''.join(last)}" if done.returncode else ""
 
 
+def run_search(space: Path, folder: Path, *options: str) -> tuple[float, str]:
+    """Search a space from cold caches; the rest is as in `run_cold`, and the folder gets the journal, too."""
+    kept = ("--journal", "journal.jsonl", "--cache", "cache", "--json")
+    return run_cold(folder, "-m", "autotune", "search", str(space), *kept, *options)
+
+
 def searched(space: str, folder: Path, device: str, budget: int) -> str:
     """Search a space, and return its row of the table."""
-    options = ("--device", device, "--budget", str(budget), "--timeline", str(folder / "timeline.json"))
+    options = ("--device", device, "--budget", str(budget), "--timeline", "timeline.json")
     seconds, failure = run_search(ROOT / "spaces" / f"{space}.yaml", folder, *options)
     if failure:
         return f"| {space} | {seconds:.1f} | {failure} | |"
-    journal = folder / "journal.jsonl"
-    rows = [json.loads(line) for line in journal.read_text().splitlines()]
+    rows = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     stages: dict[str, float] = next((row["stages"] for row in reversed(rows) if "stages" in row), {})
     longest = sorted(stages.items(), key=lambda stage: -stage[1])[:LONGEST]
     taken = ", ".join(f"{name} {stage_s:.1f}" for name, stage_s in longest)
-    left_out = ", ".join(json.loads((folder / "result.json").read_text()).get("unchecked", ())) or "-"
+    left_out = ", ".join(json.loads((folder / "output.txt").read_text()).get("unchecked", ())) or "-"
     return f"| {space} | {seconds:.1f} | {taken} | {left_out} |"
 
 

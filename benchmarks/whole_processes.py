@@ -20,8 +20,8 @@ What Kernel Tuner cannot do is left out for both, and what it need not do is don
 - An output may be off by what numpy's `allclose` allows besides the space's tolerance.
 
 Landmarks are left out, and where a rule excludes the space's default, it has another one. Results are added
-to FOLDER/results.jsonl, and a round that is there is not measured again. `--device opencl:0` rehearses on a
-CPU, at the sizes that each space has for CPUs.
+to FOLDER/results.jsonl, and only rounds that are not there, or failed, are measured. `--device opencl:0`
+rehearses on a CPU, at the sizes that each space has for CPUs.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ import argparse
 import json
 import pickle
 import shutil
-import subprocess
-import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
 import yaml
-from start_to_end import LIMIT_S, ROOT, cold_environment, run_search
+from start_to_end import ROOT, run_cold, run_search
 
 from autotune.core.trials import Status
 from autotune.devices import Address
@@ -154,7 +153,7 @@ def measured(name: str, folder: Path, parsed: argparse.Namespace) -> dict[str, A
     space = folder / f"{name}.yaml"
     write_space(name, space)
     draw = ("--engine", "random", "--seed", str(parsed.seed), "--budget", str(parsed.budget))
-    seconds, failure = run_search(space, folder / "autotune", "--device", parsed.device, *draw)
+    ours, failure = run_search(space, folder / "autotune", "--device", parsed.device, *draw)
     if failure:
         return {"failure": f"autotune {failure}"}
     plan, result = folder / "plan", folder / "result.json"
@@ -162,27 +161,15 @@ def measured(name: str, folder: Path, parsed: argparse.Namespace) -> dict[str, A
         figures = write_plan(space, folder / "autotune" / "journal.jsonl", parsed, plan)
     except AutotuneError as error:
         return {"failure": str(error)}
-    own = folder / "kernel_tuner"
-    own.mkdir()
-    began = time.perf_counter()
-    with (own / "log.txt").open("w") as log:
-        done = subprocess.run(
-            [sys.executable, str(TUNING), str(plan), str(result)],
-            cwd=own,
-            env=cold_environment(own),
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            timeout=LIMIT_S,
-        )
-    theirs = time.perf_counter() - began
-    figures |= {"autotune_s": seconds, "kernel_tuner_s": theirs}
-    if done.returncode:
-        return figures | {"failure": f"Kernel Tuner: {(own / 'log.txt').read_text().splitlines()[-1]}"}
+    theirs, failure = run_cold(folder / "kernel_tuner", str(TUNING), str(plan), str(result))
+    figures |= {"autotune_s": ours, "kernel_tuner_s": theirs}
+    if failure:
+        return figures | {"failure": f"Kernel Tuner {failure}"}
     found = json.loads(result.read_text())
     return figures | {f"kernel_tuner_{key}": value for key, value in found.items()}
 
 
-def table(rows: list[dict[str, Any]]) -> list[str]:
+def table(rows: Collection[dict[str, Any]]) -> list[str]:
     """The lines of the table: for each space the medians of its rounds."""
     lines = [
         "| space | configurations | right | autotune s | Kernel Tuner s | its inputs s | ratio |",
@@ -210,7 +197,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="where the results and the files of all rounds are kept")
+    parser.add_argument("folder", type=Path, help="results and files of one device, budget and seed")
     parser.add_argument("--only", nargs="+", choices=SPACES, default=[*SPACES], metavar="SPACE", help="which")
     parser.add_argument("--device", default="cuda:0", help="which device (default %(default)s)")
     parser.add_argument(
@@ -224,19 +211,20 @@ def main() -> None:
     folder = parsed.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     results = folder / "results.jsonl"
-    rows = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+    lines = map(json.loads, results.read_text().splitlines() if results.exists() else ())
+    rows = {(row["space"], row["round"]): row for row in lines}
     began = time.perf_counter()
     for number in range(parsed.rounds):
         for name in parsed.only:
-            known = any((row["space"], row["round"]) == (name, number) for row in rows)
+            known = "failure" not in rows.get((name, number), {"failure": "not measured"})
             if known or time.perf_counter() - began > parsed.limit_s:
                 continue
             row = {"space": name, "round": number} | measured(name, folder / f"{name}_{number}", parsed)
-            rows.append(row)
+            rows[name, number] = row
             with results.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             print(json.dumps(row), flush=True)
-    print("\n".join(table(rows)))
+    print("\n".join(table(rows.values())))
 
 
 if __name__ == "__main__":
