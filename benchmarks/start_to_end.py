@@ -28,7 +28,7 @@ SPACES = (
     "triton_matmul",
     "triton_layer_norm",
 )
-LIMIT_S = 300
+LIMIT_S = 500  # of a process
 LONGEST = 4  # stages of a row
 
 

@@ -17,6 +17,7 @@ What Kernel Tuner cannot do is left out for both, and what it need not do is don
   launches it, and Kernel Tuner uploads zeros before it verifies.
 - A wrong configuration ends its run, and so does dynamic shared memory beyond 48 KiB. The rules exclude both.
 - The sources are rendered, so its space is a list of numbers, which takes it no time to enumerate.
+- transpose and matmul are smaller than usual: numpy, in which it compares, takes seconds for larger outputs.
 - An output may be off by what numpy's `allclose` allows besides the space's tolerance.
 
 Landmarks are left out, and where a rule excludes the space's default, it has another one. Results are added
@@ -31,10 +32,10 @@ import json
 import pickle
 import shutil
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from statistics import geometric_mean, median
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from start_to_end import ROOT, run_cold, run_search
@@ -47,22 +48,28 @@ from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.journal import read_journal
 from autotune.tuning.task import Target, TuningTask, bind_target
 
-SPACES: dict[
-    str, tuple[str, dict[str, str]]
-] = {  # a rule for what both tuners can run, and a default that keeps it
-    "reduce": (
-        'TREE_MEMORY == "shared" and FINISH in ("atomic", "last_block") and ACCESS != "overlapping"',
-        {"FINISH": "atomic"},
-    ),
-    "transpose": ("True", {}),
-    "matmul": ("SHARED_BYTES <= 49152", {}),
-    "convolution": ("SHARED_BYTES <= 49152", {}),
-    "bicgk": ('FUSED and FINISH == "atomic"', {}),
-    "leak": (
+
+class Part(NamedTuple):
+    """The part of a space that both tuners can run, a default in it, and sizes for GPUs."""
+
+    rule: str
+    default: Mapping[str, str] = {}
+    sizes: Mapping[str, int] = {}
+
+
+SPACES = {  # those that Kernel Tuner takes longest for come last
+    "leak": Part(
         'LAUNCHES == 1 and BOUNDS_CHECK != "kernel" and MAX_REGISTERS == 0 and not FLUSH_TO_ZERO and '
-        "PRECISE_DIVISION and PRECISE_SQRT",
-        {},
+        "PRECISE_DIVISION and PRECISE_SQRT"
     ),
+    "reduce": Part(
+        'TREE_MEMORY == "shared" and FINISH in ("atomic", "last_block") and ACCESS != "overlapping"',
+        default={"FINISH": "atomic"},
+    ),
+    "transpose": Part("True", sizes={"rows": 4096, "columns": 4096}),
+    "bicgk": Part('FUSED and FINISH == "atomic"'),
+    "convolution": Part("SHARED_BYTES <= 49152"),
+    "matmul": Part("SHARED_BYTES <= 49152", sizes={"m": 4096, "n": 4096, "k": 4096}),
 }
 CLEAR = "clear"  # the kernel that empties the outputs, in every source that has one
 TUNING = Path(__file__).parent / "peers" / "one_tuning.py"
@@ -72,10 +79,11 @@ def write_space(name: str, path: Path) -> None:
     """Write the part of a shipped space that both tuners can run."""
     source = ROOT / "spaces" / f"{name}.yaml"
     space = yaml.safe_load(source.read_text())
-    rule, default = SPACES[name]
+    part = SPACES[name]
     space |= {file: str((source.parent / space[file]).resolve()) for file in ("source", "reference")}
-    space["constraints"].append(rule)
-    space["default"] |= default
+    space["constraints"].append(part.rule)
+    space["default"] |= part.default
+    space["sizes"]["default"] |= part.sizes
     del space["landmarks"]
     path.write_text(yaml.safe_dump(space, sort_keys=False))
 
