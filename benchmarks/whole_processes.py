@@ -31,6 +31,7 @@ import argparse
 import json
 import pickle
 import shutil
+import sys
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -233,6 +234,7 @@ def main() -> None:
                 file.write(json.dumps(row) + "\n")
             print(json.dumps(row), flush=True)
     print("\n".join(table(rows.values())))
+    sys.exit(any("failure" in row for row in rows.values()))
 
 
 if __name__ == "__main__":
