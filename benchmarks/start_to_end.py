@@ -28,39 +28,54 @@ SPACES = (
     "triton_matmul",
     "triton_layer_norm",
 )
-LIMIT_S = 300
+LIMIT_S = 500  # of a process
 LONGEST = 4  # stages of a row
+
+
+def run_cold(folder: Path, *command: str) -> tuple[float, str]:
+    """Run Python with this command from cold caches: the seconds of the process, and why it failed.
+
+    The caches and what it printed are kept in the folder.
+    """
+    folder.mkdir(parents=True)
+    places = ("XDG_CACHE_HOME", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "CUPY_CACHE_DIR", "POCL_CACHE_DIR")
+    environment = {"PYTHONPATH": str(ROOT), **os.environ}
+    environment |= {place: str(folder / place.lower()) for place in places}
+    began = time.perf_counter()
+    with (folder / "output.txt").open("w") as output, (folder / "errors.txt").open("w") as errors:
+        try:
+            done = subprocess.run(
+                [sys.executable, *command],
+                cwd=folder,
+                env=environment,
+                stdout=output,
+                stderr=errors,
+                timeout=LIMIT_S,
+            )
+        except subprocess.TimeoutExpired:
+            return LIMIT_S, f"failed: stopped after {LIMIT_S} s"
+    seconds = time.perf_counter() - began
+    last = (folder / "errors.txt").read_text().strip().splitlines()[-1:]
+    return seconds, f"failed: {''.join(last)}" if done.returncode else ""
+
+
+def run_search(space: Path, folder: Path, *options: str) -> tuple[float, str]:
+    """Search a space from cold caches; the rest is as in `run_cold`, and the folder gets the journal, too."""
+    kept = ("--journal", "journal.jsonl", "--cache", "cache", "--json")
+    return run_cold(folder, "-m", "autotune", "search", str(space), *kept, *options)
 
 
 def searched(space: str, folder: Path, device: str, budget: int) -> str:
     """Search a space, and return its row of the table."""
-    folder.mkdir(parents=True)
-    cold = {"XDG_CACHE_HOME": "xdg", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
-    environment = {"PYTHONPATH": str(ROOT), **os.environ}
-    environment |= {name: str(folder / place) for name, place in cold.items()}
-    journal = folder / "journal.jsonl"
-    options = ["--device", device, "--budget", str(budget), "--journal", str(journal)]
-    options += ["--cache", str(folder / "cache"), "--timeline", str(folder / "timeline.json"), "--json"]
-    began = time.perf_counter()
-    with (folder / "errors.txt").open("w") as errors:
-        done = subprocess.run(
-            [sys.executable, "-m", "autotune", "search", str(ROOT / "spaces" / f"{space}.yaml"), *options],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            timeout=LIMIT_S,
-        )
-    seconds = time.perf_counter() - began
-    (folder / "result.json").write_text(done.stdout)
-    if done.returncode:
-        last = (folder / "errors.txt").read_text().strip().splitlines()[-1:]
-        return f"| {space} | {seconds:.1f} | failed: {''.join(last)} | |"
-    rows = [json.loads(line) for line in journal.read_text().splitlines()]
+    options = ("--device", device, "--budget", str(budget), "--timeline", "timeline.json")
+    seconds, failure = run_search(ROOT / "spaces" / f"{space}.yaml", folder, *options)
+    if failure:
+        return f"| {space} | {seconds:.1f} | {failure} | |"
+    rows = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     stages: dict[str, float] = next((row["stages"] for row in reversed(rows) if "stages" in row), {})
     longest = sorted(stages.items(), key=lambda stage: -stage[1])[:LONGEST]
     taken = ", ".join(f"{name} {stage_s:.1f}" for name, stage_s in longest)
-    left_out = ", ".join(json.loads(done.stdout).get("unchecked", ())) or "-"
+    left_out = ", ".join(json.loads((folder / "output.txt").read_text()).get("unchecked", ())) or "-"
     return f"| {space} | {seconds:.1f} | {taken} | {left_out} |"
 
 

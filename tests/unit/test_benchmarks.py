@@ -44,6 +44,7 @@ SMALLEST = {  # the others need a GPU or a browser: asked for their help where t
     "summation_order": "1000",
     "unsteady": "--searches 1 --only drift",
     "versus": "found --only",
+    "whole_processes": "kept --device opencl:0 --only leak --budget 2",
     "speculation": f"{RECORDED} --budget 12 --seeds 1",
 }
 
