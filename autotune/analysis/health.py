@@ -17,7 +17,7 @@ from autotune.core.records import DeviceInfo
 from autotune.core.text import count_text
 from autotune.devices import BACKENDS, CPU_ADVICE, INTEL_PACKAGES, Address, backend
 from autotune.devices.trial_kernel import device_fault
-from autotune.errors import AutotuneError, MissingExtra, WriteError
+from autotune.errors import AutotuneError, InputError, MissingExtra, WriteError
 from autotune.hardware.cuda_driver import driver_version
 from autotune.serving.cache import check_writable, read_roots, writable_root
 from autotune.tuning.doubts import BUSY_SHARE, slow_governors
@@ -66,12 +66,12 @@ def examine(
 
 def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:
     works = False
-    for name, entry in BACKENDS.items():
+    for name in BACKENDS:
         if name == "fake":
             continue
         try:
             backend(name)
-        except MissingExtra as error:
+        except (MissingExtra, InputError) as error:
             yield HealthFinding(name, Severity.WARNING, "not available", str(error))
             continue
         if name == "opencl" and (fault := _runtime_fault()):
@@ -84,7 +84,7 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
             yield finding
         if not own:
             driver = driver_version()
-            reason = f"no device, NVIDIA driver {driver}" if entry.dialect == "cuda" else "no device"
+            reason = f"no device, NVIDIA driver {driver}" if BACKENDS[name].dialect == "cuda" else "no device"
             yield HealthFinding(name, Severity.WARNING, reason, "install or load the driver of the device")
     if not works:
         yield HealthFinding("devices", Severity.PROBLEM, "none that works", CPU_ADVICE)

@@ -1,15 +1,20 @@
-"""The table of device backends; each is imported only when it is used."""
+"""The table of device backends; each is imported only when it is used.
+
+Other distributions add backends by entry points of the group `autotune.devices`: a name and a module.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from autotune.core.frozen import dataclass
 from autotune.core.launch_plan import TRITON
+from autotune.core.plugins import load, plugin_error, plugins
 from autotune.core.records import DeviceInfo
 from autotune.core.text import hint
 from autotune.errors import AutotuneError, InputError, MissingExtra
@@ -21,7 +26,10 @@ if TYPE_CHECKING:  # loads numpy, and devices are listed from the start
 
 @dataclass(frozen=True)
 class BackendEntry:
-    """A backend's module, the source dialects it accepts (its compiler's own first), and what installs it."""
+    """A backend's module, the source dialects it accepts (its compiler's own first), and what installs it.
+
+    A backend that cannot be loaded accepts none: `backend` says why.
+    """
 
     module: str
     accepts: tuple[str, ...]
@@ -31,7 +39,7 @@ class BackendEntry:
     @property
     def dialect(self) -> str:
         """The language of the backend's compiler."""
-        return self.accepts[0]
+        return self.accepts[0] if self.accepts else ""
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ CPU_ADVICE = (
     else f"install PoCL, in Debian the package pocl-opencl-icd: pip has no runtime for {_MACHINE}"
 )
 
-BACKENDS = {
+OWN = {
     "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.bindings", "cuda"),
     "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda"),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "search"),
@@ -62,11 +70,65 @@ BACKENDS = {
 }
 
 
+_GROUP = "autotune.devices"
+_FUNCTIONS = ("list_devices", "open_device", "open_compiler")
+_DIALECTS = {dialect for entry in OWN.values() for dialect in entry.accepts}
+
+
+class _Backends(Mapping[str, BackendEntry]):
+    """All backends by name, autotune's own first; to look one of others up imports its module."""
+
+    def __getitem__(self, name: str) -> BackendEntry:
+        if name in OWN:
+            return OWN[name]
+        point = _plugins()[name]
+        try:
+            accepts = _plugin(point).DIALECTS
+        except InputError:
+            accepts = ()
+        return BackendEntry(point.module, accepts, point.module, "")
+
+    def __contains__(self, name: object) -> bool:
+        return name in OWN or name in _plugins()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*OWN, *_plugins()))
+
+    def __len__(self) -> int:
+        return len(OWN) + len(_plugins())
+
+
+BACKENDS: Mapping[str, BackendEntry] = _Backends()
+
+
+def _plugins() -> Mapping[str, EntryPoint]:
+    return plugins(_GROUP, frozenset(OWN))
+
+
+def _plugin(point: EntryPoint) -> Any:
+    """The module of a backend of others; raises InputError if it is none."""
+    module = load(point, *_FUNCTIONS)
+    dialects = getattr(module, "DIALECTS", None)
+    if not isinstance(dialects, tuple) or not dialects or not _DIALECTS.issuperset(dialects):
+        raise plugin_error(
+            point, ValueError(f"DIALECTS is {dialects!r}; expected some of {sorted(_DIALECTS)}")
+        )
+    return module
+
+
 def backend(name: str) -> Backend:
-    """Import one backend; raises InputError for an unknown name, MissingExtra without its package."""
+    """Import one backend.
+
+    Raises InputError for an unknown name and for a broken one of others, MissingExtra without its package.
+    """
+    if name in OWN:
+        return _own(OWN[name])
     if name not in BACKENDS:
         raise InputError(f"unknown device backend {name!r}{hint(name, BACKENDS)}")
-    entry = BACKENDS[name]
+    return cast("Backend", _plugin(_plugins()[name]))
+
+
+def _own(entry: BackendEntry) -> Backend:
     try:
         return cast("Backend", importlib.import_module(entry.module))
     except ImportError as error:
@@ -89,10 +151,16 @@ def cold_environment(scratch: str) -> dict[str, str]:
     }
 
 
-def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, DeviceInfo]]:
+def list_devices(
+    names: Iterable[str] = BACKENDS, on_fault: Callable[[str], None] = lambda fault: None
+) -> list[tuple[Address, DeviceInfo]]:
     """List the devices of these backends, as far as their packages are installed.
 
     Clocks that killed processes left changed are restored first, because the list includes clocks.
+
+    Args:
+        names: The backends.
+        on_fault: Called with the fault of a backend of others, which is then left out.
     """
     from autotune.devices.clocks import restore_abandoned  # load_kernel lists no devices
 
@@ -101,18 +169,34 @@ def list_devices(names: Iterable[str] = tuple(BACKENDS)) -> list[tuple[Address, 
     for name in names:
         try:
             infos = _listed(name)
-        except AutotuneError:
+        except AutotuneError as error:
+            if name not in OWN:
+                on_fault(str(error))
             continue
         found += [(Address(name, index), info) for index, info in enumerate(infos)]
     return found
 
 
 def _listed(name: str) -> list[DeviceInfo]:
-    if BACKENDS[name].dialect != "cuda":
+    if name not in OWN:
+        return _listed_by_others(name)
+    if OWN[name].dialect != "cuda":
         return backend(name).list_devices()
     from autotune.devices.nvidia_gpus import list_gpus  # only checks that the package is there
 
-    return list_gpus(name) if _is_installed(BACKENDS[name].package) else []
+    return list_gpus(name) if _is_installed(OWN[name].package) else []
+
+
+def _listed_by_others(name: str) -> list[DeviceInfo]:
+    adapter = backend(name)
+    try:
+        infos = list(adapter.list_devices())
+        for info in infos:
+            if not isinstance(info, DeviceInfo):
+                raise TypeError(f"list_devices gives {type(info).__name__}; expected DeviceInfo")
+    except Exception as error:  # noqa: BLE001 - the code of others
+        raise plugin_error(_plugins()[name], error) from None
+    return infos
 
 
 def _is_installed(package: str) -> bool:

@@ -9,9 +9,10 @@ import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import cast
 
 from autotune.core.records import DeviceInfo
-from autotune.devices import BACKENDS, Address, choose, cold_environment, list_devices
+from autotune.devices import BACKENDS, OWN, Address, choose, cold_environment, list_devices
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.hardware.names import slug, traits_of_name
@@ -22,6 +23,7 @@ from autotune.serving.cache import folders, read_roots
 
 _TIMEOUT_S = 60.0
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # has a folder per GPU, if NVIDIA's driver is loaded
+_NVIDIA = tuple(name for name, entry in OWN.items() if entry.dialect == "cuda")
 Found = list[tuple[Address, DeviceInfo]]
 
 
@@ -50,7 +52,7 @@ class Listing:
 
     def load_packages(self) -> None:
         """Import the packages of the backends in the background, for device processes to come."""
-        preload([BACKENDS[name].module for name in self._names])
+        preload([OWN[name].module for name in self._names if name in OWN])
 
     def devices(self) -> Found:
         """Wait for the devices; raises SetupError if looking for them fails."""
@@ -64,8 +66,10 @@ class Listing:
     def _answer(self) -> Found:
         child = self._child or self._begin()
         try:
-            found: Found = child.answer()
-            return found
+            found, faults = child.answer()
+            for fault in faults:
+                warnings.warn(fault, stacklevel=1)  # once, however often devices are listed
+            return cast("Found", found)
         finally:
             child.kill(waits=False)
             self.abandon()
@@ -77,14 +81,16 @@ class Listing:
 
 
 def _needed(name: str) -> tuple[str, ...]:
-    """The modules that list a backend's devices."""
-    backend = BACKENDS[name]
-    return ("autotune.devices.nvidia_gpus", "pynvml") if backend.dialect == "cuda" else (backend.module,)
+    """The modules that list the devices of a backend of autotune; the child imports those of others."""
+    if name in _NVIDIA:
+        return "autotune.devices.nvidia_gpus", "pynvml"
+    return (OWN[name].module,) if name in OWN else ()
 
 
-def _list(_state: object, names: tuple[str, ...]) -> Found:
-    """Run in the child, which has no state."""
-    return list_devices(names)
+def _list(_state: object, names: tuple[str, ...]) -> tuple[Found, list[str]]:
+    """Run in the child, which has no state; returns the faults of others' backends, too."""
+    faults: list[str] = []
+    return list_devices(names, faults.append), faults
 
 
 def listing_for(device: str | None) -> Listing:
@@ -96,11 +102,11 @@ def listing_for(device: str | None) -> Listing:
     if backend:
         return Listing((backend,))
     if device is None and _NVIDIA_GPUS.is_dir():
-        return Listing(tuple(name for name, entry in BACKENDS.items() if entry.dialect == "cuda"))
+        return Listing(_NVIDIA)
     return Listing(tuple(BACKENDS))
 
 
-def find_devices(names: Iterable[str] = tuple(BACKENDS)) -> Found:
+def find_devices(names: Iterable[str] = BACKENDS) -> Found:
     """List the devices of these backends."""
     return Listing(tuple(names)).devices()
 

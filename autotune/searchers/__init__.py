@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 
+from autotune.core.plugins import load, plugin_error, plugins
 from autotune.core.text import hint
 from autotune.errors import InputError
 from autotune.searchers.base import PriorResults, Searcher
@@ -68,8 +69,11 @@ _ENGINES = {
 @cache
 def _engines() -> Mapping[str, _Engine]:
     """All engines: those of autotune, and those of other distributions under other names."""
-    found = entry_points(group="autotune.searchers")
-    return {entry.name: _Engine(entry.module, entry.attr) for entry in found} | _ENGINES
+    return _ENGINES | {name: _Engine(entry.module, entry.attr) for name, entry in _plugins().items()}
+
+
+def _plugins() -> Mapping[str, EntryPoint]:
+    return plugins("autotune.searchers", frozenset(_ENGINES))
 
 
 def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlikely: bool = False) -> None:
@@ -112,13 +116,25 @@ def make_searcher(
         stop_when_unlikely: end the search when an improvement is unlikely.
     """
     check_searcher(engine, strategy, stop_when_unlikely=stop_when_unlikely)
-    entry, chosen = _engines()[engine], strategy or default_strategy(engine)
+    if engine in _plugins():
+        return _made(_plugins()[engine])
+    entry, chosen = _ENGINES[engine], strategy or default_strategy(engine)
     searcher = getattr(import_module(entry.module), entry.searcher)
     arguments: list[object] = [chosen] if entry.strategies else []
     if entry.uses_priors:
         arguments.append(priors)
     options = {"stop_when_unlikely": stop_when_unlikely} if entry.can_stop else {}
     made: Searcher = searcher(*arguments, **options)
+    return made
+
+
+def _made(entry: EntryPoint) -> Searcher:
+    """The searcher of another distribution; raises InputError if it is none."""
+    searcher = load(entry, "search")
+    try:
+        made: Searcher = searcher()
+    except Exception as error:  # noqa: BLE001 - the code of others
+        raise plugin_error(entry, error) from None
     return made
 
 
