@@ -1,7 +1,8 @@
 """Find out what bounds a configuration: memory, arithmetic, latency, divergence, launches and so on.
 
 The configuration is verified and timed. Then it runs again with counters in it, at lower occupancy, without
-its arithmetic or its memory accesses, and as empty launches; no profiler is needed.
+its arithmetic or its memory accesses, and as empty launches; no profiler is needed. A report of the kernel
+shows the latest verdict.
 """
 
 from __future__ import annotations
@@ -41,12 +42,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Diagnose the configuration and print the verdict with its evidence."""
     from autotune.diagnosis.diagnose import diagnose, open_diagnosis
+    from autotune.diagnosis.record import diagnosis_file, keep
 
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
         config, origin = chosen_config(parsed, task)
         with open_diagnosis(task, options, progress) as context:
             found = diagnose(context, config, origin, cache=parsed.cache, with_transfers=parsed.transfers)
+    keep(found, task.space.problem.data, diagnosis_file(task.spec.kernel, task.device.slug))
     emit(diagnosis_json(found) if parsed.json else diagnosis_text(found))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +24,8 @@ from autotune.core.packaged import packaged_folder
 from autotune.core.records import Config
 from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.diagnosis.record import diagnosis_file
+from autotune.diagnosis.record import read as read_diagnosis
 from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import parse_journal
@@ -37,8 +39,8 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.ceilings import known_ceilings
 from autotune.serving.device_records import DeviceRecord, device_records, walk
 from autotune.space import SpaceSpec, load_space
-from autotune.strength.record import Strength, strength_file
 from autotune.strength.record import read as read_strength
+from autotune.strength.record import strength_file
 
 _Spaces = Path | Mapping[str, Path] | None
 _MAX_KERNEL = 100  # letters of a kernel's name that a file may be called by
@@ -213,6 +215,7 @@ class _Reader:
             for known, entry in of_problem
             if known in same and entry.provenance.source_sha256.startswith(found.source_sha256)
         ]
+        places = list(self._places(found, [one.device.slug for one in same]))
         return replace(
             found,
             device=same[0].device if same else None,
@@ -221,17 +224,27 @@ class _Reader:
             measured=known_ceilings(same[0].folder, self.cache) if same else {},
             cpu=min(cpus, key=lambda cpu: cpu.entry.time_ms, default=None),
             spec=spec,
-            strength=self._strength(found, [one.device.slug for one in same]),
+            strength=next(filter(None, (read_strength(strength_file(*place)) for place in places)), None),
+            diagnosis=next(
+                (
+                    one
+                    for place in places
+                    if (one := read_diagnosis(diagnosis_file(*place))) and one.problem == found.problem
+                ),
+                None,
+            ),
         )
 
-    def _strength(self, found: Search, slugs: Sequence[str]) -> Strength | None:
-        """The planted mistakes, as the journal's folder records them; a CPU's name is not all of its slug."""
+    def _places(self, found: Search, slugs: Sequence[str]) -> Iterator[tuple[str, str, Path]]:
+        """Where other commands keep what they found: kernel, slug of the device and folder.
+
+        The folder is the journal's; a CPU's name is not all of its slug.
+        """
         folder = found.journal.parent if found.journal is not None else self.runs
         if folder is None or not is_name(found.kernel):
-            return None
+            return
         own = found.journal.name.split(".")[1:2] if found.journal is not None else []
-        files = (strength_file(found.kernel, one, folder) for one in (*own, *slugs, slug(found.device_name)))
-        return next(filter(None, map(read_strength, files)), None)
+        yield from ((found.kernel, one, folder) for one in (*own, *slugs, slug(found.device_name)))
 
     def _spec(self, kernel: str, names: set[str]) -> SpaceSpec | None:
         """The named space file, or another of the kernel with these parameters, such as a packaged one."""

@@ -29,6 +29,7 @@ from autotune.core.records import (
 from autotune.core.text import problem_text
 from autotune.core.trials import Measurement, Objective, Trial
 from autotune.diagnosis.device_rates import DeviceRates, Rate
+from autotune.diagnosis.record import KeptDiagnosis
 from autotune.errors import ExpressionError
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.peak_rates import PeakRate, peak_rates
@@ -69,6 +70,8 @@ class Search:
         runtime: Driver, runtime and compiler.
         measured: What `autotune devices --measure` measured.
         cpu: The fastest result of a CPU for the problem.
+        strength: The planted mistakes that verification catches.
+        diagnosis: The latest verdict of `autotune diagnose` for the problem.
     """
 
     kernel: str
@@ -95,6 +98,7 @@ class Search:
     cpu: DeviceResult | None = None
     spec: SpaceSpec | None = None
     strength: Strength | None = None
+    diagnosis: KeptDiagnosis | None = None
 
     @cached_property
     def trials(self) -> list[Trial]:

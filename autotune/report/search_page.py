@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from autotune.analysis.compare import KernelComparison
@@ -66,6 +67,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "provenance": [[name, cut(text, MAX_DETAIL)] for name, text in provenance(search)],
         "trust": trust(search),
         "diagnoseCommand": search.diagnose_command,
+        "diagnosis": _diagnosis_json(search),
         "importance": _importance_json(search),
         "strength": _strength_json(search),
         "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in search.ceilings],
@@ -74,6 +76,20 @@ def search_json(search: Search) -> dict[str, Any]:
             "gb_per_s": short(search.bandwidth.per_s * 1e-9),
             "measured": search.bandwidth.is_measured,
         },
+    }
+
+
+def _diagnosis_json(search: Search) -> dict[str, Any] | None:
+    """What bounds a configuration, by the latest diagnosis."""
+    found = search.diagnosis
+    if found is None:
+        return None
+    texts = {name: cut(text, MAX_DETAIL) for name, text in asdict(found).items() if isinstance(text, str)}
+    lists = {"uses": found.uses, "foretold": found.foretold}
+    return {
+        **texts,
+        **{name: [cut(text, MAX_DETAIL) for text in lines] for name, lines in lists.items()},
+        "time_ms": short(found.time_ms),
     }
 
 

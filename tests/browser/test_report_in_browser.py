@@ -54,6 +54,10 @@ def page(tmp_path_factory):
             journal(folder / f"{name}.jsonl", list(trials(rate)), device=f"GPU {name}")
             for name, rate in (("A", 1.0), ("B", 2.0))
         ]
+        texts = dict.fromkeys(("origin", "config", "verdict", "reason", "helps"), HOSTILE)
+        known = {"problem": "n=1,000, int32", "time_ms": 2.0, "uses": [HOSTILE], "foretold": [HOSTILE * 9]}
+        kept = json.dumps({"schema": 1, "diagnosis": texts | known})
+        (folder / "double.gpu-a.diagnosis.json").write_text(kept)
         html = report_html(gather(names))
     file = folder / "report.html"
     file.write_text(html)
@@ -400,6 +404,10 @@ def test_another_search_can_be_chosen(opened):
     assert "GPU B" in opened.execute_script("return subtitle.textContent")
     scroll_through(opened)
     assert drawn(opened, "parallel")[0] > 500
+
+
+def test_what_bounds_a_configuration_has_a_section(opened):
+    assert "Share of each peak" in opened.find_element("id", "diagnosis").text
 
 
 def test_hostile_texts_are_shown_and_nothing_more(opened):

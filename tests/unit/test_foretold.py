@@ -6,8 +6,11 @@ from dataclasses import replace
 import pytest
 
 from autotune.diagnosis.foretold import Foretold, foretold_text, other_work
+from autotune.diagnosis.record import read
 from autotune.errors import SpaceError
 from autotune.evaluation.journal import read_trials
+from autotune.report.gather import gather_sources
+from autotune.report.search_page import report_json
 from autotune.space import bind, load_space, problem_of
 from autotune.space.configurations import TROUBLES
 from tests.conftest import ROOT, run_in_process
@@ -96,6 +99,30 @@ def test_a_variant_reaches_neither_a_journal_nor_a_cache(own):
     assert [dict(trial.config)["ORDER"] for trial in trials] == [0, 1]  # itself and the landmark, verified
     assert not (own / "cache").exists()
     assert "COALESCED" not in (own / "j.jsonl").read_text()
+
+
+def test_a_report_shows_the_latest_verdict_on_its_problem(own):
+    found = diagnosed(own, "--landmark", "strided", "--journal", "j.jsonl")
+    (kept,) = (own / "runs").glob("spread.*.diagnosis.json")
+    journal = (own / "j.jsonl").rename(kept.with_name(kept.name.replace("diagnosis.json", "jsonl")))
+    (search,) = report_json(gather_sources([journal]))["searches"]
+    shown = search["diagnosis"]
+    assert (shown["verdict"], shown["reason"]) == (found["bound"], found["reason"])
+    assert [line.partition(":")[0] for line in shown["foretold"]] == [
+        one["trouble"] for one in found["foretold"]
+    ]
+    assert len(shown["uses"]) == len(found["uses"]) and "strided" in shown["origin"]
+    diagnosed(own, "--size", "n=8192", "--default", "--journal", "other.jsonl")
+    (search,) = report_json(gather_sources([journal]))["searches"]
+    assert search["diagnosis"] is None
+
+
+def test_a_damaged_verdict_is_none(tmp_path):
+    path = tmp_path / "a.diagnosis.json"
+    for damage in (None, "", "[]", "{}", '{"schema": 1}', '{"schema": 1, "diagnosis": {"verdict": 1}}'):
+        if damage is not None:
+            path.write_text(damage)
+        assert read(path) is None
 
 
 def test_a_macro_that_changes_nothing_of_a_configuration_foretells_nothing(own):

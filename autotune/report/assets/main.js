@@ -38,6 +38,7 @@ function showSearches() {
   addResources();
   addLadder();
   addComparison();
+  addDiagnosis();
   addStrength();
   table.build("Trials");
   fillFilterPanel();

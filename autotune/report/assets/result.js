@@ -35,6 +35,17 @@ function differences() {
   return [tableOf(["parameter", "default", "best"], rows), all];
 }
 
+/** What bounds a configuration, as `autotune diagnose` found last. */
+function addDiagnosis() {
+  if (!view.diagnosis) return;
+  const { origin, config, time_ms, verdict, reason, helps, uses, foretold } = view.diagnosis;
+  const grid = section("diagnosis", "What bounds it");
+  const list = (title, lines) => lines.length ? [el("h3", { text: title }), el("ul", {}, ...lines.map((text) => el("li", {}, bdi(text))))] : [];
+  grid.append(panel(el("h3", {}, bdi(verdict)), el("p", {}, bdi(reason)), ...(helps ? [el("p", { text: `What helps: ${helps}` })] : []),
+    el("p", { class: "soft" }, bdi(`${origin}, ${time_ms} ms: ${config}`)),
+    ...list("Share of each peak", uses), ...list("Time without one trouble", foretold)));
+}
+
 /** How many planted mistakes the verification of the space catches. */
 function addStrength() {
   if (!view.strength) return;

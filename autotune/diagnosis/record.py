@@ -1,0 +1,81 @@
+"""The verdict of a diagnosis in a file of runs/, which a report shows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from autotune.core import json_values as values
+from autotune.core.runs_folder import RUNS
+from autotune.core.text import problem_text
+from autotune.diagnosis.bound import WHAT_HELPS
+from autotune.diagnosis.diagnose import Diagnosis
+from autotune.diagnosis.foretold import foretold_text
+from autotune.diagnosis.resource_use import use_text
+from autotune.processes.files import write_output
+
+_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class KeptDiagnosis:
+    """A verdict with its evidence, in words.
+
+    Attributes:
+        problem: Sizes, element type and data.
+        origin: What the configuration is, such as "the tuned best".
+        verdict: What bounds it.
+        uses: The share of each resource's ceiling that it reaches.
+        foretold: Times without one trouble each.
+        helps: What helps against the verdict; empty where nothing is known.
+    """
+
+    problem: str
+    origin: str
+    config: str
+    time_ms: float
+    verdict: str
+    reason: str
+    uses: tuple[str, ...]
+    foretold: tuple[str, ...]
+    helps: str
+
+
+_READERS = {
+    **dict.fromkeys(("problem", "origin", "config", "verdict", "reason", "helps"), values.text),
+    **dict.fromkeys(("uses", "foretold"), values.list_of(values.text)),
+    "time_ms": values.amount,
+}
+
+
+def diagnosis_file(kernel: str, device: str, runs: Path = RUNS) -> Path:
+    """The file of a kernel's latest diagnosis on the device of a slug."""
+    return runs / f"{kernel}.{device}.diagnosis.json"
+
+
+def keep(found: Diagnosis, data: str, path: Path) -> None:
+    """Write a diagnosis; `data` names the inputs' content."""
+    kept = KeptDiagnosis(
+        problem=problem_text(found.sizes, found.dtype, data),
+        origin=found.origin,
+        config=str(found.config),
+        time_ms=found.time_ms,
+        verdict=found.bound,
+        reason=found.reason,
+        uses=tuple(map(use_text, found.uses)),
+        foretold=tuple(foretold_text(one, found.time_ms) for one in found.foretold),
+        helps=WHAT_HELPS.get(found.bound, ""),
+    )
+    write_output(path, json.dumps({"schema": _SCHEMA, "diagnosis": asdict(kept)}, indent=1) + "\n")
+
+
+def read(path: Path) -> KeptDiagnosis | None:
+    """The diagnosis of a file; None where there is none or it is damaged."""
+    try:
+        data = values.mapping(values.load(path.read_text(encoding="utf-8")), "")
+        if data.get("schema") != _SCHEMA:
+            return None
+        return values.record(KeptDiagnosis, _READERS, (), data.get("diagnosis"), "diagnosis")
+    except (OSError, ValueError):
+        return None
