@@ -53,7 +53,7 @@ class StageProgress:
         self._live: Live | None = None
         self._ended, self._lines = Event(), Thread(target=self._say_lines, daemon=True)
         self._stage: Stage | None = None
-        self._stage_began = time.monotonic()
+        self._stage_began = self._stage_told = time.monotonic()
 
     def __enter__(self) -> Self:
         """Begin to show progress, on a terminal at once."""
@@ -89,7 +89,7 @@ class StageProgress:
         if self._stage is None or stage.name != self._stage.name:
             self._end_stage()
             self._stage_began = time.monotonic()
-        self._stage = stage
+        self._stage, self._stage_told = stage, time.monotonic()
         self._changed()
 
     def _end_stage(self) -> None:
@@ -114,6 +114,9 @@ class StageProgress:
 
     def _left(self) -> list[str]:
         """The time left, if it can be known."""
+        if self._stage and self._stage.left_s is not None:
+            left_s = self._stage.left_s - (time.monotonic() - self._stage_told)
+            return [f"{_clock(left_s)} left"] if left_s > 0 else []
         share, passed_s = self._share, time.monotonic() - self._stage_began
         return [f"{_clock(passed_s * (1 / share - 1))} left"] if share and share < 1 else []
 

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a run, such as compiling, with its progress if that can be counted, and its sizes."""
+    """A part of a run, such as compiling, with its progress if that can be counted, and its sizes.
+
+    `left_s` is the time that it still takes, where that is known better than by the counts alone.
+    """
 
     name: str
     done: int = 0
     total: int | None = None
     sizes: str = ""
+    left_s: float | None = None
 
     def __str__(self) -> str:
         name = f"{self.name} at {self.sizes}" if self.sizes else self.name

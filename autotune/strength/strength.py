@@ -56,17 +56,22 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     own = replace(own, timeout_s=min(own.timeout_s, _TIMEOUT_S))
     planted: list[Planted] = []
     tried = 0
-    with open_processes(task, own, observer) as processes:
+    observer.stage(Stage("checking the kernel without a mistake"))
+    with open_processes(task, own, Observer()) as processes:  # stages of each mistake would hide those of all
         bench = _Bench(own, processes)
         with bench.opened(task, "right") as right:
             if failures := bench.failures(right, _configs_of(chosen)):
                 config, failure = next(iter(failures.items()))
                 raise SetupError(f"without a planted mistake, {config} fails: {failure}; mend it first")
             long_run = LongRun(right, own.timeout_s)
+            began_s = time.perf_counter()
             for mistake in chosen:
-                observer.stage(Stage("planted mistakes", tried, len(chosen)))
-                if time.perf_counter() >= end_s:
+                now_s = time.perf_counter()
+                if now_s >= end_s:
                     break
+                each_s = (now_s - began_s) / tried if tried else limit_s
+                left_s = min(each_s * (len(chosen) - tried), end_s - now_s)
+                observer.stage(Stage("planted mistakes", tried, len(chosen), left_s=left_s))
                 tried += 1
                 if found := bench.judged(task, mistake, long_run):
                     planted.append(found)

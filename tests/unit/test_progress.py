@@ -98,6 +98,16 @@ def test_what_follows_the_last_trial_has_a_time_of_its_own(folder):
     assert "counting 1 of 4, 0:10, 0:30 left" in progress._line()
 
 
+def test_a_stage_that_knows_its_time_counts_it_down():
+    progress = StageProgress()
+    progress.stage(Stage("planting", 1, 4, left_s=20.0))
+    progress._stage_began -= 10.0
+    progress._stage_told -= 5.0
+    assert progress._line() == "planting 1 of 4, 0:10, 0:15 left"
+    progress._stage_told -= 20.0
+    assert progress._line() == "planting 1 of 4, 0:10"
+
+
 def test_warnings_are_said_to_the_quiet_too(capsys):
     for verbosity in Verbosity:
         SearchProgress(verbosity).warn("unsteady")

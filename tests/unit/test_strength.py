@@ -169,11 +169,12 @@ def test_a_dropped_guard_is_missed_until_a_size_has_a_tail(strength, tmp_path):
     assert rows["if (1)"]["mend"].startswith("no verify size ") and "add {n: " in rows["if (1)"]["mend"]
     assert rows["if (BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x) + 1 < n)"]["verdict"] == CAUGHT
     assert read(next((tmp_path / "runs").glob("scale.*.strength.json"))).of(MISSED, "guard dropped")
-    mended = strength("[{n: 64}, {n: 1024}, {n: 33}]")
+    mended = strength("[{n: 64}, {n: 1024}, {n: 33}]", "--verbose")
     assert mended.returncode == 0, mended.stderr
     head, *_ = mended.stdout.splitlines()
     assert head.startswith("caught ") and head.endswith(" planted mistakes (100%)")
     assert "missed: " not in mended.stdout
+    assert mended.stderr.count("planted mistakes") == 1  # one stage, with one time that is left
 
 
 def test_what_only_zeros_show_is_told_with_what_the_default_makes_of_them(strength):
