@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from autotune.core.trials import Objective, Status
 from autotune.devices.listing import find_devices
 from autotune.errors import AutotuneError
 from autotune.evaluation.identity import header_sizes
-from autotune.evaluation.journal import read_journal
+from autotune.evaluation.journal import JournalContent, read_journal
 from autotune.serving.cache import (
     device_path,
     folders,
@@ -141,9 +141,9 @@ def _results(
                     )
 
 
-def journal_summary(path: Path) -> JournalSummary:
+def journal_summary(path: Path, read: Callable[[Path], JournalContent] = read_journal) -> JournalSummary:
     """Summarise a journal; raises InputError or JournalError if it cannot be read."""
-    content = read_journal(path)
+    content = read(path)
     header, trials = content.header, content.trials
     times_ms = [measured.median_ms for measured in content.last_round.measurements.values()] or [
         trial.time_ms for trial in trials if trial.time_ms is not None

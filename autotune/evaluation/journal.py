@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from autotune.core import json_values as values
@@ -179,7 +180,8 @@ class Journal:
         if not lines:
             self.start_over()
             return
-        rows = _Rows(lines, self.path)
+        rows = _Rows(self.path)
+        rows.add(lines)
         self.trials, self.last_rounds, self.is_concluded = rows.trials, rows.last_rounds, rows.is_concluded
         if not self.has_success:
             # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
@@ -292,15 +294,46 @@ def read_journal(path: Path) -> JournalContent:
 
 def parse_journal(text: str, path: Path) -> JournalContent:
     """Parse a journal's text, whose last line may be incomplete; errors name `path`."""
-    lines = text.splitlines(keepends=True)
-    _require_journal(lines or [""], path)
-    if lines and not _is_whole(lines[-1]):
-        lines.pop()
-    rows = _Rows(lines, path)
-    last_round = next(reversed(rows.last_rounds.values()), LastRound())
-    trials = [*rows.trials.values()]
-    ending = rows.stages, rows.doubts, rows.explored, rows.is_concluded
-    return JournalContent(rows.header, trials, last_round, *ending)
+    rows = _Rows(path)
+    rows.add_whole(text)
+    return rows.content()
+
+
+class FollowedJournal:
+    """A journal that threads read again and again: of one that has grown, only the new rows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._lock = path, Lock()
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        self._rows, self._end, self._last, self._inode = _Rows(self._path), 0, b"", -1
+
+    def read(self) -> JournalContent:
+        """Read what is new; raises as `read_journal` does."""
+        with self._lock:
+            try:
+                self._read()
+            except OSError as error:
+                raise InputError(f"{self._path}: cannot be read: {error.strerror}") from None
+            except AutotuneError:
+                self._begin_again()
+                raise
+            return self._rows.content()
+
+    def _read(self) -> None:
+        with self._path.open("rb") as file:
+            inode = os.fstat(file.fileno()).st_ino
+            file.seek(self._end - len(self._last))
+            if inode != self._inode or file.read(len(self._last)) != self._last:  # another file by now
+                self._begin_again()
+                file.seek(0)
+            data = file.read()
+        lines = self._rows.add_whole(data.decode(errors="surrogateescape"))
+        self._inode = inode
+        if lines:
+            self._end += sum(len(line.encode(errors="surrogateescape")) for line in lines)
+            self._last = lines[-1].encode(errors="surrogateescape")
 
 
 def _require_journal(lines: Sequence[str], path: Path) -> None:
@@ -312,8 +345,8 @@ def _require_journal(lines: Sequence[str], path: Path) -> None:
 class _Rows:
     """The content of a journal's rows; a later row replaces an earlier one of the same trial."""
 
-    def __init__(self, lines: Sequence[str], path: Path) -> None:
-        """Read lines; raises JournalError for one that is damaged."""
+    def __init__(self, path: Path) -> None:
+        self._path, self._count = path, 0
         self.header: dict[str, Any] = {}
         self.trials: dict[str, Trial] = {}
         self.last_rounds: _LastRounds = {}
@@ -321,19 +354,39 @@ class _Rows:
         self.stages: dict[str, float] = {}  # of the latest search
         self.doubts: tuple[str, ...] = ()  # about its times
         self.explored = ""
-        for number, line in enumerate(lines, 1):
-            place, row = f"{path}:{number}", _object(line)
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Read further lines; raises JournalError for one that is damaged."""
+        for line in lines:
+            self._count += 1
+            place, row = f"{self._path}:{self._count}", _object(line)
             if row is None:
                 raise JournalError(
                     f"{place}: the line is damaged; rows after it cannot be trusted. Use --fresh"
                 )
-            if number == 1:
-                self.header = _header(row, path)
+            if self._count == 1:
+                self.header = _header(row, self._path)
                 continue
             try:
                 self._add(row)
             except ValueError as error:
                 raise JournalError(f"{place}: not a row of a journal ({error})") from None
+
+    def add_whole(self, text: str) -> list[str]:
+        """Read the next text but for a last line that is incomplete; returns the lines that were read."""
+        lines = text.splitlines(keepends=True)
+        if not self._count:
+            _require_journal(lines or [""], self._path)
+        if lines and not _is_whole(lines[-1]):
+            lines.pop()
+        self.add(lines)
+        return lines
+
+    def content(self) -> JournalContent:
+        """Everything that was read."""
+        last_round = next(reversed(self.last_rounds.values()), LastRound())
+        ending = self.stages, self.doubts, self.explored, self.is_concluded
+        return JournalContent(self.header, [*self.trials.values()], last_round, *ending)
 
     def _add(self, row: Mapping[str, Any]) -> None:
         if "trial" in row:

@@ -15,6 +15,7 @@ from typing import Any
 from autotune.analysis.inventory import journal_summary
 from autotune.core.text import problem_text
 from autotune.errors import AutotuneError, InputError
+from autotune.evaluation.journal import FollowedJournal, JournalContent
 from autotune.evaluation.search_state import search_state
 from autotune.interop.journals import is_journal
 from autotune.report.gather import gather_sources
@@ -53,6 +54,7 @@ class ExploredFolder:
             raise InputError(f"{root}: no such folder; name one with journals or caches")
         self.root = root.resolve()
         self._reports = lru_cache(maxsize=8)(self._report)
+        self._followed = lru_cache(maxsize=8)(FollowedJournal)  # those that grow
         self._summaries = lru_cache(maxsize=4096)(self._summary)
 
     def sources(self) -> dict[str, JournalSource]:
@@ -118,14 +120,18 @@ class ExploredFolder:
         cache = next(iter((*named, *caches)), no_cache)
         sources = [one.kernel or one.path for one in chosen]
         try:
-            return report_json(gather_sources(sources, cache, _by_kernel(spaces)))
+            journals = {one.path: self._read(one.path) for one in chosen if not one.kernel}
+            return report_json(gather_sources(sources, cache, _by_kernel(spaces), journals=journals))
         except AutotuneError as error:  # such as a search that has no trial yet
             return _message(str(error))
+
+    def _read(self, path: Path) -> JournalContent:
+        return self._followed(path).read()
 
     def _summary(self, name: str, path: Path, stamp: str) -> Mapping[str, Any]:
         """A journal's summary in the list; `stamp` is only a key of the least-recently-used cache."""
         try:
-            found = journal_summary(path)
+            found = journal_summary(path, self._read)
         except AutotuneError as error:
             return {"name": name, "unreadable": cut(str(error), MAX_DETAIL)}
         return {

@@ -28,7 +28,7 @@ from autotune.diagnosis.record import diagnosis_file
 from autotune.diagnosis.record import read as read_diagnosis
 from autotune.errors import AutotuneError, InputError, NoConfig
 from autotune.evaluation.identity import header_sizes
-from autotune.evaluation.journal import parse_journal
+from autotune.evaluation.journal import JournalContent, parse_journal
 from autotune.hardware.names import slug
 from autotune.interop import Recording, read_recording
 from autotune.interop.files import read_text
@@ -81,6 +81,7 @@ def gather_sources(
     cache: Path | None = None,
     space: _Spaces = None,
     runs: Path | None = None,
+    journals: Mapping[Path, JournalContent] | None = None,
 ) -> Gathered:
     """Read what a report is asked to show from files, each a `Path`, and for kernels, each a text.
 
@@ -89,8 +90,9 @@ def gather_sources(
         cache: The cache to look in; None takes the usual ones.
         space: The space file, or space files by kernel, of which those that do not fit are ignored.
         runs: A folder whose newest journal of a kernel is shown before the cache; None takes none.
+        journals: The files that were read before.
     """
-    reader = _Reader(cache, space, runs)
+    reader = _Reader(cache, space, runs, journals or {})
     searches: list[Search] = []
     for source in sources:
         searches += [reader.of_file(source)] if isinstance(source, Path) else reader.of_kernel(source)
@@ -106,13 +108,13 @@ class _Reader:
     cache: Path | None
     space: _Spaces
     runs: Path | None
+    journals: Mapping[Path, JournalContent]
 
     def of_file(self, path: Path) -> Search:
         """The search of a journal, or that of other recorded results."""
-        text = read_text(path)
-        if not is_journal(text):
+        found = self.journals.get(path) or _journal(path)
+        if found is None:
             return self._completed(_of_recording(read_recording(path), path))
-        found = parse_journal(text, path)
         header, last_round = found.header, found.last_round
         if not found.trials:
             raise InputError(f"{path}: holds no trial; name another journal, or search first")
@@ -265,6 +267,12 @@ class _Reader:
                 if {parameter.name for parameter in spec.parameters} == names:
                     return spec
         return None
+
+
+def _journal(path: Path) -> JournalContent | None:
+    """The content of a journal; None for other recorded results."""
+    text = read_text(path)
+    return parse_journal(text, path) if is_journal(text) else None
 
 
 def _runtime(header: Mapping[str, object]) -> dict[str, str]:

@@ -1,16 +1,19 @@
 """What is on the disk once a journal is closed, and what is refused when one is read."""
 
+import fcntl
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from autotune.core.checks import FRESH_INPUTS, LATE, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
-from autotune.errors import JournalError
-from autotune.evaluation.journal import Journal, LastRound, read_journal, read_trials
+from autotune.errors import InputError, JournalError
+from autotune.evaluation.journal import FollowedJournal, Journal, LastRound, read_journal, read_trials
 from tests.conftest import KERNEL, Folder
 
 ROW = (
@@ -44,6 +47,69 @@ def test_a_row_that_is_none_is_told_with_its_line(tmp_path, row):
     path.write_text(f'{{"journal": 1}}\n{ROW}\n{row}\n')
     with pytest.raises(JournalError, match=r"j\.jsonl:3: not a row of a journal"):
         read_trials(path)
+
+
+def row(key):
+    return ROW.replace('"a"', f'"{key}"') + "\n"
+
+
+def add(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_of_a_journal_that_has_grown_only_the_new_rows_are_read(tmp_path):
+    path = tmp_path / "j.jsonl"
+    path.write_text('{"journal": 1}\n' + row("a"))
+    followed = FollowedJournal(path)
+    assert followed.read() == followed.read() == read_journal(path)
+    with path.open("r+") as file:  # what was read is not looked at again
+        file.write('{"lost":   1}\n')
+    add(path, row("b") + row("c")[:-9])
+    assert [trial.key for trial in followed.read().trials] == ["a", "b"]
+    add(path, row("c")[-9:] + row("a"))
+    assert [trial.key for trial in followed.read().trials] == ["a", "b", "c"]
+    assert followed.read().header == {"journal": 1}
+
+
+def test_a_followed_journal_that_another_file_replaces_is_read_anew(tmp_path):
+    path, other = tmp_path / "j.jsonl", tmp_path / "other"
+    path.write_text('{"journal": 1}\n' + row("a"))
+    followed = FollowedJournal(path)
+    followed.read()
+    other.write_text('{"journal": 1}\n' + row("b") + row("c"))
+    other.rename(path)
+    assert [trial.key for trial in followed.read().trials] == ["b", "c"]
+    path.write_text('{"journal": 1}\n')  # in place
+    assert followed.read().trials == []
+
+
+def test_a_followed_journal_is_refused_while_it_is_damaged_only(tmp_path):
+    path = tmp_path / "j.jsonl"
+    followed = FollowedJournal(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        followed.read()
+    path.write_text('{"journal": 1}\n' + row("a"))
+    followed.read()
+    add(path, '{"trial": 5}\n' + row("b"))
+    for _ in range(2):
+        with pytest.raises(JournalError, match=r"j\.jsonl:3: not a row"):
+            followed.read()
+    path.write_text('{"journal": 1}\n' + row("a") + row("b"))
+    assert [trial.key for trial in followed.read().trials] == ["a", "b"]
+
+
+def test_a_search_that_starts_while_a_page_asks_who_holds_its_journal_waits_a_moment(tmp_path):
+    path = tmp_path / "j.jsonl"
+    path.touch()
+    with path.open("rb") as asking, ThreadPoolExecutor() as threads:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        opening = threads.submit(Journal, path, {"kernel": "reduce"})
+        with suppress(TimeoutError):
+            opening.result(timeout=0.05)
+        assert not opening.done()
+        fcntl.flock(asking, fcntl.LOCK_UN)
+        opening.result().close()
 
 
 @pytest.mark.parametrize("value", ["NaN", "[1]", '"\\ud800"'])
