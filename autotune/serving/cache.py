@@ -210,17 +210,24 @@ def store(
         Overtaken: The stored entries are not those in `seen`.
         CacheError: The folder belongs to another device, or cannot be written.
     """
+    from pathlib import Path
+
     from autotune.serving.record_merge import merged, replaced
 
     path = record_path(os.fspath(root), device.slug, record.kernel)
 
+    stored = record
+
     def text() -> str:
+        nonlocal stored
         old = read_record(path) if os.path.exists(path) else replace(record, entries=())
         if seen is not None and seen != replaced(old, record):
             raise Overtaken(f"{path}: another process has stored a result in the meantime")
-        return record_text(merged(old, record))
+        stored = merged(old, record)
+        return record_text(stored)
 
-    return _write(path, device, text)
+    _contents[path] = _write(path, device, text), stored
+    return Path(path)
 
 
 def store_beside(root: Folder, device: DeviceInfo, name: str, text: Callable[[], str]) -> Path:
@@ -228,10 +235,14 @@ def store_beside(root: Folder, device: DeviceInfo, name: str, text: Callable[[],
 
     `text` is called while no other process writes there, so it may read the present file.
     """
-    return _write(f"{os.fspath(root)}/{device.slug}/{name}", device, text)
+    from pathlib import Path
+
+    path = Path(root, device.slug, name)
+    _write(os.fspath(path), device, text)
+    return path
 
 
-def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Path:
+def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Stamp:
     """Write a file next to the device's own; `text` is called while no other process writes there."""
     from pathlib import Path
 
@@ -246,9 +257,9 @@ def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Path:
             content = text()
             replace_file(path.parent / DEVICE_FILE, device_text(device))
             replace_file(path, content)
+            return stamp(name)
     except OSError as error:
         raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
-    return path
 
 
 def _require_unlinked(folder: Path) -> None:

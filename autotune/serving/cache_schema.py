@@ -36,20 +36,30 @@ SCHEMA = 1
 # Fields with a default are optional and not written when empty, which keeps older files unchanged. These are
 # written all the same.
 _IN_EVERY_FILE = frozenset(("shape", "value", "inputs", "returns", "shared_bytes", "when"))
-# A block of measured configurations: there are many, so each gets one line. JSON texts have no line breaks.
+_NONE = '\n  "entries": []'  # only the file's own, because JSON texts have no line breaks
+# A block of measured configurations: there are many, so each gets one line.
 _MEASURED = r'(?ms)^( +)"measured": \[$.*?^\1\]'
+# The texts of the latest file's entries, by `id`: a sweep of hundreds of sizes adds one after the other.
+_entries: dict[int, tuple[Entry, str]] = {}
 
 
 def record_text(record: KernelRecord) -> str:
     """The text of a kernel's file; raises CacheError for a number that JSON cannot hold."""
+    global _entries
     # The order of derived names matters and keys are sorted, so they become a list.
     derived = [{"name": name, "expression": text} for name, text in record.derived.items()]
-    return _dump(_plain(record) | {"derived": derived}, record.kernel)
+    text = _dump(_plain(replace(record, entries=())) | {"derived": derived, "schema": SCHEMA}, record.kernel)
+    _entries = {
+        id(one): _entries.get(id(one)) or (one, _indented(_dump(_plain(one), record.kernel)))
+        for one in record.entries
+    }
+    entries = ",\n".join(one for _, one in _entries.values())
+    return text.replace(_NONE, f"{_NONE[:-1]}\n{entries}\n  ]" if entries else _NONE) + "\n"
 
 
 def device_text(device: DeviceInfo) -> str:
     """The text of a device's file."""
-    return _dump(_plain(device), device.name)
+    return _dump(_plain(device) | {"schema": SCHEMA}, device.name) + "\n"
 
 
 def entry_text(entry: Entry) -> str:
@@ -76,14 +86,17 @@ def damaged(path: str, reason: object) -> CacheError:
 
 def _dump(data: dict[str, Any], subject: str) -> str:
     try:
-        text = json.dumps(
-            data | {"schema": SCHEMA}, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False
-        )
+        text = json.dumps(data, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False)
     except ValueError:
         raise CacheError(
             f"{subject}: a result has a number that is not finite and cannot be stored"
         ) from None
-    return re.sub(_MEASURED, _one_line_each, text) + "\n"
+    return re.sub(_MEASURED, _one_line_each, text)
+
+
+def _indented(text: str) -> str:
+    """The text of an object as one of a file's list."""
+    return "    " + text.replace("\n", "\n    ")
 
 
 def _one_line_each(block: re.Match[str]) -> str:

@@ -381,6 +381,16 @@ def test_results_are_read_from_the_argument_else_the_variable_else_two_places(mo
     assert cache.read_roots(Path("given")) == ("given",)
 
 
+def test_results_stored_one_by_one_make_the_file_that_all_at_once_make(tmp_path):
+    entries = [entry(n, BLOCK=block) for n, block in ((3000, 128), (1000, 256), (2000, 64))]
+    for one in entries:
+        path = cache.store(tmp_path / "one", DEVICE, record(one))
+        text = path.read_text()
+        assert cache.read_record(str(path)) == parse_record(text, "")  # what was stored is not read again
+    assert text == record_text(parse_record(text, ""))
+    assert text == cache.store(tmp_path / "all", DEVICE, record(*entries)).read_text()
+
+
 def test_a_writable_place_is_left_as_it_was(tmp_path):
     cache.check_writable("cache", DEVICE, "reduce")
     cache.check_writable("deep/er/cache")
