@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from autotune.core import json_values as values
-from autotune.core.runs_folder import RUNS
-from autotune.core.text import problem_text
+from autotune.core.runs_folder import RUNS, problem_in_name
 from autotune.diagnosis.bound import WHAT_HELPS
 from autotune.diagnosis.diagnose import Diagnosis
 from autotune.diagnosis.foretold import foretold_text
@@ -23,7 +22,7 @@ class KeptDiagnosis:
     """A verdict with its evidence, in words.
 
     Attributes:
-        problem: Sizes, element type and data.
+        problem: Sizes, element type and data, as `problem_in_name` has them.
         origin: What the configuration is, such as "the tuned best".
         verdict: What bounds it.
         uses: The share of each resource's ceiling that it reaches.
@@ -57,7 +56,7 @@ def diagnosis_file(kernel: str, device: str, runs: Path = RUNS) -> Path:
 def keep(found: Diagnosis, data: str, path: Path) -> None:
     """Write a diagnosis; `data` names the inputs' content."""
     kept = KeptDiagnosis(
-        problem=problem_text(found.sizes, found.dtype, data),
+        problem=problem_in_name(found.sizes, found.dtype, data),
         origin=found.origin,
         config=str(found.config),
         time_ms=found.time_ms,

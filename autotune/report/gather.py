@@ -22,7 +22,7 @@ from autotune.compilers.kernel_source import packaged
 from autotune.core.json_values import is_name
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Config
-from autotune.core.runs_folder import RUNS
+from autotune.core.runs_folder import RUNS, problem_in_name
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.diagnosis.record import diagnosis_file
 from autotune.diagnosis.record import read as read_diagnosis
@@ -217,6 +217,7 @@ class _Reader:
             for known, entry in of_problem
             if known in same and entry.provenance.source_sha256.startswith(found.source_sha256)
         ]
+        problem = problem_in_name(found.sizes, found.dtype or "", found.data)
         places = list(self._places(found, [one.device.slug for one in same]))
         return replace(
             found,
@@ -231,7 +232,7 @@ class _Reader:
                 (
                     one
                     for place in places
-                    if (one := read_diagnosis(diagnosis_file(*place))) and one.problem == found.problem
+                    if (one := read_diagnosis(diagnosis_file(*place))) and one.problem == problem
                 ),
                 None,
             ),

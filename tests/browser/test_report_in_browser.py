@@ -55,7 +55,7 @@ def page(tmp_path_factory):
             for name, rate in (("A", 1.0), ("B", 2.0))
         ]
         texts = dict.fromkeys(("origin", "config", "verdict", "reason", "helps"), HOSTILE)
-        known = {"problem": "n=1,000, int32", "time_ms": 2.0, "uses": [HOSTILE], "foretold": [HOSTILE * 9]}
+        known = {"problem": "n1000.int32", "time_ms": 2.0, "uses": [HOSTILE], "foretold": [HOSTILE * 9]}
         kept = json.dumps({"schema": 1, "diagnosis": texts | known})
         (folder / "double.gpu-a.diagnosis.json").write_text(kept)
         html = report_html(gather(names))

@@ -5,8 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.core.records import Config
+from autotune.core.runs_folder import problem_in_name
+from autotune.diagnosis.bound import Bound
+from autotune.diagnosis.diagnose import Diagnosis
 from autotune.diagnosis.foretold import Foretold, foretold_text, other_work
-from autotune.diagnosis.record import read
+from autotune.diagnosis.record import keep, read
 from autotune.errors import SpaceError
 from autotune.evaluation.journal import read_trials
 from autotune.report.gather import gather_sources
@@ -115,6 +119,14 @@ def test_a_report_shows_the_latest_verdict_on_its_problem(own):
     diagnosed(own, "--size", "n=8192", "--default", "--journal", "other.jsonl")
     (search,) = report_json(gather_sources([journal]))["searches"]
     assert search["diagnosis"] is None
+
+
+def test_the_problem_of_a_verdict_has_its_sizes_in_any_order(tmp_path):
+    found = Diagnosis("a", "GPU", {"rows": 2, "columns": 3}, "int32", Config({}), "", 1.0, Bound.DRAM, "")
+    keep(found, "sorted", tmp_path / "a.diagnosis.json")
+    assert read(tmp_path / "a.diagnosis.json").problem == problem_in_name(
+        {"columns": 3, "rows": 2}, "int32", "sorted"
+    )
 
 
 def test_a_damaged_verdict_is_none(tmp_path):
