@@ -24,10 +24,19 @@ def reference(inputs, sizes):
 
 def spans(folder, *options):
     """What each process of a search did, by its name."""
-    folder.search("--timeline", "t.json", *options)
-    events = json.loads((folder.path / "t.json").read_text())["traceEvents"]
+    events = timeline(folder, *options)
     names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     return [(names[event["pid"]], event["name"]) for event in events if event["ph"] == "X"]
+
+
+def timed_spans(folder):
+    """What a search did, by the time when it began."""
+    return [(event["ts"], event["name"]) for event in timeline(folder) if event["ph"] == "X"]
+
+
+def timeline(folder, *options):
+    folder.search("--timeline", "t.json", *options)
+    return json.loads((folder.path / "t.json").read_text())["traceEvents"]
 
 
 def test_a_slow_reference_runs_once_a_seed_and_those_of_the_last_round_elsewhere(folder):
@@ -37,6 +46,11 @@ def test_a_slow_reference_runs_once_a_seed_and_those_of_the_last_round_elsewhere
     assert ("references", "keep") in spans(folder)
     processes = [line.split()[0] for line in calls.read_text().splitlines() if line.endswith(" 1000")]
     assert len(processes) == 3 and len(set(processes)) > 1
+
+
+def test_those_of_the_last_round_begin_once_the_first_trial_needs_none_any_more(folder):
+    names = [name for _, name in sorted(timed_spans(folder))]
+    assert names.index("run work item") < names.index("keep")
 
 
 def test_a_reference_that_may_use_the_device_runs_in_its_process_alone(folder):
