@@ -1,6 +1,7 @@
 """References of the last round run next to the search, each of them once."""
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,9 @@ from autotune.devices import Address
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.references import References
+from autotune.problem.data_sets import other_data
 from autotune.problem.kept_results import KeptResults
+from autotune.problem.problem_instance import Array
 from tests.unit.test_sanitizer import PROBLEM
 
 SLOW = """\
@@ -69,6 +72,24 @@ def test_one_that_fails_or_is_not_begun_stands_in_nobodys_way(tmp_path):
     references.settle([PROBLEM])
     references.close()
     references.close()
+
+
+def test_results_on_other_data_are_kept_for_the_run_however_fast_they_were(tmp_path):
+    calls, path = tmp_path / "calls", tmp_path / "r.py"
+    path.write_text(SLOW.format(calls=str(calls)))
+    arrays = (Array("x", "float32", (4,), "in", ("uniform", -1, 1)), Array("y", "float32", (4,), "out", None))
+    other = other_data(replace(PROBLEM, arrays=arrays), "close")
+    kept = KeptResults(tmp_path / "kept", of_run=tmp_path / "run")
+    references = References(DeviceSetting(Address("fake", 0), path, kept=kept), {})
+    references.begin([], [other], {"y"})
+    while not calls.exists():
+        time.sleep(0.01)
+    references.settle([other])
+    references.close()
+    known = calls.read_text()
+    preparation = Preparation(path, (other,), kept)
+    assert preparation.allows_rounding(other) and preparation.of(other).expected["y"].size
+    assert calls.read_text() == known and not (tmp_path / "kept").exists()
 
 
 def test_the_time_of_a_reference_is_told_by_its_work_at_the_largest_problem_kept_or_not(tmp_path):
