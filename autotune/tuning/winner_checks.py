@@ -51,7 +51,7 @@ class WinnerChecks:
     def begun(self, context: TuningContext, configs: Iterable[Config], deadline_s: float) -> Iterator[None]:
         """Meanwhile, run configurations that may be stored on the CPU under sanitizers, if it is not timed.
 
-        They are also compiled with other schedules, for `check`.
+        For `check`, they are also compiled with other schedules, and the device's sanitizer starts.
 
         Args:
             context: The open run.
@@ -61,10 +61,13 @@ class WinnerChecks:
         is_timed = context.task.device.kind == "cpu"
         likely = () if is_timed else [config for config in configs if config not in self.records]
         host = sanitizer_checks.host_sanitizer(context) if likely else None
+        sanitizer = context.sanitizer if likely and context.task.spec.verify_sizes else None
         deadline = Deadline(deadline_s)
         self._early = deadline.processes
         threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
         try:
+            if sanitizer is not None:
+                sanitizer.begin()
             if host is not None:
                 self._on_host |= {
                     config: threads.submit(
@@ -79,6 +82,8 @@ class WinnerChecks:
             threads.shutdown(wait=False, cancel_futures=True)
             deadline.processes.kill()
             self._on_host.clear()
+            if sanitizer is not None:
+                sanitizer.end()
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Reuse journaled records in which no expected check is missing, if the sanitizers are the same."""

@@ -389,7 +389,9 @@ def test_a_build_with_another_schedule_that_does_not_run_has_not_passed(compilat
 
 
 @pytest.mark.parametrize(("kind", "builds"), [("gpu", 2), ("cpu", 0)])
-def test_builds_with_other_schedules_begin_while_finalists_are_timed_unless_they_would_disturb(kind, builds):
+def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_unless_they_would_disturb(
+    kind, builds
+):
     done, compiled = Future(), Queue()
     done.set_result("binary")
     instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', ())
@@ -397,8 +399,12 @@ def test_builds_with_other_schedules_begin_while_finalists_are_timed_unless_they
     context.task.device.kind, context.skips_sanitizer = kind, True
     context.maker = SimpleNamespace(make=lambda config: instance)
     context.pool = SimpleNamespace(workers=1, compile=lambda one: compiled.put(one.source) or done)
+    calls = []
+    context.sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
+    context.task.spec.verify_sizes = ({"n": 1},)
     with WinnerChecks().begun(context, [Config({})], math.inf):
         sources = {compiled.get() for _ in range(builds)}
+    assert calls == (["begin", "end"] if builds else [])
     assert len(sources) == builds and instance.source not in sources and compiled.empty()
 
 
