@@ -389,9 +389,7 @@ def test_a_build_with_another_schedule_that_does_not_run_has_not_passed(compilat
 
 
 @pytest.mark.parametrize(("kind", "builds"), [("gpu", 2), ("cpu", 0)])
-def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu(
-    kind, builds
-):
+def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu(kind, builds):
     done, compiled = Future(), Queue()
     done.set_result("binary")
     instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', ())
