@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from autotune.core.text import hint
@@ -68,8 +67,18 @@ _ENGINES = {
 @cache
 def _engines() -> Mapping[str, _Engine]:
     """All engines: those of autotune, and those of other distributions under other names."""
+    from importlib.metadata import entry_points  # reads files of every distribution
+
     found = entry_points(group="autotune.searchers")
     return {entry.name: _Engine(entry.module, entry.attr) for entry in found} | _ENGINES
+
+
+def _engine(name: str) -> _Engine:
+    """An engine by its name; raises InputError for an unknown one."""
+    entry = _ENGINES.get(name) or _engines().get(name)  # others are looked for only under other names
+    if entry is None:
+        raise InputError(f"unknown engine {name!r}{hint(name, engine_names())}")
+    return entry
 
 
 def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlikely: bool = False) -> None:
@@ -79,19 +88,18 @@ def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlike
         InputError: for an unknown engine or strategy, a strategy whose package is not installed, and an
             engine that cannot tell when to stop.
     """
-    if engine not in _engines():
-        raise InputError(f"unknown engine {engine!r}{hint(engine, engine_names())}")
+    entry = _engine(engine)
     names = strategy_names(engine)
     if strategy is not None and not names:
         raise InputError(f"engine {engine} has no strategies; leave strategy {strategy!r} out")
     if strategy is not None and strategy not in names:
         raise InputError(f"engine {engine}: unknown strategy {strategy!r}{hint(strategy, names)}")
     chosen = strategy or default_strategy(engine)
-    module, package = _engines()[engine].packages.get(chosen, ("", ""))
+    module, package = entry.packages.get(chosen, ("", ""))
     if module and find_spec(module) is None:
         missing = f"needs {package}, which is not installed: pip install {package}"
         raise InputError(f"engine {engine}: strategy {chosen} {missing}")
-    if stop_when_unlikely and not _engines()[engine].can_stop:
+    if stop_when_unlikely and not entry.can_stop:
         able = ", ".join(name for name, other in _engines().items() if other.can_stop)
         raise InputError(f"engine {engine} cannot tell when to stop: --stop-when-unlikely needs {able}")
 
@@ -112,7 +120,7 @@ def make_searcher(
         stop_when_unlikely: end the search when an improvement is unlikely.
     """
     check_searcher(engine, strategy, stop_when_unlikely=stop_when_unlikely)
-    entry, chosen = _engines()[engine], strategy or default_strategy(engine)
+    entry, chosen = _engine(engine), strategy or default_strategy(engine)
     searcher = getattr(import_module(entry.module), entry.searcher)
     arguments: list[object] = [chosen] if entry.strategies else []
     if entry.uses_priors:
@@ -124,7 +132,7 @@ def make_searcher(
 
 def learns_from_priors(engine: str) -> bool:
     """True if an engine learns from results of other devices; False for an unknown one."""
-    return engine in _engines() and _engines()[engine].uses_priors
+    return engine in _ENGINES and _ENGINES[engine].uses_priors
 
 
 def engine_names() -> tuple[str, ...]:
@@ -134,9 +142,9 @@ def engine_names() -> tuple[str, ...]:
 
 def strategy_names(engine: str) -> tuple[str, ...]:
     """The strategies of an engine in alphabetical order; empty if it has no choice."""
-    return tuple(sorted(_engines()[engine].strategies))
+    return tuple(sorted(_engine(engine).strategies))
 
 
 def default_strategy(engine: str) -> str:
     """The strategy that an engine uses when none is named; empty if it has no choice."""
-    return next(iter(_engines()[engine].strategies), "")
+    return next(iter(_engine(engine).strategies), "")
