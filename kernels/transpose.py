@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-STRIP = 16  # rows that are copied together: they fill a line of the cache in each row of the output
+STRIP = 16  # rows that are copied together at least: they fill a line of the cache in each row of the output
+PART = 2**16  # elements that a thread copies at least: a narrow input has many rows
 Runs = tuple[Callable[[], object], Callable[[], object]]  # begins a run; waits for all of them
 
 
@@ -15,12 +16,13 @@ def reference(inputs: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> d
     """The input, shape (rows, columns), as output of shape (columns, rows)."""
     source = inputs["input"]
     output = np.empty(source.shape[::-1], source.dtype)
+    strip = max(STRIP, PART // source.shape[1])
 
     def copy(start: int) -> None:
-        output[:, start : start + STRIP] = source[start : start + STRIP].T
+        output[:, start : start + strip] = source[start : start + strip].T
 
     with ThreadPoolExecutor() as threads:
-        list(threads.map(copy, range(0, len(source), STRIP)))
+        list(threads.map(copy, range(0, len(source), strip)))
     return {"output": output}
 
 

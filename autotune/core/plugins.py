@@ -5,15 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autotune.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @cache
 def plugins(group: str, taken: frozenset[str]) -> Mapping[str, EntryPoint]:
     """The entry points of a group by name; a name that is taken is left out, with a warning."""
+    from importlib.metadata import entry_points  # reads files of every distribution
+
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
         if entry.name in taken or entry.name in found:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 from weakref import WeakValueDictionary
-
-import numpy as np
-from numpy.typing import NDArray
 
 from autotune.problem.covering import work
 from autotune.problem.inputs import Drawn, ProblemData, prepare
@@ -51,7 +47,8 @@ class Preparation:
 
     def allows_rounding(self, problem: ProblemInstance) -> bool:
         """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
-        return bool(self._thread.submit(self._rounding, problem, self.compared).result()["allows"].all())
+        judged = (problem, self._reference, self.compared, self._kept)
+        return self._thread.submit(allows_rounding, *judged).result()
 
     def reference_s(self, problem: ProblemInstance) -> float:
         """The time that the reference may take at a problem, from that at the most work; 0 if not known."""
@@ -59,15 +56,6 @@ class Preparation:
         known = [(work(one.problem.sizes), one.reference_s) for one in found if one.reference_s]
         most, took_s = max(known, default=(1, 0.0))
         return took_s * work(problem.definition.sizes) / max(1, most)
-
-    def _rounding(self, problem: ProblemInstance, compared: frozenset[str]) -> dict[str, NDArray[Any]]:
-        """The verdict as an array, which is kept like the results of a slow reference."""
-
-        def run() -> dict[str, NDArray[Any]]:
-            return {"allows": np.array([allows_rounding(problem, self._reference, compared)], np.uint8)}
-
-        key = f"rounding {problem.identity_text}"
-        return run() if self._kept is None else self._kept.of(self._reference, key, run)
 
     def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
         return self._thread.submit(prepare, problem, self._reference, self._kept, self._drawn)

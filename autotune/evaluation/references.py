@@ -6,18 +6,24 @@ reference that uses the device itself has to run where the device is free.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from autotune.core.text import size_text
 from autotune.errors import ChildFailed
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
+from autotune.problem.data_sets import has_special_values
 from autotune.problem.inputs import prepare
 from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.rounding import allows_rounding
 from autotune.processes.child import Child
+
+MAX_JUDGED_S = 1.0  # on one set of data: slower sizes get no further ones
 
 
 class References:
@@ -30,12 +36,24 @@ class References:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="references")
         self._begun: dict[str, Future[None]] = {}
 
-    def begin(self, problems: Sequence[ProblemInstance]) -> None:
-        """Begin to compute problems, once; none without a place to keep results."""
+    def begin(
+        self,
+        problems: Sequence[ProblemInstance],
+        other_data: Sequence[ProblemInstance] = (),
+        compared: Set[str] = frozenset(),
+    ) -> None:
+        """Begin to compute problems, once; none without a place to keep results.
+
+        Args:
+            problems: Problems that will be needed in any case.
+            other_data: Those on other data, which are only needed if rounding cannot decide there.
+            compared: The arrays that the reference returns.
+        """
         reference, kept = self._setting.reference, self._setting.kept
-        if kept is not None and problems:
-            self._child = Child(_Keeper, reference, kept, environment=self._environment)
-            self._begun = {one.data_key: self._thread.submit(self._compute, one) for one in problems}
+        if kept is not None and (problems or other_data):
+            self._child = Child(_Keeper, reference, kept, compared, environment=self._environment)
+            for how, wanted in ((_Keeper.keep, problems), (_Keeper.judge, other_data)):
+                self._begun |= {one.data_key: self._thread.submit(self._ask, how, one) for one in wanted}
 
     def settle(self, problems: Sequence[ProblemInstance]) -> None:
         """Wait for the one of these problems that is being computed, and drop those that have not begun."""
@@ -51,18 +69,32 @@ class References:
             self._child.kill()
         self._thread.shutdown()
 
-    def _compute(self, problem: ProblemInstance) -> None:
+    def _ask(self, how: Callable[..., None], problem: ProblemInstance) -> None:
         assert self._child is not None
         with suppress(ChildFailed):  # the device process computes it again, and reports why it fails
-            self._child.call(_Keeper.keep, problem, timeout_s=SETUP_TIMEOUT_S)
+            self._child.call(how, problem, timeout_s=SETUP_TIMEOUT_S)
 
 
 class _Keeper:
     """The state of the process."""
 
-    def __init__(self, reference: Path, kept: KeptResults) -> None:
-        self._reference, self._kept = reference, kept
+    def __init__(self, reference: Path, kept: KeptResults, compared: Set[str]) -> None:
+        self._reference, self._kept, self._compared = reference, kept, compared
+        self._slow: set[str] = set()  # sizes that get no further data
 
     def keep(self, problem: ProblemInstance) -> None:
         """Compute and keep the results of a problem, unless they are on disk or the reference is fast."""
         prepare(problem, self._reference, self._kept)
+
+    def judge(self, problem: ProblemInstance) -> None:
+        """Keep, for this run, the verdict on rounding, and the results if they will be needed."""
+        size, kept = size_text(problem.definition.sizes), self._kept.all_of_run()
+        if size in self._slow:
+            return
+        began_s = time.perf_counter()
+        if has_special_values(problem.arrays) or allows_rounding(
+            problem, self._reference, self._compared, kept
+        ):
+            prepare(problem, self._reference, kept)
+        if time.perf_counter() - began_s > MAX_JUDGED_S:
+            self._slow.add(size)

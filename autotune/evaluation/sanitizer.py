@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -33,7 +33,7 @@ from autotune.evaluation.device_process import (
 )
 from autotune.evaluation.host_sanitizer import program_version
 from autotune.problem.problem_instance import ProblemInstance
-from autotune.processes.child import Child, was_killed
+from autotune.processes.child import Child, kill_all, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 60.0  # to open the device, and of one run: under the sanitizer it is up to a hundred times slower
@@ -57,11 +57,21 @@ class Sanitizer:
     address: Address
     reference: Path
     environment: Mapping[str, str]
+    _standing_by: dict[str, Child] = field(default_factory=dict, init=False, compare=False)  # by tool
 
     @property
     def version(self) -> str:
         """The program's name and version."""
         return program_version(self.program, "--version")
+
+    def begin(self) -> None:
+        """Start a process of each tool ahead: Python takes half a second there. None opens the device."""
+        missing = [tool for tool in TOOLS if tool not in self._standing_by]
+        self._standing_by.update((tool, self._started(tool)) for tool in missing)
+
+    def end(self) -> None:
+        """End the processes that nothing was run in."""
+        kill_all([self._standing_by.popitem()[1] for _ in range(len(self._standing_by))])
 
     def check(self, runs: Sequence[Run], deadline: Deadline) -> list[Checks]:
         """Run configurations under each tool, and return the outcomes of each run by tool.
@@ -121,12 +131,7 @@ class Sanitizer:
 
         No run begins if the tool does not work, or the device cannot be opened under it. Raises ChildTimeout.
         """
-        # racecheck's default report, of pairs of source lines, misses races
-        report = ("--racecheck-report", "all") if tool == "racecheck" else ()
-        options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
-        wrapper = (self.program, *options)
-        setting = DeviceSetting(self.address, self.reference)
-        child = Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)
+        child = self._standing_by.pop(tool, None) or self._started(tool)
         begun = ended = 0
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):
@@ -141,6 +146,15 @@ class Sanitizer:
                 return *child.finish(deadline.left_s(TIMEOUT_S)), begun, ended
         finally:
             child.kill()
+
+    def _started(self, tool: str) -> Child:
+        """A process under a tool."""
+        # racecheck's default report, of pairs of source lines, misses races
+        report = ("--racecheck-report", "all") if tool == "racecheck" else ()
+        options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
+        setting = DeviceSetting(self.address, self.reference)
+        wrapper = (self.program, *options)
+        return Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)
 
 
 def find_sanitizer(address: Address) -> str | None:

@@ -100,11 +100,18 @@ class Worker:
 
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
-        if self._child is not None:
-            return
+        if self._child is None:
+            self._child = self._begun()
+            self._open(self._child)
+
+    def _begun(self) -> Child:
+        """A new child, which begins to prepare the first problems."""
         preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
-        self._child = Child(DeviceState, self._setting, environment=self._environment)
-        self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device
+        return Child(DeviceState, self._setting, environment=self._environment)
+
+    def _open(self, child: Child) -> None:
+        """Let a new child open its device."""
+        child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
             self.close()
             raise SetupError(f"{self._setting.address} is no longer used by this search")
@@ -209,8 +216,14 @@ class Worker:
     def renew(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""
         if self._has_searched:
-            self.close()
-            self.start()
+            earlier = self._child
+            if earlier is not None:
+                earlier.kill(waits=False)
+            self._child = self._begun()  # it draws inputs while the earlier one frees the device
+            if earlier is not None:
+                earlier.kill()
+                restore_abandoned()
+            self._open(self._child)
 
     def end(self, *, waits: bool = True) -> None:
         """Kill the child for good: a run of another thread raises SetupError and starts no new child.

@@ -12,7 +12,7 @@ from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.problem.shapes import SHAPES, fill_of_shape
 
 DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest", "denormals", *SHAPES)
-_MAX_BYTES = 2**22  # of the size to tune for: its reference runs for each data set
+MAX_BYTES = 2**22  # of the size to tune for: its reference runs for each data set
 _MARGIN = 1 / 8  # of the tolerance, for the default: other orders of additions may be off by more
 
 
@@ -44,7 +44,7 @@ def at_sizes(
     """
     if name not in SHAPES:
         return verify_problems
-    fitting = [*verify_problems, *([timed] if _bytes(timed) <= _MAX_BYTES else [])]
+    fitting = [*verify_problems, *([timed] if _bytes(timed) <= MAX_BYTES else [])]
     large = max(fitting, key=_bytes, default=None)
     turn = SHAPES.index(name) % len(verify_problems) if verify_problems else 0
     others = [one for one in verify_problems[turn : turn + 1] if one is not large]

@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, reduce
 from io import BytesIO
 from pathlib import Path
@@ -36,11 +36,23 @@ Results = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class KeptResults:
-    """A folder of results; `run` is part of their keys, and empty to share results between searches."""
+    """A folder of results.
+
+    Attributes:
+        folder: Where they are kept.
+        run: A part of their keys; empty to share results between searches.
+        kept_from_s: Faster references just run again.
+        of_run: Another folder, where results of any speed are kept while a search runs.
+    """
 
     folder: Path
     run: str = ""
     kept_from_s: float = KEPT_FROM_S
+    of_run: Path | None = None
+
+    def all_of_run(self) -> KeptResults:
+        """Keep results of any speed, in the folder of the run."""
+        return self if self.of_run is None else replace(self, folder=self.of_run, kept_from_s=0.0)
 
     def of(self, reference: Path, data_key: str, compute: Callable[[], Results]) -> Results:
         """Look up the results of a reference, or compute and keep them; what `compute` raises passes through.
@@ -56,16 +68,17 @@ class KeptResults:
         if imported is None:
             return compute()
         parts = [str(_VERSION), np.__version__, self.run, text + imported, data_key]
-        path = self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.results"
-        with suppress(OSError), os.fdopen(open_own(path), "rb") as file:
-            found = read_results(file)
-            if found is not None:
-                return found
+        name = f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.results"
+        for folder in filter(None, (self.folder, self.of_run)):
+            with suppress(OSError), os.fdopen(open_own(folder / name), "rb") as file:
+                found = read_results(file)
+                if found is not None:
+                    return found
         began = perf_counter()
         results = compute()
         writing_s = sum(one.nbytes for one in results.values()) / BYTES_PER_S
         if perf_counter() - began >= self.kept_from_s + writing_s:
-            self._store(path, results)
+            self._store(self.folder / name, results)
         return results
 
     def _store(self, path: Path, results: Mapping[str, NDArray[Any]]) -> None:

@@ -14,6 +14,7 @@ from autotune.devices.array_compare import EXACT, unlike
 from autotune.devices.element_types import is_floating
 from autotune.errors import BrokenReference
 from autotune.problem.inputs import draw_inputs
+from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.reference import run_magnitude, run_reference
 from autotune.problem.shapes import SHAPES
@@ -22,13 +23,24 @@ _MAX_PARTS = 9
 _SHARE = 0.25  # of the tolerance, for inputs that differ in their last bits
 
 
-def allows_rounding(problem: ProblemInstance, reference: Path, compared: Set[str]) -> bool:
-    """True if the tolerance allows additions in any order, denormals taken for zeros, and rounded inputs."""
-    return (
-        is_order_free(problem, reference, compared)
-        and allows_flushing(problem, reference)
-        and is_well_conditioned(problem, reference)
-    )
+def allows_rounding(
+    problem: ProblemInstance, reference: Path, compared: Set[str], kept: KeptResults | None = None
+) -> bool:
+    """True if the tolerance allows additions in any order, denormals taken for zeros, and rounded inputs.
+
+    The verdict is kept like the results of a reference.
+    """
+
+    def judge() -> dict[str, NDArray[Any]]:
+        allows = (
+            is_order_free(problem, reference, compared)
+            and allows_flushing(problem, reference)
+            and is_well_conditioned(problem, reference)
+        )
+        return {"allows": np.array([allows], np.uint8)}
+
+    found = judge() if kept is None else kept.of(reference, f"rounding {problem.identity_text}", judge)
+    return bool(found["allows"].all())
 
 
 def is_order_free(problem: ProblemInstance, reference: Path, compared: Set[str]) -> bool:

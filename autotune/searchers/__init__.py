@@ -9,13 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from autotune.core.plugins import load, plugin_error, plugins
 from autotune.core.text import hint
 from autotune.errors import InputError
 from autotune.searchers.base import PriorResults, Searcher
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,14 @@ def _plugins() -> Mapping[str, EntryPoint]:
     return plugins("autotune.searchers", frozenset(_ENGINES))
 
 
+def _engine(name: str) -> _Engine:
+    """An engine by its name; raises InputError for an unknown one."""
+    entry = _ENGINES.get(name) or _engines().get(name)  # others are looked for only under other names
+    if entry is None:
+        raise InputError(f"unknown engine {name!r}{hint(name, engine_names())}")
+    return entry
+
+
 def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlikely: bool = False) -> None:
     """Check what `make_searcher` takes, without importing a library.
 
@@ -83,19 +94,18 @@ def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlike
         InputError: for an unknown engine or strategy, a strategy whose package is not installed, and an
             engine that cannot tell when to stop.
     """
-    if engine not in _engines():
-        raise InputError(f"unknown engine {engine!r}{hint(engine, engine_names())}")
+    entry = _engine(engine)
     names = strategy_names(engine)
     if strategy is not None and not names:
         raise InputError(f"engine {engine} has no strategies; leave strategy {strategy!r} out")
     if strategy is not None and strategy not in names:
         raise InputError(f"engine {engine}: unknown strategy {strategy!r}{hint(strategy, names)}")
     chosen = strategy or default_strategy(engine)
-    module, package = _engines()[engine].packages.get(chosen, ("", ""))
+    module, package = entry.packages.get(chosen, ("", ""))
     if module and find_spec(module) is None:
         missing = f"needs {package}, which is not installed: pip install {package}"
         raise InputError(f"engine {engine}: strategy {chosen} {missing}")
-    if stop_when_unlikely and not _engines()[engine].can_stop:
+    if stop_when_unlikely and not entry.can_stop:
         able = ", ".join(name for name, other in _engines().items() if other.can_stop)
         raise InputError(f"engine {engine} cannot tell when to stop: --stop-when-unlikely needs {able}")
 
@@ -116,7 +126,7 @@ def make_searcher(
         stop_when_unlikely: end the search when an improvement is unlikely.
     """
     check_searcher(engine, strategy, stop_when_unlikely=stop_when_unlikely)
-    if engine in _plugins():
+    if engine not in _ENGINES:
         return _made(_plugins()[engine])
     entry, chosen = _ENGINES[engine], strategy or default_strategy(engine)
     searcher = getattr(import_module(entry.module), entry.searcher)
@@ -140,7 +150,7 @@ def _made(entry: EntryPoint) -> Searcher:
 
 def learns_from_priors(engine: str) -> bool:
     """True if an engine learns from results of other devices; False for an unknown one."""
-    return engine in _engines() and _engines()[engine].uses_priors
+    return engine in _ENGINES and _ENGINES[engine].uses_priors
 
 
 def engine_names() -> tuple[str, ...]:
@@ -150,9 +160,9 @@ def engine_names() -> tuple[str, ...]:
 
 def strategy_names(engine: str) -> tuple[str, ...]:
     """The strategies of an engine in alphabetical order; empty if it has no choice."""
-    return tuple(sorted(_engines()[engine].strategies))
+    return tuple(sorted(_engine(engine).strategies))
 
 
 def default_strategy(engine: str) -> str:
     """The strategy that an engine uses when none is named; empty if it has no choice."""
-    return next(iter(_engines()[engine].strategies), "")
+    return next(iter(_engine(engine).strategies), "")

@@ -73,7 +73,7 @@ class Searcher(Protocol):
         ...
 
 
-class _NoTrials:
+class NoTrials:
     """A stream that notes what is submitted, and ends at the first question for a trial."""
 
     parallel = 1
@@ -82,9 +82,11 @@ class _NoTrials:
         self.submitted: list[Config] = []
 
     def submit(self, configs: Sequence[Config]) -> None:
+        """Note them."""
         self.submitted += configs
 
     def collect(self) -> list[Trial]:
+        """Raise BudgetSpent."""
         raise BudgetSpent
 
 
@@ -93,10 +95,13 @@ class ProposesAhead:
 
     def first(self: Searcher, space: Space, *, seed: int) -> list[Config]:
         """The configurations that `search` proposes with this seed before it knows a trial."""
-        stream = _NoTrials()
+        stream = NoTrials()
         with suppress(BudgetSpent):
             self.search(space, stream, seed=seed)
         return stream.submitted
+
+    def get_ready(self) -> None:
+        """Load what later proposals need and takes long; called while the default runs."""
 
 
 def evaluate(stream: TrialStream, configs: Sequence[Config]) -> list[Trial]:

@@ -159,7 +159,11 @@ class Processes:
         self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
         self.variables = cold_environment(self.scratch)
         self._wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
-        self._kept = KeptResults(user_folder("references"), self.scratch if options.fresh else "")
+        self._kept = KeptResults(
+            user_folder("references"),
+            self.scratch if options.fresh else "",
+            of_run=Path(self.scratch) / "references",
+        )
         self._worker: Worker | None = None
         self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
         self._makers: dict[JournaledTask, InstanceMaker] = {}

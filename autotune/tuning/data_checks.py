@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -16,15 +16,15 @@ from autotune.core.trials import Binary, Failure, Status
 from autotune.errors import SetupError
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_once
+from autotune.evaluation.references import MAX_JUDGED_S
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
-from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
+from autotune.problem.data_sets import DATA_SETS, MAX_BYTES, at_sizes, other_data, with_margin
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.shapes import SHAPES
 from autotune.tuning.check_outcomes import Records, is_finding, outcome_of
 from autotune.tuning.context import Built, TuningContext
 from autotune.tuning.task import TuningTask
 
-MAX_JUDGED_S = 1.0  # for the reference and the default on a set of data; slower sizes get no further shapes
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
 
 
@@ -43,6 +43,7 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
     for number, name in enumerate(sets, 1):
         for problems in _by_size(built if name in special else with_default, name):
             context.observer.stage(Stage("last round: other data", number, len(sets)))
+            context.references.settle(tuple(problems.values()))
             judged = None if name in special else problems.pop(default, None)
             if judged is not None:
                 late = deadline.is_over
@@ -115,13 +116,25 @@ def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> 
 
 def _data_sets(context: TuningContext) -> list[str]:
     """The names of the data sets that the inputs can have."""
+    return list(dict.fromkeys(name for name, _ in _of_default(context)))
+
+
+def small_data(context: TuningContext) -> list[ProblemInstance]:
+    """The problems on other data whose results are small enough to be kept ahead, in the order of checks."""
+    return [problem for _, problem in _of_default(context) if _result_bytes(problem) <= MAX_BYTES]
+
+
+def _result_bytes(problem: ProblemInstance) -> int:
+    return sum(array.size_bytes for array in problem.arrays if array.role in ("out", "inout"))
+
+
+def _of_default(context: TuningContext) -> Iterator[tuple[str, ProblemInstance]]:
+    """The problems of the default on other data, each with the name of the set."""
     default = context.maker.make(context.task.spec.default)
-    names = (*DATA_SETS, *context.task.spec.special)
-    return [
-        name
-        for name in names
-        if any(other_data(one, name) for one in at_sizes(name, default.verify_problems, default.problem))
-    ]
+    for name in (*DATA_SETS, *context.task.spec.special):
+        for usual in at_sizes(name, default.verify_problems, default.problem):
+            if problem := other_data(usual, name):
+                yield name, problem
 
 
 def _by_size(built: Mapping[Config, Built], name: str) -> Iterable[dict[Config, ProblemInstance]]:

@@ -12,6 +12,7 @@ from autotune.problem.reference import may_use_device
 from autotune.space import SpaceSpec
 from autotune.space.arguments import INPUTS
 from autotune.tuning.context import TuningContext
+from autotune.tuning.data_checks import small_data
 
 FRESH_SEEDS = (1, 2)  # added to the search's seed
 OWN_SEED = 0  # likewise: it gives the search's own inputs
@@ -42,11 +43,12 @@ def fresh_problems(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -
 
 
 def begin_references(context: TuningContext) -> None:
-    """Begin to compute the references of fresh inputs next to the search, where that disturbs no timing."""
+    """Begin to compute the references of the last round next to the search, where that disturbs no timing."""
     task = context.task
     if context.fleet is None and _can_run_aside(task.spec, task.device.kind):
         seeds = different(context.maker, SEEDS)
-        context.references.begin(fresh_problems(context.maker, task.spec.default, seeds))
+        fresh = fresh_problems(context.maker, task.spec.default, seeds)
+        context.references.begin(fresh, small_data(context), context.worker.compared)
 
 
 def _can_run_aside(spec: SpaceSpec, kind: str) -> bool:

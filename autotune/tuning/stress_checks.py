@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from autotune.compilers.kernel_source import perturbed
@@ -126,8 +126,8 @@ def with_other_schedules(
     if not shows_schedules(context):
         return {}
     builds = [(config, seed) for seed in SCHEDULES for config in built]
-    perturbed_ones = [_perturbed(built[config].instance, seed) for config, seed in builds]
-    compilations = [context.pool.compile(instance) for instance in perturbed_ones]
+    instances = with_schedules(context, (one.instance for one in built.values()))
+    compilations = [context.pool.compile(instance) for instance in instances]
     found: dict[Config, Outcome] = {}
     for done, ((config, seed), compilation) in enumerate(zip(builds, compilations, strict=True), 1):
         if deadline.is_over:
@@ -160,8 +160,12 @@ def _with_schedule(
     return PASSED
 
 
-def _perturbed(instance: KernelInstance, seed: int) -> KernelInstance:
-    return replace(instance, source=perturbed(instance.source, seed))
+def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) -> list[KernelInstance]:
+    """All of the configurations with one other schedule after the other; none if these cannot show."""
+    if not shows_schedules(context):
+        return []
+    unchanged = tuple(instances)
+    return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]
 
 
 def shows_schedules(context: TuningContext) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -84,12 +85,12 @@ def search(
     began = cpu_times()
     times = StageTimes(observer)
     with open_context(journaled, search_options(options), times, policy, processes, cluster) as context:
-        context.evaluator.submit([task.spec.default])  # compiled while libraries are imported
-        begin_references(context)
+        context.evaluator.submit([task.spec.default])  # compiled while the searcher is imported
         with timeline.span("import and make the searcher"):
             searcher = make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
         first = tuple(priors)  # more may come
-        explore(context, searcher, options, f"started from {summary(first)}" if first else "", began)
+        note = f"started from {summary(first)}" if first else ""
+        explore(context, searcher, options, note, began, ends_here=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
@@ -115,6 +116,8 @@ def explore(
     note: str,
     began: CpuTimes | None,
     first: Iterable[Config] = (),
+    *,
+    ends_here: bool = False,
 ) -> None:
     """Try the default, then the searcher's proposals until the budget is spent.
 
@@ -126,6 +129,7 @@ def explore(
         began: CPU times at the start, to warn of other programs. None leaves out all warnings, also of
             mistakes in the source, because an earlier search gave them.
         first: To try before the searcher's proposals.
+        ends_here: True if a last round follows in this context: its references are computed meanwhile.
 
     Raises:
         SetupError: The default configuration fails.
@@ -138,7 +142,9 @@ def explore(
         ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
     if context.fleet is None and (known or ahead):  # they compile while the default is verified
         context.evaluator.submit([task.spec.default, *known, *ahead])
-    default = start(context, options, total, note, warns=began is not None)
+    default = start(context, options, total, note, searcher, warns=began is not None)
+    if ends_here:  # not before: the reference that the default waits for would take twice as long
+        begin_references(context)
     for warning in load_warnings(default, task.device.kind, began) if began else ():
         context.observer.warn(warning)
     if context.fleet is not None:
@@ -190,21 +196,44 @@ def require_usable(task: TuningTask) -> None:
 
 
 def start(
-    context: TuningContext, options: Options, total: int | None, note: str = "", *, warns: bool = True
+    context: TuningContext,
+    options: Options,
+    total: int | None,
+    note: str = "",
+    searcher: Searcher | None = None,
+    *,
+    warns: bool = True,
 ) -> Trial:
     """Announce the run, and try the default; if it fails, the setup is broken.
 
-    With `warns`, report likely mistakes in the source.
+    Meanwhile the searcher gets ready. With `warns`, report likely mistakes in the source.
     """
     task = context.task
-    findings = lint_source(task.space, task.source.text) if warns else ()
     context.observer.started(task, total, context.journal, note)
-    warn_of(context.observer, (one for one in findings if not one.is_about_checks))
-    trial = context.evaluator.admit(task.spec.default, charged=True)
+    with ThreadPoolExecutor(1, thread_name_prefix="meanwhile") as aside:
+        preparing = aside.submit(_prepare, task, searcher, warns=warns)
+        own = task.spec.functions
+        if task.device.kind == "cpu" or own.source or own.values:
+            preparing.result()  # it would disturb the default's times, or two threads call these functions
+        try:
+            trial = context.evaluator.admit(task.spec.default, charged=True)
+        finally:  # a mistake in the source may be the cause of an error
+            findings = preparing.result()
+            warn_of(context.observer, (one for one in findings if not one.is_about_checks))
     if trial.status is not Status.OK:
         raise _setup_error(context, trial, is_dumped=options.dump_wrong is not None)
     warn_of(context.observer, (one for one in findings if one.is_about_checks))
     return trial
+
+
+def _prepare(task: TuningTask, searcher: Searcher | None, *, warns: bool) -> tuple[Finding, ...]:
+    """Let the searcher get ready, and find likely mistakes in the source."""
+    with timeline.span("find mistakes in the source"):
+        findings = lint_source(task.space, task.source.text) if warns else ()
+    if isinstance(searcher, ProposesAhead):
+        with timeline.span("load what the searcher needs"):
+            searcher.get_ready()
+    return findings
 
 
 def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> SetupError:

@@ -51,29 +51,39 @@ class WinnerChecks:
     def begun(self, context: TuningContext, configs: Iterable[Config], deadline_s: float) -> Iterator[None]:
         """Meanwhile, run configurations that may be stored on the CPU under sanitizers, if it is not timed.
 
+        For `check`, they are also compiled with other schedules, and the device's sanitizer starts.
+
         Args:
             context: The open run.
             configs: Configurations; those that have a record are left out.
             deadline_s: When to end, on the clock of `time.perf_counter`.
         """
-        host = None if context.task.device.kind == "cpu" else sanitizer_checks.host_sanitizer(context)
+        is_timed = context.task.device.kind == "cpu"
+        likely = () if is_timed else [config for config in configs if config not in self.records]
+        host = sanitizer_checks.host_sanitizer(context) if likely else None
+        sanitizer = context.sanitizer if likely and context.task.spec.verify_sizes else None
         deadline = Deadline(deadline_s)
         self._early = deadline.processes
         threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
         try:
+            if sanitizer is not None:
+                sanitizer.begin()
             if host is not None:
                 self._on_host |= {
                     config: threads.submit(
                         sanitizer_checks.check_on_host, context, host, context.maker.make(config), deadline
                     )
-                    for config in configs
-                    if config not in self.records
+                    for config in likely
                 }
+            for instance in stress_checks.with_schedules(context, map(context.maker.make, likely)):
+                threads.submit(lambda one: context.pool.compile(one).result(), instance)
             yield
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
             deadline.processes.kill()
             self._on_host.clear()
+            if sanitizer is not None:
+                sanitizer.end()
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Reuse journaled records in which no expected check is missing, if the sanitizers are the same."""

@@ -104,3 +104,11 @@ def test_a_parameter_that_the_source_replaces_is_not_told_as_undefined(task):
     said = "axpy.cu:14:17: use of undeclared identifier 'WORK_PER_THREAD'"
     found = failed_default(changed, Trial(task.spec.default, "", Status.COMPILE_ERROR, said))
     assert found.cause == "WORK_PER_THREAD: this `#define` replaces the values of the parameter"
+
+
+def test_a_likely_mistake_in_the_space_is_told_also_if_the_default_fails(folder):
+    folder.write("def double(grid, block, x, y, n):\n    raise RuntimeError('broken')\n    return A\n")
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert done.returncode == 1
+    assert "B: declared, but not used" in " ".join(done.stderr.split())
+    assert done.stderr.index("warning:") < done.stderr.index("autotune: ")

@@ -81,3 +81,27 @@ def test_a_search_shows_that_it_starts_before_it_loads_numpy(root):
 def test_a_device_process_reads_no_space_files(root):
     program = "import site; site.main(); import autotune.evaluation.device_samples"
     assert not {name for name in modules_after(program, root) if name.startswith(("autotune.space", "yaml"))}
+
+
+def test_the_first_proposals_of_a_search_load_no_models(root):
+    program = """\
+import site; site.main()
+from pathlib import Path
+from autotune.searchers import make_searcher
+from autotune.space import bind, load_space, problem_of
+from tests.space_example import GPU
+spec = load_space(Path("spaces/reduce.yaml"))
+searcher = make_searcher("surrogate")
+first = searcher.first(bind(spec, GPU, problem_of(spec, GPU, {})), seed=0)
+assert first
+"""
+    models = {"scipy.linalg", "scipy.optimize", "scipy.special"}
+    assert not modules_after(program, root) & models
+    assert models <= modules_after(f"{program}searcher.get_ready()", root)
+
+
+def test_distributions_are_not_asked_for_engines_of_our_own(root):
+    program = "import site; site.main(); from autotune.searchers import make_searcher"
+    before = modules_after(program, root)
+    loaded = modules_after(f"{program}; make_searcher('exhaustive')", root) - before
+    assert "autotune.searchers.exhaustive" in loaded and "importlib.metadata" not in loaded

@@ -6,6 +6,7 @@ import time
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
+from queue import Queue
 from types import SimpleNamespace
 
 import numpy as np
@@ -385,6 +386,24 @@ def test_a_build_with_another_schedule_that_does_not_run_has_not_passed(compilat
     (said,) = found[Config({})].values()
     kinds = {Unchecked: "could not run", Failure: "failed", Passed: PASSED}
     assert kinds[type(said)] == outcome
+
+
+@pytest.mark.parametrize(("kind", "builds"), [("gpu", 2), ("cpu", 0)])
+def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu(kind, builds):
+    done, compiled = Future(), Queue()
+    done.set_result("binary")
+    instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', ())
+    context = perturbed_context(done, True)
+    context.task.device.kind, context.skips_sanitizer = kind, True
+    context.maker = SimpleNamespace(make=lambda config: instance)
+    context.pool = SimpleNamespace(workers=1, compile=lambda one: compiled.put(one.source) or done)
+    calls = []
+    context.sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
+    context.task.spec.verify_sizes = ({"n": 1},)
+    with WinnerChecks().begun(context, [Config({})], math.inf):
+        sources = {compiled.get() for _ in range(builds)}
+    assert calls == (["begin", "end"] if builds else [])
+    assert len(sources) == builds and instance.source not in sources and compiled.empty()
 
 
 @pytest.mark.parametrize(("expected_s", "outcome"), [(0.1, PASSED), (99.0, "3 s")])

@@ -1,6 +1,7 @@
 """References of the last round run next to the search, each of them once."""
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,9 @@ from autotune.devices import Address
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.references import References
+from autotune.problem.data_sets import other_data
 from autotune.problem.kept_results import KeptResults
+from autotune.problem.problem_instance import Array
 from tests.unit.test_sanitizer import PROBLEM
 
 SLOW = """\
@@ -24,10 +27,19 @@ def reference(inputs, sizes):
 
 def spans(folder, *options):
     """What each process of a search did, by its name."""
-    folder.search("--timeline", "t.json", *options)
-    events = json.loads((folder.path / "t.json").read_text())["traceEvents"]
+    events = timeline(folder, *options)
     names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     return [(names[event["pid"]], event["name"]) for event in events if event["ph"] == "X"]
+
+
+def timed_spans(folder):
+    """What a search did, by the time when it began."""
+    return [(event["ts"], event["name"]) for event in timeline(folder) if event["ph"] == "X"]
+
+
+def timeline(folder, *options):
+    folder.search("--timeline", "t.json", *options)
+    return json.loads((folder.path / "t.json").read_text())["traceEvents"]
 
 
 def test_a_slow_reference_runs_once_a_seed_and_those_of_the_last_round_elsewhere(folder):
@@ -37,6 +49,11 @@ def test_a_slow_reference_runs_once_a_seed_and_those_of_the_last_round_elsewhere
     assert ("references", "keep") in spans(folder)
     processes = [line.split()[0] for line in calls.read_text().splitlines() if line.endswith(" 1000")]
     assert len(processes) == 3 and len(set(processes)) > 1
+
+
+def test_those_of_the_last_round_begin_once_the_first_trial_needs_none_any_more(folder):
+    names = [name for _, name in sorted(timed_spans(folder))]
+    assert names.index("run work item") < names.index("keep")
 
 
 def test_a_reference_that_may_use_the_device_runs_in_its_process_alone(folder):
@@ -55,6 +72,24 @@ def test_one_that_fails_or_is_not_begun_stands_in_nobodys_way(tmp_path):
     references.settle([PROBLEM])
     references.close()
     references.close()
+
+
+def test_results_on_other_data_are_kept_for_the_run_however_fast_they_were(tmp_path):
+    calls, path = tmp_path / "calls", tmp_path / "r.py"
+    path.write_text(SLOW.format(calls=str(calls)))
+    arrays = (Array("x", "float32", (4,), "in", ("uniform", -1, 1)), Array("y", "float32", (4,), "out", None))
+    other = other_data(replace(PROBLEM, arrays=arrays), "close")
+    kept = KeptResults(tmp_path / "kept", of_run=tmp_path / "run")
+    references = References(DeviceSetting(Address("fake", 0), path, kept=kept), {})
+    references.begin([], [other], {"y"})
+    while not calls.exists():
+        time.sleep(0.01)
+    references.settle([other])
+    references.close()
+    known = calls.read_text()
+    preparation = Preparation(path, (other,), kept)
+    assert preparation.allows_rounding(other) and preparation.of(other).expected["y"].size
+    assert calls.read_text() == known and not (tmp_path / "kept").exists()
 
 
 def test_the_time_of_a_reference_is_told_by_its_work_at_the_largest_problem_kept_or_not(tmp_path):

@@ -82,6 +82,20 @@ def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, t
     assert failure.detail == f"compute-sanitizer found: {words.removeprefix('Error: ')}"
 
 
+def test_processes_that_stand_by_run_the_first_check_and_others_end(tmp_path, stand_in, binary, only):
+    only("memcheck")
+    sanitizer = stand_in("", 0)
+    program = tmp_path / "compute-sanitizer"
+    program.write_text(program.read_text().replace('"$@"', f'echo $$ >> {tmp_path}/started\n"$@"'))
+    sanitizer.begin()
+    for count in (1, 2):  # no process stands by for the second check
+        assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
+        assert len((tmp_path / "started").read_text().split()) == count
+    sanitizer.begin()
+    sanitizer.end()
+    assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
+
+
 @pytest.fixture
 def finds_broken(tmp_path, reference):
     """A stand-in that finds something in every process that runs a kernel that prints BROKEN."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
+import scipy
 from threadpoolctl import threadpool_limits
 
 _lock = Lock()
@@ -13,10 +14,17 @@ _users = 0  # searches at this time: the limit is of the process, and theirs may
 _limit: threadpool_limits | None = None
 
 
+def load_scipy() -> None:
+    """Load what models need of scipy, which does so at the first use of each part, and takes long."""
+    for part in ("linalg", "optimize", "special"):
+        getattr(scipy, part)
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold the limit; the last of several searches at the same time takes it off."""
     global _users, _limit
+    load_scipy()  # the limit is of what is loaded
     with _lock:
         if not _users:
             _limit = threadpool_limits(1, user_api="blas")

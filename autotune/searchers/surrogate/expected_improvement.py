@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import erfcx, ndtr
+import scipy
 
 from autotune.searchers.surrogate.encoding import Floats
 
@@ -23,9 +23,9 @@ def log_expected_improvement(best: float, mean: Floats, deviation: Floats) -> Fl
     above = z > -1.0
     high, low = z[above], z[~above]
     improvement = np.empty_like(z)
-    improvement[above] = np.log(np.exp(log_density[above]) + high * ndtr(high))
+    improvement[above] = np.log(np.exp(log_density[above]) + high * scipy.special.ndtr(high))
     # 1 + z * Phi(z) / phi(z) cancels: 1 / z^2 where its terms can no longer be told apart
-    tail = 1.0 + low * math.sqrt(math.pi / 2) * erfcx(-low / math.sqrt(2))
+    tail = 1.0 + low * math.sqrt(math.pi / 2) * scipy.special.erfcx(-low / math.sqrt(2))
     log_tail = np.log(np.where(low < -1e3, low**-2.0, np.maximum(tail, 1e-300)))
     improvement[~above] = log_density[~above] + log_tail
     return np.log(deviation) + improvement

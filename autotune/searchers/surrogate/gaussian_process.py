@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky
-from scipy.linalg.lapack import dpotri
-from scipy.optimize import minimize
+import scipy
 
 from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions
 
@@ -166,7 +164,9 @@ def fit(
     objective = _NegativeLogPosterior(start.axes, prior, positions, targets, basis)
     bounds = list(zip(prior.mean - 4 * prior.spread, prior.mean + 4 * prior.spread, strict=True))
     options = {"maxiter": MAX_ITERATIONS}
-    found = minimize(objective, start.values, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = scipy.optimize.minimize(
+        objective, start.values, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
     return replace(start, values=found.x), -float(found.fun)
 
 
@@ -208,13 +208,13 @@ class _NegativeLogPosterior:
         covariance = np.zeros((len(self._targets),) * 2)
         covariance.ravel()[self._entries] = entries
         try:
-            root = cholesky(covariance, lower=True, check_finite=False)
-        except LinAlgError:
+            root = scipy.linalg.cholesky(covariance, lower=True, check_finite=False)
+        except scipy.linalg.LinAlgError:
             return 1e10, np.zeros_like(values)
-        solved = cho_solve((root, True), self._targets, check_finite=False)
+        solved = scipy.linalg.cho_solve((root, True), self._targets, check_finite=False)
         deviation = (values - self._prior.mean) / self._prior.spread
         loss = 0.5 * self._targets @ solved + np.log(np.diag(root)).sum() + 0.5 * deviation @ deviation
-        inverse, _ = dpotri(root, lower=1)  # its lower triangle
+        inverse, _ = scipy.linalg.lapack.dpotri(root, lower=1)  # its lower triangle
         by_entry = inverse.ravel()[self._entries] - solved[self._lower[0]] * solved[self._lower[1]]
         by_entry[self._diagonal] *= 0.5  # the other entries count for the upper triangle, too
         gradient = deviation / self._prior.spread

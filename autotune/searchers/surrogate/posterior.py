@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
 
 from autotune.searchers.surrogate.encoding import Floats, Indices, Positions
 from autotune.searchers.surrogate.gaussian_process import Kernel
@@ -43,7 +43,7 @@ class Posterior:
             cross = self._covariance(points)
             among = cross[:, points]
             among[np.diag_indices_from(among)] += self._noise
-            self._root = cholesky(among, lower=True, check_finite=False)
+            self._root = scipy.linalg.cholesky(among, lower=True, check_finite=False)
             self._cross = self._solve(cross).astype(np.float32)
             self._reduce_variance(self._cross)
 
@@ -91,7 +91,7 @@ class Posterior:
     def _solve(self, right: Floats) -> Floats:
         count = len(self.points)
         root = self._root[:count, :count]
-        return np.asarray(solve_triangular(root, right, lower=True, check_finite=False))
+        return np.asarray(scipy.linalg.solve_triangular(root, right, lower=True, check_finite=False))
 
     def _covariance(self, points: list[int]) -> Floats:
         covariance = self._kernel.covariance(self._positions[points], self._positions)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from autotune.core.records import Config
-from autotune.searchers.base import PriorResults, ProposesAhead, TrialStream
+from autotune.searchers.base import NoTrials, PriorResults, ProposesAhead, TrialStream
 from autotune.searchers.random_search import RandomSearch
-from autotune.searchers.surrogate.blas_threads import one_blas_thread
+from autotune.searchers.surrogate.blas_threads import load_scipy, one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.fitting import Hyperparameters, fit_model
 from autotune.searchers.surrogate.history import History
@@ -47,7 +47,16 @@ class SurrogateSearch(ProposesAhead):
 
     def first(self, space: Space, *, seed: int) -> list[Config]:
         """As of other searchers; none where priors have to be learnt first, which takes time."""
-        return [] if tuple(self._priors) else super().first(space, seed=seed)
+        if tuple(self._priors):
+            return []
+        if len(space) <= DESIGN:
+            return super().first(space, seed=seed)
+        rows = Run(Encoding(space), NoTrials(), np.random.default_rng(seed)).design(DESIGN)
+        return [space.config(row) for row in rows]
+
+    def get_ready(self) -> None:
+        """Load scipy, which the first proposals do not need."""
+        load_scipy()
 
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
         """Propose every configuration once, the most promising first; BudgetSpent passes through."""
