@@ -325,7 +325,7 @@ class _Rows:
             place, row = f"{path}:{number}", _object(line)
             if row is None:
                 raise JournalError(
-                    f"{place}: the line is damaged; rows after it cannot be trusted. Use --fresh"
+                    f"{place}: damaged; delete this line and those after it, or search with --fresh"
                 )
             if number == 1:
                 self.header = _header(row, path)
