@@ -53,10 +53,8 @@ def _list(parsed: argparse.Namespace) -> None:
     found = [(str(address), info) for address, info in find_devices()]
     if parsed.json:
         emit([{"device": address, **asdict(info)} for address, info in found])
-    elif found:
-        emit(devices_table(found))
     else:
-        emit(f"no device found; for one, {CPU_ADVICE}")
+        emit(devices_table(found) if found else f"no device found; for one, {CPU_ADVICE}")
 
 
 def devices_table(devices: Sequence[tuple[str, DeviceInfo]]) -> Table:

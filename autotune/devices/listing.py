@@ -160,8 +160,7 @@ def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str |
     """Resolve a device to serve results for: one of a cache, one of this machine, or any with a known vendor.
 
     Args:
-        device: As `--device`; None takes the device that a search would take, and is left to `best_config`
-            where there is none, such as without a package that finds devices.
+        device: As `--device`; None takes the device of a search, and is left to `best_config` without one.
         cache: The cache folder, as `--cache`.
 
     Raises:

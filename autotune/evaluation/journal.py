@@ -324,9 +324,7 @@ class _Rows:
         for number, line in enumerate(lines, 1):
             place, row = f"{path}:{number}", _object(line)
             if row is None:
-                raise JournalError(
-                    f"{place}: damaged; delete this line and those after it, or search with --fresh"
-                )
+                raise JournalError(f"{place}: damaged; delete it and what follows, or search with --fresh")
             if number == 1:
                 self.header = _header(row, path)
                 continue
