@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from inspect import signature
 from itertools import product
 from numbers import Integral
 from pathlib import Path
@@ -98,7 +99,7 @@ def tune(
         InputError: Something that was given is wrong, or another search writes the same journal.
         SetupError: The default configuration fails.
     """
-    given = _Given("tune", how)
+    given = _Given(tune, how)
     given.require(
         "space", space, isinstance(space, Space | str | Path), "a Space, or the path of a space file"
     )
@@ -151,7 +152,7 @@ def tune_sweep(
         InputError: Something that was given is wrong; nothing was written.
         SetupError: The default configuration fails.
     """
-    given = _Given("tune_sweep", how)
+    given = _Given(tune_sweep, how)
     points = (
         [dict(zip(sizes, one, strict=True)) for one in product(*sizes.values())]
         if isinstance(sizes, Mapping)
@@ -193,7 +194,7 @@ def tune_all(
         InputError: Something that was given is wrong; nothing was written.
         SetupError: Some searches failed; the results of the others are stored.
     """
-    given = _Given("tune_all", how)
+    given = _Given(tune_all, how)
     is_list = not isinstance(spaces, str | Path)
     if each_model:
         given.require("spaces", spaces, is_list and len(spaces) == 1, "one space with each_model=True")
@@ -256,12 +257,13 @@ def _several(
 class _Given:
     """What a function was given; messages of what is wrong name the function."""
 
-    def __init__(self, function: str, how: Mapping[str, Any]) -> None:
-        """Take the function's name and its further options; raises InputError for an unknown one."""
-        self._function = function
+    def __init__(self, function: Callable[..., object], how: Mapping[str, Any]) -> None:
+        """Take the function and its further options; raises InputError for an unknown one."""
+        self._function = function.__name__
         for name in how:
             if name not in How.__annotations__:
-                raise InputError(f"{function}: unknown argument {name!r}{hint(name, How.__annotations__)}")
+                known = {*signature(function).parameters, *How.__annotations__} - {"how"}
+                raise InputError(f"{self._function}: unknown argument {name!r}{hint(name, known)}")
         self._how = {name: value for name, value in how.items() if name != "measure"}
         for name, value in self._how.items():
             if name.endswith("_s"):

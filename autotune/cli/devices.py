@@ -18,6 +18,7 @@ from autotune.cli.output import emit
 from autotune.cli.tables import Table, table
 from autotune.core.records import Config, DeviceInfo
 from autotune.core.text import per_second
+from autotune.devices import CPU_ADVICE
 from autotune.serving.cache import writable_root
 from autotune.serving.ceilings import BYTES, OPERATIONS, Ceiling, known_ceilings
 
@@ -53,7 +54,7 @@ def _list(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit([{"device": address, **asdict(info)} for address, info in found])
     else:
-        emit(devices_table(found))
+        emit(devices_table(found) if found else f"no device found; for one, {CPU_ADVICE}")
 
 
 def devices_table(devices: Sequence[tuple[str, DeviceInfo]]) -> Table:

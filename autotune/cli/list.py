@@ -21,6 +21,7 @@ from autotune.cli.tables import Table, cell, table
 from autotune.core.runs_folder import RUNS
 from autotune.core.text import nearest, problem_text, table_sizes
 from autotune.core.trials import Objective
+from autotune.errors import InputError
 
 if TYPE_CHECKING:
     from autotune.analysis.inventory import Inventory, JournalSummary, StoredResult
@@ -50,6 +51,8 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.analysis.inventory import inventory, only_stale
     from autotune.serving.cache import read_roots
 
+    if parsed.journals != RUNS and not parsed.journals.is_dir():
+        raise InputError(f"--journals {parsed.journals}: no such folder")
     roots = read_roots(parsed.cache)
     found = inventory(roots, parsed.journals, parsed.kernel)
     if parsed.stale:

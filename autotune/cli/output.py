@@ -19,7 +19,8 @@ def emit(*results: Any) -> None:
     """Print texts and tables, and anything else as JSON."""
     for result in results:
         if isinstance(result, Table):
-            print(shown_table(result))
+            if shown := shown_table(result):
+                print(shown)
         else:
             print(
                 _fitted(result, sys.stdout)

@@ -89,12 +89,10 @@ class _Parser(argparse.ArgumentParser):
         return [option for action in self._actions for option in action.option_strings]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does; a message names the nearest choice (all choices are in lower case)."""
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError as error:
-            error.message += nearest(str(value).lower(), map(str, action.choices or ()))
-            raise
+        """As argparse does; a message names the nearest choice, else all."""
+        if action.choices is not None and value not in action.choices:
+            meant = hint(str(value).lower(), map(str, action.choices))
+            raise argparse.ArgumentError(action, f"unknown value {value!r}{meant}")
 
     def error(self, message: str) -> NoReturn:
         """Raise InputError; an unknown option comes first: it may be a missing one, misspelt."""

@@ -28,7 +28,7 @@ from autotune.space import Space
 if TYPE_CHECKING:
     from autotune.diagnosis.counted_runs import CountedRun
 
-EXAMPLE = "autotune run spaces/reduce.yaml --config BLOCK_SIZE=128,UNROLL=4"
+EXAMPLE = "autotune run spaces/reduce.yaml --config BLOCK_SIZE=128,UNROLL=1"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -391,8 +391,8 @@ def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
         found = run_searches(plan, progress, partial(_show, parsed))
     if parsed.json:
         emit(_results_json(found))
-    elif not found.results:
-        emit("no request for this device was tuned")
+    elif not requests.total:
+        emit("no request is listed for this device")
     stay = " and stay" if parsed.wanted else ""
     found.require_all(f"of {requests.total} requests failed{stay}")
 

@@ -21,8 +21,8 @@ def parse_sizes(texts: Iterable[str]) -> dict[str, int]:
         if not size:
             meant = name if name.isidentifier() else "n"
             raise InputError(
-                f"--size {text}: expected NAME=NUMBER with a number of at least 1; write the size's name as "
-                f"`sizes` in the space file has it, such as --size {meant}=1000000"
+                f"--size {text}: expected NAME=NUMBER with a number of at least 1, such as "
+                f"--size {meant}=1000000"
             )
         if name in RESERVED_SIZES:
             raise InputError(f"--size {text}: {name} cannot be the name of a size")
@@ -87,11 +87,12 @@ def _points_of_file(text: str) -> list[dict[str, int]]:
     """The sizes of a CSV file: names in its first line, and in each further line the sizes of a problem."""
     try:
         lines = [line for line in csv.reader(Path(text).read_text("utf-8").splitlines()) if line]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except FileNotFoundError:
         raise InputError(
-            f"--sweep {text}: cannot be read as a CSV file of sizes ({error}); expected a file, "
-            "NAME=FIRST:LAST:STEP, or a list such as n=1,2,4"
+            f"--sweep {text}: no such file; expected a CSV file of sizes, NAME=FIRST:LAST:STEP or n=1,2,4"
         ) from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"--sweep {text}: cannot be read as a CSV file of sizes: {error}") from None
     names = [name.strip() for name in lines[0]] if lines else []
     if len(lines) < 2 or not all(map(str.isidentifier, names)) or len({*names}) < len(names):
         raise InputError(f"--sweep {text}: expected names of sizes in the first line, such as M,N,K")

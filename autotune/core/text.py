@@ -60,7 +60,8 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 def hint(name: str, known: Iterable[str]) -> str:
     """The end of a message with the most similar name, else the names that begin like it, else all."""
     words = sorted(known)
-    return nearest(name, words) or f"; expected one of: {', '.join(_begun(name, words) or words)}"
+    listed = ", ".join(_begun(name, words) or words)
+    return nearest(name, words) or (f"; expected one of: {listed}" if words else "; there are none")
 
 
 def _begun(name: str, words: Sequence[str]) -> list[str]:

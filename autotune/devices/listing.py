@@ -162,11 +162,11 @@ def _backend_of(device: str | None) -> str | None:
     return name if name in BACKENDS else None
 
 
-def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
+def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str | None:
     """Resolve a device to serve results for: one of a cache, one of this machine, or any with a known vendor.
 
     Args:
-        device: As `--device`; None takes the device that a search would take.
+        device: As `--device`; None takes the device of a search, and is left to `best_config` without one.
         cache: The cache folder, as `--cache`.
 
     Raises:
@@ -178,6 +178,6 @@ def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str:
     try:
         return find_device(device, cached)[1]
     except InputError:
-        if device is not None and traits_of_name(device).vendor is not None:
+        if device is None or traits_of_name(device).vendor is not None:
             return device
         raise

@@ -361,9 +361,7 @@ class _Rows:
             self._count += 1
             place, row = f"{self._path}:{self._count}", _object(line)
             if row is None:
-                raise JournalError(
-                    f"{place}: the line is damaged; rows after it cannot be trusted. Use --fresh"
-                )
+                raise JournalError(f"{place}: damaged; delete it and what follows, or search with --fresh")
             if self._count == 1:
                 self.header = _header(row, self._path)
                 continue

@@ -70,7 +70,8 @@ def edit_of(
         if key is not None and (is_same or (is_timed and is_same_work)):
             kept.append(replace(trial, key=key))
     is_harmless = changed == ["arguments"] and {trial.key for trial in every} == {one.key for one in kept}
-    texts = [text for name in changed for text in _changes(name, noted, found, header, notes)]
+    told = ["kernel"] if "kernel" in changed else changed  # in another kernel all is different
+    texts = [text for name in told for text in _changes(name, noted, found, header, notes)]
     return Edit(tuple(texts), tuple(kept), is_harmless)
 
 

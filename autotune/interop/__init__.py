@@ -33,7 +33,7 @@ def read_recording(path: Path) -> Recording:
         raise InputError(f"{path}: {error}") from None
     except values.NoJson as error:
         raise InputError(
-            f"{path}: not recorded results, such as a journal in runs/ of a search (not JSON: {error})"
+            f"{path}: not recorded results, such as a journal of a search in runs/; not JSON: {error}"
         ) from None
 
 

@@ -181,7 +181,7 @@ def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str |
         from autotune.processes.files import why_unwritable
 
         raise WriteError(
-            f"{folder}: the cache cannot be written: {existing}: {why_unwritable(existing, error)}; "
+            f"{folder}: the cache cannot be written: {why_unwritable(existing, error)}; "
             f"choose another folder with --cache or {VARIABLE}"
         ) from None
     if device:

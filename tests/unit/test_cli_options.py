@@ -68,9 +68,10 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
         (["run", "a.yaml", "BX=8"], "BX=8; write --size BX=8, or --config BX=8 if it is a parameter (see"),
         (
             ["report", "--figure", "heatmap", "a.jsonl", "-o", "a.svg"],
-            "'sweep'); did you mean heat-map? (see ",
+            "argument --figure: unknown value 'heatmap'; did you mean heat-map? (see ",
         ),
-        (["export", "a.jsonl", "--format", "T44", "-o", "a.json"], "'clblast'); did you mean t4? (see "),
+        (["export", "a", "--format", "T44", "-o", "b"], "unknown value 'T44'; did you mean t4? (see "),
+        (["run", "double.yaml", "--profile", "x"], "unknown value 'x'; expected one of: ncu, nsys (see "),
         (["report", "a", "--x", "A", "--size", "n=5"], "a page shows all: leave out --size, --x\n"),
         (["report", ".", "--live", "-o", "a.html"], "--live serves pages: leave out --output\n"),
         (["space", "double", "--seed", "0"], "without --compile nothing is sampled: leave out --seed\n"),

@@ -13,7 +13,9 @@ import pytest
 import yaml
 
 import autotune
+from autotune.cli import main
 from autotune.cli.parsing import GROUPS, parser
+from autotune.cli.run import EXAMPLE as RUN_EXAMPLE
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.c_types import C_TYPES
@@ -86,6 +88,17 @@ def test_every_command_line_parses(page):
     whole = parser()
     for command in commands(page):
         whole.parse_args(shlex.split(command)[1:])
+
+
+def test_every_configuration_to_run_is_valid(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    known = [RUN_EXAMPLE, *(command for page in PAGES for command in commands(page))]
+    configs = {
+        re.sub("^autotune run", "space", one) for one in known if re.match("autotune run .*--config", one)
+    }
+    assert len(configs) > 0
+    for words in configs:
+        assert main([*shlex.split(words), "--device", "sm_90"]) == 0, words
 
 
 @pages(PAGES)

@@ -198,7 +198,7 @@ def test_what_cannot_be_read_is_refused_with_its_place(tmp_path, source, edit, m
     [
         (b"{}", "not recorded results: expected a journal of autotune, T4 results or a Kernel Tuner cache"),
         (b"[1]", "the file: expected an object"),
-        (b"{", "not recorded results, such as a journal in runs/ of a search"),
+        (b"{", "not recorded results, such as a journal of a search in runs/"),
         (b"\x1f\x8bxx", "damaged"),
         (b"\xff\xfe", "not JSON"),
         (b'{"journal":1}\n', "holds no trial"),

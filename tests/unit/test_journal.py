@@ -172,6 +172,15 @@ def test_a_search_after_an_edit_says_in_words_what_has_changed(edited, case):
     assert edited.files() == before
 
 
+def test_of_a_journal_of_another_kernel_only_that_is_told(edited):
+    edited.edit("kernel: double", "kernel: twice")
+    edited.edit("atol: 0", "atol: 1")
+    (path,) = (edited.path / "runs").iterdir()
+    refused = edited.run("search", "double.yaml", "--device", "fake", "--journal", path)
+    assert refused.returncode == 2
+    assert "has changed: kernel was 'double', is 'twice'. No trial holds now. " in refused.stderr
+
+
 def test_trials_that_hold_after_an_edit_are_kept_on_request(edited):
     edited.edit("atol: 0", "atol: 1")
     kept = edited.run("search", "double.yaml", "--device", "fake", *AGAIN, "--keep", "--json")

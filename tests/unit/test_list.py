@@ -27,6 +27,11 @@ def test_results_and_journals_are_listed_with_their_ages(folder):
     assert f"runs/{journal.name}" in journals and "2 d" in journals
 
 
+def test_a_folder_of_journals_that_is_not_there_is_told(folder):
+    done = folder.run("list", "--journals", "rnus")
+    assert (done.returncode, done.stderr) == (2, "autotune: --journals rnus: no such folder\n")
+
+
 def test_a_result_that_two_caches_hold_is_listed_once(folder):
     """As in a clone, whose results come with the package as well."""
     held = record(entry(64, BLOCK=32), entry(1024, BLOCK=128))

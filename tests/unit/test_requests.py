@@ -30,7 +30,7 @@ def test_what_is_wanted_of_the_device_is_tuned_and_taken_off_the_list(folder):
         found = folder.run("best", "double", "--device", "fake", "--size", f"n={n}", "--strict")
         assert found.returncode == 0, found.stderr
     done = folder.run("search", "spaces/double.yaml", "--wanted", *OPTIONS)
-    assert (done.returncode, done.stdout) == (0, "no request for this device was tuned\n")
+    assert (done.returncode, done.stdout) == (0, "no request is listed for this device\n")
 
 
 def test_a_search_needs_a_space_or_the_list_and_not_both_say_the_sizes(folder):

@@ -343,7 +343,7 @@ def test_a_report_replaces_a_report_and_nothing_else(tmp_path):
     [
         ("missing.jsonl", "no such file"),
         ("no_such_kernel", "no results for a kernel"),
-        ("README.md", "not recorded results, such as a journal in runs/"),
+        ("README.md", "not recorded results, such as a journal of a search in runs/"),
     ],
 )
 def test_bad_names_are_told_in_a_sentence(tmp_path, name, said):

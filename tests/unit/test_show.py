@@ -79,6 +79,12 @@ def test_a_misspelt_order_or_status_is_told_its_neighbour(folder):
     assert done.returncode == 2 and "; did you mean timeout? (see " in done.stderr
 
 
+def test_where_no_trial_is_selected_only_that_is_printed(folder):
+    folder.search("--budget", "2", "--journal", "j.jsonl")
+    done = folder.run("show", "j.jsonl", "--status", "timeout")
+    assert (done.stdout, done.stderr) == ("", "0 of 2 trials\n")
+
+
 def test_the_last_round_counts_and_its_fastest_comes_before_faster_times_of_the_search(folder):
     folder.write("""\
 import os

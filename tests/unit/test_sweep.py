@@ -189,7 +189,7 @@ def test_sizes_of_a_file_belong_together_and_are_combined_with_those_of_other_wo
         ("device\n3\n", "device cannot be the name of a size"),
         ("n\n3\n", "--size names n, too"),
         (b"\xff\xfe", "cannot be read as a CSV file"),
-        (None, "cannot be read as a CSV file"),
+        (None, "no such file; expected a CSV file of sizes"),
     ],
 )
 def test_a_file_that_has_no_sizes_is_refused(tmp_path, content, reason):
@@ -212,7 +212,7 @@ def test_a_size_is_written_like_those_of_a_range(folder):
     ("text", "reason"),
     [
         *((text, "expected NAME=FIRST:LAST:STEP") for text in ("n=1:2", "n=1:8:2", "=1:8:x2", "n=")),
-        ("n", "cannot be read as a CSV file"),
+        ("n", "no such file; expected .*NAME=FIRST:LAST:STEP"),
         ("n=1,,2", "'' is not a whole number"),
         ("n=4:2:x2", "the first size, 4, is above the last one, 2"),
         ("n=2**12:2**10:x4", "the first size, 4,096, is above the last one, 1,024"),

@@ -103,6 +103,7 @@ def test_numpy_arrays_are_told_where_they_have_to_be():
 )
 def test_the_beginning_of_a_name_is_told_the_names_that_begin_so(name, said):
     assert hint(name, ["step2_shared", "step10_vectors", "step2_shuffle_and_more"]) == said
+    assert hint(name, []) == "; there are none"
 
 
 @pytest.mark.parametrize("length", [0, 1, MAX_SAID - 10, MAX_SAID + 1, 10**6])
