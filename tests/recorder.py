@@ -190,7 +190,7 @@ def proposals(folder):
         known = ((), (prior,)) if engine in ("surrogate", "adopt") else ((),)
         for strategy, seed, priors in itertools.product(strategies or [None], range(SEARCHES), known):
             try:
-                searcher = place("make_searcher")(engine, strategy, sources=priors)
+                searcher = place("make_searcher")(engine, strategy, priors=priors)
             except place("AutotuneError"):
                 continue  # a package that is not installed
             evaluate = place("InProcessEvaluator")(space, outcome, budget=30)
