@@ -96,12 +96,16 @@ class InstanceMaker:
         self.space = space
         self._stored = stored
         self._source = source
-        self._dialect = dialect
+        self.dialect = dialect
         self._environment = environment
         self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
         # by what they depend on; configurations share them, and with them their identity and their encoding
         self._data: dict[tuple[Any, ...], ProblemInstance] = {}
         self._launched: dict[tuple[Any, ...], ProblemInstance] = {}
+
+    def without_data(self) -> InstanceMaker:
+        """A maker for problems that are only planned: their inputs and results are not looked up."""
+        return InstanceMaker(self.space, self._source, self.dialect, {})
 
     def make(self, config: Config) -> KernelInstance:
         """Make one instance; raise ExpressionError when the space's expressions give no usable numbers."""
@@ -111,7 +115,7 @@ class InstanceMaker:
         verify_problems = [one for one in found if one is not None]
         values = space.values(config)
         problems = (*verify_problems, self._instance_at(values, space.problem))
-        options = compiler_options(space.spec.compiler_options.get(self._dialect, {}), values)
+        options = compiler_options(space.spec.compiler_options.get(self.dialect, {}), values)
         generate = space.spec.functions.source
         return KernelInstance(
             config=config,

@@ -86,8 +86,12 @@ class TuningContext:
     skips_sanitizer: bool  # although there may be one
     observer: Observer
     references: References
-    further: FurtherSizes
     fleet: Fleet | None = None
+
+    @cached_property
+    def further(self) -> FurtherSizes:
+        """The problems at sizes that the space does not list; only the checks of winners need them."""
+        return FurtherSizes(self.maker)
 
     @property
     def objective(self) -> Objective:
@@ -149,7 +153,10 @@ class TuningContext:
 
 
 class Processes:
-    """The compilers and the device process of a run, which searches of one space may share."""
+    """The compilers and the device process of a run, which searches of one space may share.
+
+    These searches have the same device, reference and functions, so any of their tasks will do.
+    """
 
     def __init__(self, task: TuningTask, options: Options, observer: Observer, opened: ExitStack) -> None:
         """Start nothing yet; what is started later is closed with `opened`."""
@@ -197,9 +204,9 @@ class Processes:
             self._makers[journaled] = maker
         return self._makers[journaled]
 
-    def worker(self, journaled: JournaledTask, default: KernelInstance) -> Worker:
+    def worker(self, maker: InstanceMaker, default: KernelInstance) -> Worker:
         """Return the device process, shared with earlier problems, except for trusted kernels."""
-        task = journaled.task
+        task = self._task
         trusts = task.spec.full == TRUSTED
         problems = default.verify_problems if trusts else (*default.verify_problems, default.problem)
         if self._worker is not None and not trusts:
@@ -208,7 +215,7 @@ class Processes:
         if self._worker is not None:
             self._worker.end()  # else each problem's process would hold device memory to the end
         limit_s = self._options.timeout_s
-        make = partial(TrustingWorker, maker=self.maker(journaled), pool=self.pool, timeout_s=limit_s)
+        make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=limit_s)
         setting = DeviceSetting(task.address, task.spec.reference, problems, self._wrong, self._kept)
         worker = self._worker = (make if trusts else Worker)(setting, self.variables, self._on_stage)
         self._ended.callback(worker.end)
@@ -216,16 +223,13 @@ class Processes:
         worker.start()
         return worker
 
-    def references(self, task: TuningTask) -> References:
+    def references(self) -> References:
         """Return the process for later references, which is not begun yet."""
+        task = self._task
         return References(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
 
     def fleet(
-        self,
-        spec: SpaceSpec,
-        default: KernelInstance,
-        cluster: Cluster,
-        on_lost: Callable[[str, str], None],
+        self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
     ) -> AbstractContextManager[Fleet]:
         """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`.
 
@@ -235,6 +239,7 @@ class Processes:
         from autotune.cluster.fleet import open_fleet
         from autotune.cluster.travelling_files import paths_of
 
+        spec = self._task.spec
         _require_parallel(spec)
         problems, reference = (*default.verify_problems, default.problem), spec.reference.absolute()
         setting = HostSetting(
@@ -316,12 +321,12 @@ def open_context(
         fleet = None
         if cluster is not None:
             on_lost = partial(_lost, observer, journal)
-            devices = fleet = opened.enter_context(processes.fleet(task.spec, default, cluster, on_lost))
+            devices = fleet = opened.enter_context(processes.fleet(default, cluster, on_lost))
             worker = fleet.worker(next(iter(fleet.devices)))
         else:
-            worker = own = processes.worker(journaled, default)
+            worker = own = processes.worker(maker, default)
             devices = OneDevice(own)
-        references = processes.references(task)
+        references = processes.references()
         opened.callback(references.close)
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
         limit_s = options.timeout_s
@@ -343,7 +348,6 @@ def open_context(
             skips_sanitizer=not options.sanitizer,
             observer=observer,
             references=references,
-            further=FurtherSizes(task, maker),
             fleet=fleet,
         )
 
