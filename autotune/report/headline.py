@@ -127,7 +127,7 @@ def _speedups(search: Search) -> Iterable[dict[str, str]]:
     elif default_ms:
         ends = search.intervals_ms[place] if place is not None else None
         note = f"default: {default_ms:.4g} ms" + (f" ({ends[0]:.4g} to {ends[1]:.4g})" if ends else "")
-        is_tied = place is not None and search.is_tied(place)
+        is_tied = place is not None and search.trials[place].config in search.ties
         value = "not distinguishable" if is_tied else ratio_text(default_ms / time_ms)
         yield _item("Over the default", value, note)
     first = next((step for step in search.steps if step.time_ms), None)
