@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import LARGER_SIZES, LATE, PASSED, Checks, Outcome, Unchecked, worst
-from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure
@@ -31,7 +30,6 @@ SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_SIZES_S = 3.0  # for a configuration at sizes of its tiles
 MAX_S = 10.0  # of one run with another schedule
-_DIALECTS = ("cuda", "opencl")
 
 
 def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
@@ -166,7 +164,7 @@ def _perturbed(instance: KernelInstance, seed: int) -> KernelInstance:
 
 def shows_schedules(context: TuningContext) -> bool:
     """True if another order of threads can show: the source is C, and outputs are compared."""
-    return is_c(context) and bool(context.worker.compared)
+    return context.task.is_c and bool(context.worker.compared)
 
 
 def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
@@ -175,7 +173,7 @@ def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
 
 def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
     """The outcome of reading how the kernels count, for sizes that memory has no room for."""
-    if not is_c(context):
+    if not context.task.is_c:
         return {}
     records: dict[Config, Checks] = {}
     for config, one in built.items():
@@ -184,8 +182,3 @@ def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadl
         reason = context.further.unknown_beyond(one.instance)
         records[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
     return records
-
-
-def is_c(context: TuningContext) -> bool:
-    """True if the source is C, whose threads can be reordered; Triton's compiler makes its own order."""
-    return context.task.dialect in _DIALECTS and context.task.spec.dialect != TRITON

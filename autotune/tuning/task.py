@@ -32,6 +32,7 @@ from autotune.serving.cache import read_entry
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
 _ARCHITECTURE = "sm_90"  # a machine without a GPU counts spaces for NVIDIA GPUs with this one's limits
+_C_DIALECTS = ("cuda", "opencl")
 _KERNEL_SUFFIXES = (".cu", ".cuh", ".cl")
 _OTHER_FILES = {".py": "a file in Python", ".json": "a file of results", ".html": "a page"}
 
@@ -67,6 +68,11 @@ class TuningTask:
     def dialect(self) -> str:
         """The dialect of the device's compiler, which selects the compiler options."""
         return BACKENDS[self.address.backend].dialect
+
+    @property
+    def is_c(self) -> bool:
+        """True for C, which checks may read and rewrite; Triton's compiler makes its own order of threads."""
+        return self.dialect in _C_DIALECTS and self.spec.dialect != TRITON
 
     @cached_property
     def compiler(self) -> str:

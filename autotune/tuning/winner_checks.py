@@ -168,11 +168,11 @@ def expected_checks(context: TuningContext) -> Checks:
     expected[OTHER_SIZES] = sizes
     at_sizes = (stress_checks.MANY_RUNS, stress_checks.TILE_SIZES, *map(data, context.task.spec.variants))
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, LATE))
-    if stress_checks.is_c(context):
+    if context.task.is_c:
         expected[LARGER_SIZES] = LATE
     if stress_checks.shows_schedules(context):
         expected[stress_checks.OTHER_SCHEDULES] = LATE
-    if stress_checks.is_c(context):
+    if context.task.is_c:
         host = LATE if find_host_sanitizer() else Unchecked("g++ is not installed")
         expected |= dict.fromkeys((*HOST_TOOLS, sanitizer_checks.LOOPS), _first_unchecked(left_out, host))
     if context.task.dialect == "cuda" or context.sanitizer is not None:

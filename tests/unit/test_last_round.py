@@ -337,7 +337,7 @@ def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_co
         return builds[-1]
 
     context = SimpleNamespace(
-        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="cuda")),
+        task=SimpleNamespace(is_c=True),
         pool=SimpleNamespace(compile=compiled),
         worker=SimpleNamespace(compared=frozenset({"x"})),
         observer=SimpleNamespace(stage=lambda stage: None),
@@ -353,9 +353,7 @@ def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_co
 
 def perturbed_context(compiled, verdict):
     return SimpleNamespace(
-        task=SimpleNamespace(
-            dialect="cuda", spec=SimpleNamespace(dialect="cuda"), device=SimpleNamespace(kind="gpu")
-        ),
+        task=SimpleNamespace(is_c=True, device=SimpleNamespace(kind="gpu")),
         pool=SimpleNamespace(compile=lambda instance: compiled),
         worker=SimpleNamespace(compared=frozenset({"x"})),
         observer=SimpleNamespace(stage=lambda stage: None),
@@ -446,7 +444,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     instance = SimpleNamespace(verify_problems=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
         task=SimpleNamespace(
-            dialect="cuda", spec=SimpleNamespace(dialect="cuda", default=Config({}), variants=())
+            dialect="cuda", is_c=True, spec=SimpleNamespace(default=Config({}), variants=())
         ),
         maker=SimpleNamespace(make=lambda config: instance),
         worker=SimpleNamespace(compared=frozenset({"y"})),
