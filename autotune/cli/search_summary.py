@@ -14,11 +14,11 @@ from autotune.core.checks import checks_text, is_late, missed, names_text, reaso
 from autotune.core.records import NOISY, Config
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
-from autotune.tuning.doubts import doubts
-from autotune.tuning.explored import explored
+from autotune.tuning.coverage import coverage_text
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import SearchResult
+from autotune.tuning.timing_warnings import timing_warnings
 
 _COSTS = {
     Objective.TIME: "time",
@@ -35,7 +35,7 @@ def result_line(result: SearchResult) -> str:
     is_tied = result.task.spec.default in (*result.ties, *result.unchecked_ties)
     gain = "not distinguishable from" if is_tied else f"{ratio_text(result.speedup)} over"
     best = f"best {result.final.median_ms:.4g} ms, {gain} the default"
-    return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {explored(result)}"
+    return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {coverage_text(result)}"
 
 
 def result_text(result: SearchResult) -> str:
@@ -59,11 +59,11 @@ def result_text(result: SearchResult) -> str:
         *_groups(result),
         *([f"timed   {task.spec.measure}"] if str(task.spec.measure) else []),
         *_noise(final),
-        *([f"warning {'; '.join(found)}"] if (found := doubts(result)) else []),
+        *([f"warning {'; '.join(found)}"] if (found := timing_warnings(result)) else []),
         *uncompared(result),
         *_failures(result),
         *_learnt(result),
-        explored(result),
+        coverage_text(result),
         *([f"checks  {checks}"] if (checks := checks_text(reasons(result.checks))) else []),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
         f"next    {_check_command([result]) or f'autotune report {result.journal}'}",

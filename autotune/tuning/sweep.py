@@ -30,7 +30,7 @@ from autotune.tuning.cache_entry import kernel_record
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.fewer_launches import with_fewer_launches
 from autotune.tuning.finalists import fastest_trials
-from autotune.tuning.halfway import halfway
+from autotune.tuning.halfway_tasks import halfway_tasks
 from autotune.tuning.journaled_task import JournaledTask, with_journal
 from autotune.tuning.limits import checks_time_s
 from autotune.tuning.observer import Observer
@@ -174,7 +174,7 @@ def sweep(
         between = {
             dtype: [
                 SweepProblem(with_journal(task, options))
-                for task in (() if keyed else halfway([one.task for one in own]))
+                for task in (() if keyed else halfway_tasks([one.task for one in own]))
             ]
             for dtype, own in of_type.items()
         }

@@ -23,8 +23,7 @@ from autotune.searchers import (
 from autotune.searchers.base import PriorResults, ProposesAhead, Searcher, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
-from autotune.tuning.doubts import doubts, load_warnings
-from autotune.tuning.explored import explored
+from autotune.tuning.coverage import coverage_text
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.fresh_inputs import begin_references
@@ -36,8 +35,9 @@ from autotune.tuning.options import Options
 from autotune.tuning.prior_results import gather, recommended, summary
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
-from autotune.tuning.staged import StageTimes
+from autotune.tuning.stage_times import StageTimes
 from autotune.tuning.task import TuningTask
+from autotune.tuning.timing_warnings import load_warnings, timing_warnings
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
@@ -103,7 +103,7 @@ def search(
             result = finish_on_two_devices(context, context.fleet, searched)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
-            context.journal.append_stages(times.seconds, doubts(result), explored(result))
+            context.journal.append_stages(times.seconds, timing_warnings(result), coverage_text(result))
     times.turn_to("")  # in the timeline, the last stage has the end of the processes
     return result
 
