@@ -114,8 +114,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         if device is None:  # Dask began the task before it heard of that
             raise DeviceGone("", SetupError("it was given back"))
         try:
-            worker.begin_item(self.files.item(item), timeout_s)
-            outcome = worker.finish_item()
+            outcome = worker.begin_item(self.files.item(item), timeout_s)()
         except BrokenReference:  # no other device would do better
             raise
         except (SetupError, NoMemory) as error:  # other programs may use this device's memory

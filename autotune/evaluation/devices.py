@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
 from autotune.core.stages import Stage
+from autotune.core.trials import Failure, Measurement
 from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.evaluation.worker import Worker
 
@@ -81,23 +82,24 @@ class OneDevice:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._task: Future[list[Evaluated]] | None = None  # under way
+        self._running: tuple[Future[list[Evaluated]], Callable[[], Measurement | Failure]] | None = None
         self._idle_since_s = time.perf_counter()
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
         """Begin a work item; its cost includes the time that the device waited for it."""
         (item,) = items
-        self._worker.begin_item(item, timeout_s)
-        self._task = Future()
-        return self._task
+        job: Future[list[Evaluated]] = Future()
+        self._running = job, self._worker.begin_item(item, timeout_s)
+        return job
 
     def wait(self) -> None:
         """Wait for the item that was begun, if there is one."""
-        task, self._task = self._task, None
-        if task is not None:
-            outcome = self._worker.finish_item()
+        running, self._running = self._running, None
+        if running is not None:
+            job, wait_for_outcome = running
+            outcome = wait_for_outcome()
             began_s, self._idle_since_s = self._idle_since_s, time.perf_counter()
-            task.set_result([Evaluated(outcome, "", self._idle_since_s - began_s)])
+            job.set_result([Evaluated(outcome, "", self._idle_since_s - began_s)])
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
         """The outcomes; the worker has replaced a process that was lost."""

@@ -194,8 +194,7 @@ class LossyDevices:
         return future
 
     def run(self, item, timeout_s):
-        self.worker.begin_item(item, timeout_s)
-        return Evaluated(self.worker.finish_item(), "fake:0", 0.0)
+        return Evaluated(self.worker.begin_item(item, timeout_s)(), "fake:0", 0.0)
 
     def wait(self):
         pass
