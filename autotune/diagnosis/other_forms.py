@@ -96,7 +96,7 @@ class OtherForms:
         data = counted.text.encode() + b"\0"
         own = {name: symbol for name, symbol in symbols.items() if name != symbol}
         binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
-        found: bytes | Failure = self._context.run_on(self.problem, variable_after_run, binary, VARIABLE)
+        found: bytes | Failure = self._context.run(variable_after_run, binary, self.problem, VARIABLE)
         if isinstance(found, Failure):
             raise SetupError(str(found))
         return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))
@@ -246,9 +246,9 @@ class OtherForms:
         """The time of other launches, or of another binary."""
         problem = replace(self.problem, launches=launches)
         found: tuple[float, ...] | Failure = self._context.run_or_close(
-            problem,
             sample,
             binary,
+            problem,
             self._context.policy.conditions,
             count=_SAMPLES,
             batch=self._measured.batch,

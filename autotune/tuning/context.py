@@ -120,26 +120,24 @@ class TuningContext:
                 built[instance.config] = Built(instance, binary)
         return built, failures
 
-    def run_on(
+    def run(
         self,
-        problem: ProblemInstance,
         function: Callable[..., Any],
         binary: Binary,
+        problem: ProblemInstance,
         *arguments: Any,
         timeout_s: float | None = None,
         **options: Any,
     ) -> Any:
-        """Run `function(state, binary, problem, ...)` on the device; return its answer or a Failure."""
+        """Load a problem and run `function(state, binary, problem, ...)`; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
         return self.worker.load(problem) or self.worker.run(
             function, binary, problem, *arguments, timeout_s=limit_s, **options
         )
 
-    def run_or_close(
-        self, problem: ProblemInstance, function: Callable[..., Any], *arguments: Any, **options: Any
-    ) -> Any:
-        """Run as `run_on` does; close the worker after a failure, because it may have written anywhere."""
-        found = self.run_on(problem, function, *arguments, **options)
+    def run_or_close(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
+        found = self.run(function, *arguments, **options)
         if isinstance(found, Failure):
             self.worker.close()
         return found
@@ -148,7 +146,7 @@ class TuningContext:
         self, binary: Binary, problem: ProblemInstance, timeout_s: float | None = None
     ) -> bool | Failure:
         """Verify a configuration on one problem; True if it can be repeated without restoring its arrays."""
-        repeatable: bool | Failure = self.run_or_close(problem, verify_once, binary, timeout_s=timeout_s)
+        repeatable: bool | Failure = self.run_or_close(verify_once, binary, problem, timeout_s=timeout_s)
         return repeatable
 
 

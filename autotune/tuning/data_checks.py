@@ -94,10 +94,10 @@ def _is_right(context: TuningContext, default: Binary, problem: ProblemInstance,
     """
     if not is_fit(context.worker, problem):
         return False
-    found = context.run_on(with_margin(problem), verify_once, default)
+    found = context.run(verify_once, default, with_margin(problem))
     if not isinstance(found, Failure):
         return True
-    found = context.run_on(with_margin(problem, DOUBTED), verify_once, default)
+    found = context.run(verify_once, default, with_margin(problem, DOUBTED))
     if name in SHAPES and is_finding(found) and found.status is not Status.CRASHED:
         context.observer.warn(
             f"default and reference disagree with {data(name)}, which counts against no other: {found}; "

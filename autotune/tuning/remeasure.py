@@ -157,10 +157,10 @@ class _Finalists:
         context, found = self._context, {}
         for config, measurement in measurements.items():
             instance, binary = self._built[config]
-            answer: float | Failure | None = context.run_on(
-                instance.problem,
+            answer: float | Failure | None = context.run(
                 energy,
                 binary,
+                instance.problem,
                 context.policy.conditions,
                 timeout_s=context.timeout_s + context.policy.energy_limit_s,
                 run_ms=measurement.median_ms,

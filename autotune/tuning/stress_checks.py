@@ -39,7 +39,7 @@ def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadl
     for config, (instance, binary) in built.items():
         if instance.verify_problems and not deadline.is_over:
             problem = instance.verify_problems[len(instance.verify_problems) // 2]
-            found = context.run_or_close(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
+            found = context.run_or_close(verify_often, binary, problem, MAX_RUNS, MAX_RUNS_S)
             records[config] = {MANY_RUNS: outcome_of(found)}
     return records
 

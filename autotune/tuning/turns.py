@@ -100,10 +100,10 @@ class Turns:
                 self._order.remove(series)
 
     def _time(self, series: Series) -> None:
-        answer: tuple[float, ...] | Failure = self._context.run_on(
-            series.built.instance.problem,
+        answer: tuple[float, ...] | Failure = self._context.run(
             sample,
             series.built.binary,
+            series.built.instance.problem,
             self._context.policy.conditions,
             count=SAMPLES_PER_TURN,
             batch=series.batch,

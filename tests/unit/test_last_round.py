@@ -121,7 +121,7 @@ def raced(times_ms, objective=Objective.TIME):
     """Series after two dozen rounds on a machine that becomes twice as slow; the first one stays."""
     rounds = 0
 
-    def run_on(problem, function, time_ms, *arguments, **options):
+    def run(function, time_ms, problem, *arguments, **options):
         return (time_ms * (1 + rounds / 24),) * SAMPLES_PER_TURN
 
     def count(stage):
@@ -133,7 +133,7 @@ def raced(times_ms, objective=Objective.TIME):
         policy=MeasurementPolicy(),
         observer=SimpleNamespace(stage=count),
         worker=SimpleNamespace(load=lambda *problems: None),
-        run_on=run_on,
+        run=run,
     )
     series = []
     for time_ms in times_ms:
