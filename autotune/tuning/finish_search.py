@@ -42,7 +42,7 @@ def finish_search(
         CacheError: The cache cannot be written.
     """
     checks = WinnerChecks() if checks is None else checks
-    left = searched.limits.begin()
+    left = searched.limits.from_now()
     while True:
         cached = _evaluate_cached(context, searched.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
@@ -103,7 +103,7 @@ def _result(
         time_was_over=ledger.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
         lacked_time=not is_of_sweep
-        and searched.limits.is_strict
+        and searched.limits.is_limited
         and any(measured_binary(one) not in again for one in fastest_trials(trials.values())),
         journal=context.journal.path,
         cache_file=Path(record_path(str(searched.root), task.device.slug, task.spec.kernel)),

@@ -96,7 +96,7 @@ def run_last_round(
         asked = [trials[one] for one in (*searched.needed, *context.task.served_elsewhere) if one in trials]
         swept = nearly_as_fast(best[0], asked)
         needed = [*leaders(context.task.space, trials.values()), trials[default], *swept]
-        remeasured = _journaled(context, searched, trials.values(), best, needed)
+        remeasured = _reusable_round(context, searched, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
             outcome = check_winners(context, chosen, remeasured, checks, left)
@@ -112,30 +112,29 @@ def run_last_round(
             trials[config] = mark_failed(context, trials[config], failure)
 
 
-def _journaled(
+def _reusable_round(
     context: TuningContext,
     searched: Searched,
     trials: Iterable[Trial],
     best: Sequence[Trial],
     needed: Sequence[Trial],
 ) -> Remeasurement | None:
-    """The latest journaled round that can be reused.
+    """The latest journaled round that can stand for a new one; None if there is none.
 
-    A round must have measured all needed finalists and all of the best; under a time limit, the single best
-    is enough. If no trial came after a round, finalists other than the best will do: another choice among the
-    same trials would only differ by chance.
+    A round has to have measured all needed finalists and all of the best, and no others; under a time limit,
+    the single best is enough. If no trial came after a round, it may have others in place of the best:
+    another choice among the same trials would only differ by chance.
     """
     known = {trial.key: trial for trial in by_score(trials)}
-    needed_keys = {trial.key for trial in needed}
-    required_keys = needed_keys | {trial.key for trial in (best[:1] if searched.limits.is_strict else best)}
-    allowed_keys = needed_keys | {trial.key for trial in best}
+    needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
+    fewest = {best[0].key} if searched.limits.is_limited else best_keys
     for number, found in enumerate(reversed(context.journal.last_rounds.values())):
-        keys = found.measurements.keys()
-        is_last = context.journal.is_concluded and not number
-        if is_last and (searched.needed or len(keys) >= len(best)):
-            is_reusable = needed_keys <= keys <= known.keys()
+        measured = found.measurements.keys()
+        is_latest = context.journal.is_concluded and number == 0
+        if is_latest and (searched.needed or len(measured) >= len(best)):
+            is_reusable = needed_keys <= measured <= known.keys()
         else:
-            is_reusable = required_keys <= keys <= allowed_keys
+            is_reusable = needed_keys | fewest <= measured <= needed_keys | best_keys
         if is_reusable and LATE not in found.fresh.values() and (valued := _valued(context, known, found)):
             return Remeasurement(valued, {}, found.fresh)
     return None
@@ -164,7 +163,7 @@ def _chosen(
     if not searched.needed:
         best = choose_finalists(context, trials, (now_s + deadline_s) / 2)
     distinct = list({trial.config: trial for trial in (best[0], *needed)}.values())
-    return affordable(best, distinct, deadline_s - now_s if searched.limits.is_strict else math.inf)
+    return affordable(best, distinct, deadline_s - now_s if searched.limits.is_limited else math.inf)
 
 
 def remeasure_and_check(

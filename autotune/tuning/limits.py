@@ -23,11 +23,11 @@ class LastRoundLimits:
     """The limits of the last round: time in seconds, and the seeds of its inputs."""
 
     round_s: float
-    is_strict: bool = False  # fewer configurations take part, to end in time
+    is_limited: bool = False  # fewer configurations take part, to end in time
     checks_s: float = math.inf  # for the checks before storing, in addition to what the round leaves
     seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
 
-    def begin(self) -> TimeLeft:
+    def from_now(self) -> TimeLeft:
         """The time for an end that begins now."""
         return TimeLeft(time.perf_counter() + self.round_s, self.checks_s)
 
@@ -66,15 +66,15 @@ def last_round_limits(options: Options, spent_s: float) -> LastRoundLimits:
     """The limits of the last round after a search that took `spent_s`."""
     limit_s, share = options.budget.seconds, options.last_round_share
     if limit_s is not None:
-        return strict(limit_s - spent_s, limit_s)
+        return limited(limit_s - spent_s, limit_s)
     if share is not None:
-        return strict(max(MIN_LAST_ROUND_S, share * spent_s), spent_s)
+        return limited(max(MIN_LAST_ROUND_S, share * spent_s), spent_s)
     return unlimited(spent_s)
 
 
-def strict(round_s: float, limit_s: float) -> LastRoundLimits:
+def limited(round_s: float, limit_s: float) -> LastRoundLimits:
     """The limits of a last round with a given time, and of checks with their share of a time limit."""
-    return LastRoundLimits(round_s, is_strict=True, checks_s=checks_time_s(limit_s))
+    return LastRoundLimits(round_s, is_limited=True, checks_s=checks_time_s(limit_s))
 
 
 def unlimited(spent_s: float) -> LastRoundLimits:
