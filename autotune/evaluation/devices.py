@@ -13,16 +13,16 @@ from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.evaluation.worker import Worker
 
 
-class TaskDropped(Exception):
-    """The device of a task is gone: another one may run it."""
+class JobDropped(Exception):
+    """The device of a job is gone: another one may run it."""
 
 
-class TaskKills(Exception):
-    """A task has cost one device after the other."""
+class JobKills(Exception):
+    """A job has cost one device after the other."""
 
 
 class Devices(Protocol):
-    """Runs tasks of work items, as many at the same time as there are slots.
+    """Runs jobs of work items, as many at the same time as there are slots.
 
     Attributes:
         stage: The devices' work, for the progress line.
@@ -42,31 +42,31 @@ class Devices(Protocol):
 
     @property
     def slots(self) -> int:
-        """Number of tasks that keeps them busy."""
+        """Number of jobs that keeps them busy."""
         ...
 
     @property
-    def task_items(self) -> int:
-        """Number of work items that one task should have."""
+    def job_items(self) -> int:
+        """Number of work items that one job should have."""
         ...
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
-        """Begin a task; `result` takes the future once it is done."""
+        """Begin a job; `result` takes the future once it is done."""
         ...
 
     def wait(self) -> None:
-        """Wait for running tasks, if no other thread does."""
+        """Wait for running jobs, if no other thread does."""
         ...
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
-        """The outcomes of a finished task.
+        """The outcomes of a finished job.
 
-        Raises TaskDropped, TaskKills, or what the setup raises.
+        Raises JobDropped, JobKills, or what the setup raises.
         """
         ...
 
     def stranded(self) -> list[Future[list[Evaluated]]]:
-        """Drop and return the tasks that wait for a lost device."""
+        """Drop and return the jobs that wait for a lost device."""
         ...
 
     def without_device(self) -> list[Future[list[Evaluated]]]:
@@ -78,7 +78,7 @@ class OneDevice:
     """The device of one worker. It runs while compilers and the searcher work; `wait` takes its answers."""
 
     stage = Stage("verifying and timing")
-    count = parallel = slots = task_items = 1
+    count = parallel = slots = job_items = 1
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
