@@ -42,8 +42,8 @@ LAUNCHES = ("graph", "eager")
 
 
 @dataclass(frozen=True)
-class CallConditions:
-    """The conditions of a kernel's calls, which timing imitates; the device chooses empty ones.
+class CallMode:
+    """The way that a kernel is called, which timing imitates; the device chooses where a field is empty.
 
     Attributes:
         cache: "cold" if caches hold other data before every run, "warm" if they hold the previous run's.
@@ -58,7 +58,7 @@ class CallConditions:
         return ", ".join(filter(None, words))
 
 
-USUAL = CallConditions()
+USUAL = CallMode()
 LAUNCH_WORDS = {"graph": "as a CUDA graph", "eager": "launch by launch"}
 
 
@@ -159,9 +159,7 @@ class Measurement:
     batch: int = 1  # runs that each sample averages
     energy_j: float | None = None  # of one run, if measured
     conditions: Mapping[str, Value] = field(default_factory=dict)  # clocks, throttling, other processes
-    control: float | None = (
-        None  # the incumbent's time, measured again beside this one, over its earlier time
-    )
+    control: float | None = None  # the incumbent's time next to this one, over its earlier time
     chosen_from: int = 1  # number of finalists that a winner was chosen from; widens its interval
     noise: float | None = None  # relative difference of the times of a finalist that was timed as two
     value: float | None = None  # of the user's own objective; not journaled

@@ -249,7 +249,7 @@ class OtherForms:
             sample,
             binary,
             problem,
-            self._context.policy.conditions,
+            self._context.policy.call_mode,
             count=_SAMPLES,
             batch=self._measured.batch,
             repeatable=self._repeatable,

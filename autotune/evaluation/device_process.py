@@ -75,7 +75,7 @@ class DeviceState:
         self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
         self._programs: dict[str, Program] = {}
         self._passed: set[tuple[str, str]] = set()  # keys of items that were right on their verify_problems
-        self._control: IncumbentTimer | None = None
+        self._incumbent_timer: IncumbentTimer | None = None
         self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
         self._preparation = Preparation(setting.reference, setting.problems, setting.kept)
 
@@ -136,16 +136,18 @@ class DeviceState:
         """The time that the reference may take at a problem; 0 if it is not known."""
         return self._preparation.reference_s(problem)
 
-    def control(self, item: WorkItem) -> IncumbentTimer | None:
+    def incumbent_timer(self, item: WorkItem) -> IncumbentTimer | None:
         """The incumbent to time next to a configuration, the same object until another one leads."""
         incumbent = item.incumbent
         if incumbent is None:
             return None
         if incumbent.binary is None:
             return IncumbentTimer(incumbent.measurement, lambda: None)
-        if self._control is None or self._control.measurement != incumbent.measurement:
-            self._control = IncumbentTimer(incumbent.measurement, partial(_incumbent_stopwatch, self, item))
-        return self._control
+        if self._incumbent_timer is None or self._incumbent_timer.measurement != incumbent.measurement:
+            self._incumbent_timer = IncumbentTimer(
+                incumbent.measurement, partial(_incumbent_stopwatch, self, item)
+            )
+        return self._incumbent_timer
 
     def save_arrays(self, failure: Failure, buffers: ProblemBuffers) -> Failure:
         """Save the arrays of a wrong result that a check just found, if wanted; the failure says where."""
@@ -207,7 +209,7 @@ def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments
 
 def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
     """Verify a configuration on all problems, time it on its own, and verify the arrays there again."""
-    control = state.control(item)
+    incumbent = state.incumbent_timer(item)
     try:
         with timeline.span("load the binary"):
             program = state.program(item.binary)
@@ -222,16 +224,16 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
         failure, run_ms = attempt(program, buffers, inputs=False)
         if failure is not None:
             return state.save_arrays(failure, buffers)
-        stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed_inouts(buffers))
+        stopwatch = Stopwatch(program, buffers, item.policy.call_mode, changed=changed_inouts(buffers))
         with timeline.span("take samples"):
-            measurement = measure(stopwatch, item, run_ms, control)
+            measurement = measure(stopwatch, item, run_ms, incumbent)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
         failure = compare_memory(buffers) or impossible(measurement, item.floor_ms)
         return state.save_arrays(failure, buffers) if failure else measurement
     except LaunchError as error:
-        is_of_control = control is not None and control.is_running
-        return replace(_refused(error), blame=Blame.PROCESS if is_of_control else Blame.NOTHING)
+        is_of_incumbent = incumbent is not None and incumbent.is_running
+        return replace(_refused(error), blame=Blame.PROCESS if is_of_incumbent else Blame.NOTHING)
 
 
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:
@@ -247,7 +249,7 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
     is_new = not state.is_loaded(incumbent.binary)
     program = state.program(incumbent.binary, keep=True)
     changed = () if incumbent.measurement.batch > 1 else None
-    stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed)
+    stopwatch = Stopwatch(program, buffers, item.policy.call_mode, changed=changed)
     if is_new:
         stopwatch.warm_up(1)
     return stopwatch

@@ -17,7 +17,7 @@ from autotune.core.expressions import number, parse
 from autotune.core.launch_plan import compiler_options, device_settings, launches
 from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
-from autotune.core.trials import USUAL, Binary, CallConditions, Problem
+from autotune.core.trials import USUAL, Binary, CallMode, Problem
 from autotune.devices.array_compare import Tolerance
 from autotune.devices.element_types import array_bytes
 from autotune.errors import ExpressionError
@@ -274,9 +274,9 @@ def _remembered(
     return found
 
 
-def environment(device: DeviceInfo, compiler: str, conditions: CallConditions = USUAL) -> dict[str, str]:
-    """All that a time depends on except for the kernel: device, driver, runtime, compiler, conditions."""
-    measured = {"measure": str(conditions)} if str(conditions) else {}
+def environment(device: DeviceInfo, compiler: str, call_mode: CallMode = USUAL) -> dict[str, str]:
+    """All that a time depends on except for the kernel: device, driver, runtime, compiler, call mode."""
+    measured = {"measure": str(call_mode)} if str(call_mode) else {}
     variables = variables_text("opencl" if device.backend == "opencl" else compiler.partition(" ")[0])
     return (
         {

@@ -291,7 +291,7 @@ def open_context(
         cluster: The cluster that has the devices; None uses the task's device.
     """
     task = journaled.task
-    policy = replace(policy, conditions=task.spec.measure)
+    policy = replace(policy, call_mode=task.spec.measure)
     with ExitStack() as opened:
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         maker = processes.maker(journaled)

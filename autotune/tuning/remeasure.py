@@ -111,17 +111,17 @@ class _Finalists:
         """Time the remaining finalists in turns; the first one is timed as two, which gives the noise."""
         context, rejected = self._context, self.rejected
         series = self._series()
-        control = [Series(timed.built, timed.batch, timed.repeatable) for timed in series[:1]]
-        for timed in (*series[:1], *control):
+        twin = [Series(timed.built, timed.batch, timed.repeatable) for timed in series[:1]]
+        for timed in (*series[:1], *twin):
             timed.stays = True
-        turns = Turns(context, series + control, rejected)
+        turns = Turns(context, series + twin, rejected)
         _run_rounds(turns, series, rejected, deadline_s, context.objective)
         found = context.worker.run(conditions, timeout_s=context.timeout_s)
         left = [timed for timed in series if timed.config not in rejected]
         noise = None
-        if control and control[0].config not in rejected:
-            remove_shifts(left if rejected else series + control)
-            noise = round(abs(median(control[0].values_ms) / median(series[0].values_ms) - 1), 5)
+        if twin and twin[0].config not in rejected:
+            remove_shifts(left if rejected else series + twin)
+            noise = round(abs(median(twin[0].values_ms) / median(series[0].values_ms) - 1), 5)
         return {
             timed.config: Measurement(
                 tuple(timed.values_ms),
@@ -161,7 +161,7 @@ class _Finalists:
                 energy,
                 binary,
                 instance.problem,
-                context.policy.conditions,
+                context.policy.call_mode,
                 timeout_s=context.timeout_s + context.policy.energy_limit_s,
                 run_ms=measurement.median_ms,
                 seconds=context.policy.energy_s,

@@ -17,7 +17,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, DeviceInfo, Entry
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
-from autotune.core.trials import USUAL, CallConditions
+from autotune.core.trials import USUAL, CallMode
 from autotune.devices import BACKENDS, Address
 from autotune.devices.listing import Listing, find_device, listing_for
 from autotune.errors import InputError
@@ -46,7 +46,7 @@ class Target:
     sizes: Mapping[str, int] = field(default_factory=dict)
     dtype: str | None = None
     data: str | None = None
-    measure: CallConditions = USUAL  # empty values follow the space
+    measure: CallMode = USUAL  # empty values follow the space
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class TuningTask:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """All that a time depends on except for the kernel: device, driver, runtime, compiler, conditions."""
+        """All that a time depends on except for the kernel: device, driver, runtime, compiler, call mode."""
         return environment(self.device, self.compiler, self.spec.measure)
 
     @property
@@ -206,17 +206,17 @@ def bind_task(
         get_ready(listing, triton=spec.dialect == TRITON)
     address, device = found or find_device(target.device, listing=listing)
     _require_dialect(spec, address)
-    spec = _with_conditions(spec, address, target.measure)
+    spec = _with_call_mode(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
     on_stage(Stage("counting valid configurations"))
     space = bind(spec, device, problem)
     return TuningTask(address, device, spec, source, space)
 
 
-def _with_conditions(spec: SpaceSpec, address: Address, asked: CallConditions) -> SpaceSpec:
-    """The space with the requested conditions; raises InputError if the device has no graphs."""
+def _with_call_mode(spec: SpaceSpec, address: Address, asked: CallMode) -> SpaceSpec:
+    """The space with the requested call mode; raises InputError if the device has no graphs."""
     known = spec.measure
-    measure = CallConditions(asked.cache or known.cache, asked.launch or known.launch)
+    measure = CallMode(asked.cache or known.cache, asked.launch or known.launch)
     if BACKENDS[address.backend].dialect != "cuda":
         if measure.launch == "graph":
             raise InputError(

@@ -104,7 +104,7 @@ class Turns:
             sample,
             series.built.binary,
             series.built.instance.problem,
-            self._context.policy.conditions,
+            self._context.policy.call_mode,
             count=SAMPLES_PER_TURN,
             batch=series.batch,
             repeatable=series.repeatable,

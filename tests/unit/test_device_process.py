@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.core.records import Launch
-from autotune.core.trials import CallConditions, Failure, Measurement, Problem, Rule, Status
+from autotune.core.trials import CallMode, Failure, Measurement, Problem, Rule, Status
 from autotune.devices import Address, backend
 from autotune.errors import Blame, OutOfMemory
 from autotune.evaluation.buffers import device_bytes
@@ -115,8 +115,8 @@ def test_the_check_that_stays_is_the_one_that_comes_first_on_the_device(open_sta
 def test_one_run_warms_up_before_cold_samples_and_one_before_each_warm_sample(open_state, cache, times_ms):
     counted = KERNEL.replace("def", "runs = []\ndef") + "    runs.append(n)\n    return len(runs)\n"
     binary, state = backend("fake").open_compiler(0).compile(counted, ()), open_state(2**30, problem())
-    conditions = CallConditions(cache)
-    assert sample(state, binary, problem(), conditions, count=2, batch=1, repeatable=True) == times_ms
+    mode = CallMode(cache)
+    assert sample(state, binary, problem(), mode, count=2, batch=1, repeatable=True) == times_ms
 
 
 def test_a_scratch_array_makes_room_for_the_next_one(open_state):
