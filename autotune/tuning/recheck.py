@@ -164,7 +164,7 @@ def _compared(
 
 
 def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
-    """The entry with new measurements; the facts of its search stay."""
+    """The entry with new measurements; what is known of its search stays."""
     task, (winner, *ties) = context.task, decision.stored
     final = decision.measurements[winner.key]
     default = decision.measurements.get(context.maker.make(task.spec.default).key)
@@ -182,7 +182,7 @@ def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
             entry.provenance,
             tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
             autotune=__version__,
-            **task.facts,
+            **task.provenance,
             workload_sha256=workload_sha256(task.spec),
             checks="",
             checked=reasons(together(decision.checks)),

@@ -85,9 +85,9 @@ class TuningTask:
         return environment(self.device, self.compiler, self.spec.measure)
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """The facts that a result depends on besides its problem, as fields of its provenance."""
-        return facts(self.device, self.compiler, self.source, self.spec)
+    def provenance(self) -> dict[str, Any]:
+        """All that a result depends on besides its problem, as fields of `Provenance`."""
+        return provenance_fields(self.device, self.compiler, self.source, self.spec)
 
     def cached_entry(self, root: str | Path) -> Entry | None:
         """The result in a cache folder for the task's device and problem, or None."""
@@ -96,8 +96,10 @@ class TuningTask:
         return read_entry(str(root), self.device.slug, self.spec.kernel, *of_problem)
 
 
-def facts(device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec) -> dict[str, Any]:
-    """The facts that a result depends on besides its problem, as fields of its provenance."""
+def provenance_fields(
+    device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec
+) -> dict[str, Any]:
+    """All that a result depends on besides its problem, as fields of `Provenance`."""
     return {
         "driver": device.driver,
         "runtime": device.runtime,
