@@ -23,9 +23,9 @@ from autotune.processes.child import Child
 class References:
     """Later problems, computed one after the other; what fails here is reported by who needs it."""
 
-    def __init__(self, setting: DeviceSetting, environment: Mapping[str, str]) -> None:
+    def __init__(self, setting: DeviceSetting, variables: Mapping[str, str]) -> None:
         """Begin nothing yet; the setting has the reference and the place to keep its results."""
-        self._setting, self._environment = setting, environment
+        self._setting, self._variables = setting, variables
         self._child: Child | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="references")
         self._begun: dict[str, Future[None]] = {}
@@ -34,7 +34,7 @@ class References:
         """Begin to compute problems, once; none without a place to keep results."""
         reference, kept = self._setting.reference, self._setting.kept
         if kept is not None and problems:
-            self._child = Child(_Keeper, reference, kept, environment=self._environment)
+            self._child = Child(_Keeper, reference, kept, variables=self._variables)
             self._begun = {one.data_key: self._thread.submit(self._compute, one) for one in problems}
 
     def settle(self, problems: Sequence[ProblemInstance]) -> None:

@@ -56,7 +56,7 @@ class Sanitizer:
     program: str
     address: Address
     reference: Path
-    environment: Mapping[str, str]
+    variables: Mapping[str, str]
 
     @property
     def version(self) -> str:
@@ -126,7 +126,7 @@ class Sanitizer:
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
         wrapper = (self.program, *options)
         setting = DeviceSetting(self.address, self.reference)
-        child = Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)
+        child = Child(DeviceState, setting, variables=self.variables, wrapper=wrapper)
         begun = ended = 0
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):

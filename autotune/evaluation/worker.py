@@ -71,17 +71,17 @@ class Worker:
     def __init__(
         self,
         setting: DeviceSetting,
-        environment: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
         on_stage: OnStage = unobserved,
     ) -> None:
         """Start nothing yet.
 
         Args:
             setting: The setting of the child.
-            environment: Environment variables of the child.
+            variables: Environment variables of the child.
             on_stage: Called when a problem is prepared.
         """
-        self._setting, self._environment, self._on_stage = setting, environment, on_stage
+        self._setting, self._variables, self._on_stage = setting, variables, on_stage
         self._child: Child | None = None
         self._has_ended = False
         self._is_ready = False
@@ -100,7 +100,7 @@ class Worker:
         if self._child is not None:
             return
         preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
-        self._child = Child(DeviceState, self._setting, environment=self._environment)
+        self._child = Child(DeviceState, self._setting, variables=self._variables)
         self._child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)  # opens the device
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
             self.close()

@@ -20,7 +20,7 @@ from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Objective, Problem
-from autotune.devices import cold_environment
+from autotune.devices import cold_variables
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
@@ -162,7 +162,7 @@ class Processes:
         self._on_stage = observer.stage
         self.scratch = opened.enter_context(scratch_folder())
         self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
-        self.variables = cold_environment(self.scratch)
+        self.variables = cold_variables(self.scratch)
         self._wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
         self._kept = KeptResults(user_folder("references"), self.scratch if options.fresh else "")
         self._worker: Worker | None = None
@@ -179,7 +179,7 @@ class Processes:
             timeout_s=options.compile_timeout_s,
             binaries=default_folder() if options.binary_cache else None,
             scratch=Path(self.scratch) / "binaries",
-            environment=self.variables,
+            variables=self.variables,
         )
         self._opened.callback(pool.close)
         return pool
