@@ -40,7 +40,7 @@ from autotune.evaluation.work_item import WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.problem.inputs import ProblemData, draw_inputs
 from autotune.problem.kept_results import KeptResults, save_results
-from autotune.problem.problem_instance import ProblemInstance, in_order
+from autotune.problem.problem_instance import ProblemInstance, verification_order
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class DeviceState:
         first one stays because a program's first run takes longer than others, and a slow run on its own
         problem might make it look hopeless.
         """
-        problems = in_order(item.verify_problems, self.device.info.kind)
+        problems = verification_order(item.verify_problems, self.device.info.kind)
         return problems[:1] if item.verify_key in self._passed else problems
 
     def note_passed(self, item: WorkItem) -> None:

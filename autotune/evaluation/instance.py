@@ -110,11 +110,10 @@ class InstanceMaker:
     def make(self, config: Config) -> KernelInstance:
         """Make one instance; raise ExpressionError when the space's expressions give no usable numbers."""
         space = self.space
-        numbered = enumerate(self._verify_sizes, 1)
-        found = [self.verify_problem(config, sizes, number) for number, sizes in numbered]
-        verify_problems = [one for one in found if one is not None]
+        offsets = enumerate(self._verify_sizes, 1)
+        at_sizes = [self.verify_problem(config, sizes, offset) for offset, sizes in offsets]
         values = space.values(config)
-        problems = (*verify_problems, self._instance_at(values, space.problem))
+        problems = (*filter(None, at_sizes), self._instance_at(values, space.problem))
         options = compiler_options(space.spec.compiler_options.get(self.dialect, {}), values)
         generate = space.spec.functions.source
         return KernelInstance(
@@ -186,27 +185,28 @@ class InstanceMaker:
 
         `to_verify` is for the sizes to verify, at which nothing but the reference is trusted.
         """
+        spec = self.space.spec
         try:
-            return self._evaluated(self.space.launch_values(values), problem, to_verify)
+            values = self.space.launch_values(values)
+            read = tuple(repr(values[name]) for name in spec.problem_names if name in values)
+            key = (to_verify, problem.seed, problem.variant, repr(problem.sizes), read)
+            data = _remembered(self._data, key, lambda: self._without_launches(values, problem, to_verify))
+            launched = launches(spec.launch, values, spec.arguments)
+            if not launched:
+                raise ExpressionError("nothing is launched, because no `when` holds", "launch")
+            settings = device_settings(spec.device, values)
+            return _remembered(
+                self._launched,
+                (key, launched, settings),
+                lambda: replace(data, launches=launched, settings=settings),
+            )
         except ExpressionError as error:
-            where = located(self.space.spec.path, error.place)
+            where = located(spec.path, error.place)
             raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
-    def _evaluated(self, values: Mapping[str, Any], problem: Problem, to_verify: bool) -> ProblemInstance:
-        read = tuple(repr(values[name]) for name in self.space.spec.problem_names if name in values)
-        key = (to_verify, problem.seed, problem.variant, repr(problem.sizes), read)
-        data = _remembered(self._data, key, lambda: self._unlaunched(values, problem, to_verify))
-        launched = launches(self.space.spec.launch, values, self.space.spec.arguments)
-        if not launched:
-            raise ExpressionError("nothing is launched, because no `when` holds", "launch")
-        settings = device_settings(self.space.spec.device, values)
-        return _remembered(
-            self._launched,
-            (key, launched, settings),
-            lambda: replace(data, launches=launched, settings=settings),
-        )
-
-    def _unlaunched(self, values: Mapping[str, Any], problem: Problem, to_verify: bool) -> ProblemInstance:
+    def _without_launches(
+        self, values: Mapping[str, Any], problem: Problem, to_verify: bool
+    ) -> ProblemInstance:
         """The instance of a problem without its launches, the same for most configurations."""
         space = self.space
         evaluated = arguments(space.spec.arguments, values, problem.dtype)

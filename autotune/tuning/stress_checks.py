@@ -21,7 +21,7 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
-from autotune.problem.problem_instance import ProblemInstance, in_order
+from autotune.problem.problem_instance import ProblemInstance, verification_order
 from autotune.tuning.check_outcomes import Records, is_finding, outcome_of
 from autotune.tuning.context import Built, TuningContext
 
@@ -147,7 +147,7 @@ def _with_schedule(
     if isinstance(binary, Failure):
         return Unchecked("with another schedule, it does not compile")
     problems = (*_problems(instance), *context.further.small(instance).further)
-    for problem in in_order(problems, context.task.device.kind):
+    for problem in verification_order(problems, context.task.device.kind):
         if deadline.is_over:
             return LATE
         found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
