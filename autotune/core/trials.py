@@ -63,7 +63,7 @@ LAUNCH_WORDS = {"graph": "as a CUDA graph", "eager": "launch by launch"}
 
 
 class Status(Enum):
-    """How a trial ended."""
+    """The end of a trial."""
 
     OK = "ok"
     COMPILE_ERROR = "compile_error"
@@ -145,7 +145,7 @@ class Rule(StrEnum):
     BEATEN = "beaten"  # the interval lies above the incumbent's time
     SCREENED = "screened"  # the first samples are all far slower than the incumbent
     HOPELESS = "hopeless"  # the first run, or two, were far slower
-    LAST_ROUND = "finals"  # a sample of the last round; the word is that of older journals
+    LAST_ROUND = "finals"  # a sample of the last round; the word is older journals'
     IMPORTED = "imported"  # from another tool's results
 
 

@@ -53,7 +53,7 @@ class CompilerPool:
     """Compiles sources in `workers` processes, each source within `timeout_s`.
 
     `setting` opens the compiler. `binaries` is a folder that keeps binaries for later searches; without it,
-    `scratch` keeps those that this search needs again in its last round.
+    `scratch` keeps the binaries that this search needs again in its last round.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class CompilerPool:
         return Child(_open, self._setting.open, *folders, variables=variables)
 
     def _compile_parts(self, source: str, options: tuple[str, ...], names: tuple[str, ...]) -> Compilation:
-        """Compile each name in a process of its own, except for those that get the same code."""
+        """Compile each name in a process of its own, except for names that get the same code."""
         firsts = self._threads.submit(self._run, _firsts, source, names).result()
         if isinstance(firsts, Failure):
             return firsts

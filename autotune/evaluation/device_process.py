@@ -96,8 +96,8 @@ class DeviceState:
     def load(self, problems: tuple[ProblemInstance, ...]) -> None:
         """Allocate the arrays of these problems in device memory, and free all other problems' arrays.
 
-        Inputs that they have in common with the problems before them stay: those of all sizes of a sweep may
-        have the same weights.
+        Inputs that they have in common with the problems before them stay: all sizes of a sweep may have the
+        same weights.
 
         Raises SetupError, OutOfMemory, or what the reference raises.
         """
@@ -194,7 +194,7 @@ def load(state: DeviceState, problems: tuple[ProblemInstance, ...]) -> None:
     """Load problems into device memory; raises what `DeviceState.load` raises."""
     state.load(problems)
     if state.device.info.kind == "gpu":
-        state.device.flush_cache()  # allocates its buffer now, so that a lack of memory shows here
+        state.device.flush_cache()  # allocates its buffer now: a lack of memory shows here
 
 
 def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

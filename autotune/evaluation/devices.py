@@ -70,7 +70,7 @@ class Devices(Protocol):
         ...
 
     def without_device(self) -> list[Future[list[Evaluated]]]:
-        """The same after a time without an event; raises SetupError if no device is left."""
+        """Drop and return the jobs that have waited in vain; raises SetupError if no device is left."""
         ...
 
 

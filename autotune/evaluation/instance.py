@@ -60,7 +60,7 @@ class KernelInstance:
         return identity_of((*self.verify_problems, self.problem))
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
-        """Outputs that the launches write and nothing compares; all such outputs if no output is compared."""
+        """Outputs that the launches write and nothing compares; all outputs if none is compared."""
         problem = self.problem
         outputs = [array.name for array in problem.arrays if array.role in ("out", "inout")]
         some = any(name in compared for name in outputs)

@@ -20,7 +20,7 @@ FIRST_RUN_MS = 1.0  # the same on a CPU
 SETTLING_MS = 5.0  # until a CPU's threads and caches settle
 MAX_WARMUPS = 100
 MAX_POISONED_BYTES = 2**18  # of a scratch array before a timed run: little compared with a run's traffic
-MAX_BATCH_MS = 20.0  # the longest batch: such a sample is far above the timer's resolution
+MAX_BATCH_MS = 20.0  # the longest batch: its sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
 ENERGY_BATCH_MS = 20.0  # runs queued at once, to keep the device busy
 MAX_SAMPLES_TAKEN = 3  # for one sample if the clock jumps ahead and back
@@ -31,7 +31,7 @@ CLOCK_JUMP = 1000.0  # times as long as expected: the clock has jumped, because 
 class Stopwatch:
     """Takes samples of one configuration, restoring its arrays and flushing the caches as needed.
 
-    Unless the call mode says so, the caches of a GPU are cold. Those of a CPU stay warm: its last level holds
+    Unless the call mode says so, the caches of a GPU are cold. A CPU's stay warm: its last level holds
     most problems, and programs find it warm.
     """
 
@@ -112,7 +112,7 @@ class Stopwatch:
     def _put_back(self) -> None:
         """Restore arrays that runs change, and make every output wrong: no kernel may find its work done.
 
-        Small scratch arrays are poisoned in every second turn, so that none may keep results.
+        Small scratch arrays are poisoned in every second turn: none may keep results.
 
         The clocks are set first: that may take longer than the flush, after which the run begins at once.
         """

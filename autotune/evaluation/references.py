@@ -38,7 +38,7 @@ class References:
             self._begun = {one.data_key: self._thread.submit(self._compute, one) for one in problems}
 
     def settle(self, problems: Sequence[ProblemInstance]) -> None:
-        """Wait for the one of these problems that is being computed, and drop those that have not begun."""
+        """Wait for the problem that is being computed, if it is one of these; drop what has not begun."""
         for problem in reversed(problems):
             begun = self._begun.pop(problem.data_key, None)
             if begun is not None and not begun.cancel():

@@ -2,7 +2,7 @@
 
 A kernel that reads past its shared memory, races, or reads unwritten memory usually runs, and its result may
 be right by luck. The sanitizer runs it on small problems, in separate processes for each tool. Arrays have no
-guard zones, and those that a kernel should write first have no initial values.
+guard zones, and arrays that a kernel should write first have no initial values.
 """
 
 from __future__ import annotations

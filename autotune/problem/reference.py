@@ -63,7 +63,7 @@ def run_magnitude(
 ) -> dict[str, NDArray[Any]]:
     """The sums of magnitudes behind the outputs: `magnitude(inputs, sizes)`, else the reference of |inputs|.
 
-    The arguments are those of `run_reference`, and so are the errors. The results have float32 elements.
+    Arguments and errors are as of `run_reference`. The results have float32 elements.
     """
     wide = tuple(replace(array, dtype="float32") if array.role != "in" else array for array in arrays)
     own = getattr(call(path, _load_module, "the file", path), "magnitude", None)

@@ -67,7 +67,7 @@ _ENGINES = {
 
 @cache
 def _engines() -> Mapping[str, _Engine]:
-    """All engines: those of autotune, and those of other distributions under other names."""
+    """All engines: autotune's, and other distributions' under other names."""
     found = entry_points(group="autotune.searchers")
     return {entry.name: _Engine(entry.module, entry.attr) for entry in found} | _ENGINES
 

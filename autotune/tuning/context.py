@@ -101,7 +101,7 @@ class TuningContext:
     def build(
         self, configs: Iterable[Config], stage: str = ""
     ) -> tuple[dict[Config, Built], dict[Config, Failure]]:
-        """Compile configurations, all at the same time; return those that compile, and why others do not.
+        """Compile configurations, all at the same time; return the binaries, and the failures of the others.
 
         `stage` names the progress; empty for work within another stage.
         """

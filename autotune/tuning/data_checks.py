@@ -1,4 +1,4 @@
-"""Checks of a winner on other data than those of the search."""
+"""Checks of a winner on data that the search has not used."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
                 if default in records:
                     _note(records[default], name, LATE if late else PASSED)
             elif name in SHAPES:
-                continue  # the reference may not take such data, which only the default tells
+                continue  # only the default tells if the reference takes these data
             for config, problem in problems.items():
                 if failure(records[config]) is None:
                     late = deadline.is_over

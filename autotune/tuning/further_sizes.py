@@ -20,7 +20,7 @@ from autotune.problem.problem_instance import ProblemInstance
 from autotune.sources.kernel_source import read_kernel_source
 
 MAX_SIZES = 6  # that the tiles of a configuration make interesting
-_SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: those of tiles come before
+_SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: problems at sizes of tiles have the smaller ones
 
 
 class Small(NamedTuple):
@@ -30,7 +30,7 @@ class Small(NamedTuple):
         verified: The fewest and smallest problems that show all that the sizes to verify show.
         further: Problems in which loops turn again that turn once in each verified problem that the CPU can
             run.
-        is_whole: True if every such loop turns again in one of the further problems.
+        is_whole: True if each of these loops turns again in one of the further problems.
     """
 
     verified: Sequence[ProblemInstance]

@@ -55,7 +55,7 @@ class Decision:
     """A last round in which nothing failed."""
 
     measurements: Mapping[str, Measurement]  # of all finalists, by content key
-    stored: tuple[Trial, ...]  # the winner, then those that cannot be told from it
+    stored: tuple[Trial, ...]  # the winner, then its ties
     checks: tuple[Checks, ...]  # the record of each
     ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
 
@@ -173,7 +173,7 @@ def remeasure_and_check(
     left: TimeLeft,
     seeds: Sequence[int] = SEEDS,
 ) -> Decision | Rejections:
-    """Verify the finalists on fresh inputs, time them in turns, and check those that will be stored.
+    """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
     Args:
         context: The open run.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # these load numpy, and progress should show from the start
 
 
 class Observer:
-    """Receives the events of a run; it ignores those that a subclass does nothing with."""
+    """Receives the events of a run; a subclass overrides the methods of the events that it needs."""
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Called before the first trial.

@@ -55,7 +55,7 @@ class CheckedEntry:
 def check(
     task: TuningTask, options: Options, observer: Observer, configs: Sequence[Config]
 ) -> dict[Config, Failure | None]:
-    """Verify configurations, and run the checks before storing; None for those that pass.
+    """Verify configurations, and run the checks before storing; None for a configuration that passes.
 
     Raises:
         SetupError: The reference or the device cannot be used.

@@ -44,7 +44,7 @@ def remeasure(
     deadline_s: float = math.inf,
     seeds: Sequence[int] = SEEDS,
 ) -> Remeasurement:
-    """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
+    """Verify the trials' configurations on fresh inputs, then time in turns what has passed.
 
     If the objective may need energy and no configuration was rejected, their energy is measured last.
 
@@ -90,7 +90,7 @@ class _Finalists:
         """Compile the finalists."""
         self._context, self._trials = context, {trial.config: trial for trial in trials}
         self._built, self.rejected = context.build(self._trials, COMPILING)
-        self._repeatable: dict[Config, bool] = {}  # of those that passed
+        self._repeatable: dict[Config, bool] = {}  # of each that passed
 
     def verify(self, seeds: Sequence[int], number: int) -> None:
         """Verify every finalist on the inputs of one seed; the last seed's are timed as well."""

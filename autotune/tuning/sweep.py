@@ -64,7 +64,7 @@ class KeyedTable:
 
     Attributes:
         size: The name of the size.
-        serving: The key, of those that the table has, whose entry serves a value of the size.
+        serving: The key in the table whose entry serves a value of the size.
     """
 
     size: str
@@ -146,7 +146,7 @@ def sweep(
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
-        options: How to search; the budget is that of one search.
+        options: How to search; the budget is for one search.
         observer: Receives the events of all searches.
         max_variants: The most variants of an element type.
         keyed: The table of another program that the results are for.
@@ -199,7 +199,7 @@ class _Run:
     """A sweep under way: what it learns and stores."""
 
     problems: Sequence[SweepProblem]
-    between: Mapping[str, Sequence[SweepProblem]]  # half-way between those of an element type
+    between: Mapping[str, Sequence[SweepProblem]]  # half-way between them, by element type
     pool: Pool  # learns from the trials of all problems
     options: Options
     observer: Observer
@@ -313,7 +313,7 @@ def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
 
 
 def _share(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> float:
-    """The share of the budget for a problem, given those already done.
+    """The share of the budget for a problem, given the problems already done.
 
     Args:
         problem: The problem.

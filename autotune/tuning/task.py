@@ -112,8 +112,8 @@ def provenance_fields(
 def resolve(target: Target) -> Target:
     """The target with the path of its space file.
 
-    A journal in the space's place stands for its kernel, sizes, element type and data; those that the target
-    names come first. Raises InputError for a journal that says no kernel, and as `locate` does.
+    A journal in the space's place gives its kernel, and the sizes, element type and data that the target does
+    not name. Raises InputError for a journal that says no kernel, and as `locate` does.
     """
     if target.space.suffix != ".jsonl":
         return replace(target, space=locate(target.space))

@@ -53,7 +53,7 @@ class WinnerChecks:
 
         Args:
             context: The open run.
-            configs: Configurations; those that have a record are left out.
+            configs: The configurations; one that has a record is left out.
             deadline_s: When to end, on the clock of `time.perf_counter`.
         """
         host = None if context.task.device.kind == "cpu" else sanitizer_checks.host_sanitizer(context)
@@ -94,7 +94,7 @@ class WinnerChecks:
 
         Args:
             context: The open run.
-            configs: Configurations to check; those that have a record are left out.
+            configs: The configurations to check; one that has a record is left out.
             deadline_s: When to end, on the clock of `time.perf_counter`.
 
         Returns:
@@ -154,7 +154,7 @@ class WinnerChecks:
 
 
 def expected_checks(context: TuningContext) -> Checks:
-    """The checks that each configuration is to pass on this device, except for those on other data.
+    """The checks that each configuration is to pass on this device, without the checks on other data.
 
     A check is late until it is made; one that cannot run here has the reason. Outputs were compared and other
     sizes verified during the search.
