@@ -36,7 +36,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from autotune.core.checks import failure, reasons, unchecked_text
+from autotune.core.checks import first_failure, reasons, unchecked_text
 from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import BACKENDS
@@ -241,7 +241,7 @@ def on_host(context: TuningContext, configs: Sequence[Config]) -> Iterator[tuple
     found = under_host_sanitizer(context, instances, Deadline())
     for config in configs:
         record = found.get(config, {})
-        alarm = failure(record)
+        alarm = first_failure(record)
         yield config, str(alarm or ""), "" if alarm else unchecked_text(reasons(record))
 
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from autotune.compilers.kernel_source import perturbed, read_source
-from autotune.core.checks import failure
+from autotune.core.checks import first_failure
 from autotune.core.records import DeviceInfo
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure
@@ -206,7 +206,7 @@ class Verifier:
                 for binary, (one, problems) in zip(compiled, part, strict=True)
             ]
             sound = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
-            for failed in filter(None, map(failure, self._sanitizer.check(sound, Deadline()))):
+            for failed in filter(None, map(first_failure, self._sanitizer.check(sound, Deadline()))):
                 return "sanitizer", failed.detail
         return "", f"{len(tried)} configurations tried"
 

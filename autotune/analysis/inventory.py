@@ -23,7 +23,7 @@ from autotune.serving.cache import (
     record_path,
 )
 from autotune.serving.query import changes, stale_reasons
-from autotune.tuning.aged import present_provenance
+from autotune.tuning.aged_results import present_provenance
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,15 @@ from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
-from autotune.core.checks import checks_text, is_late, missed, names_text, reasons, together, unchecked_text
+from autotune.core.checks import (
+    checks_text,
+    combined,
+    is_late,
+    missed_checks,
+    names_text,
+    reasons,
+    unchecked_text,
+)
 from autotune.core.records import NOISY, Config
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
@@ -91,7 +99,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "speedup": result.speedup,
         "ties": [dict(config) for config in result.ties],
         "unchecked_ties": [dict(config) for config in result.unchecked_ties],
-        "unchecked": list(missed(reasons(result.checks))),
+        "unchecked": list(missed_checks(reasons(result.checks))),
         "groups": [
             {"name": group.name, "tried": group.tried, "time_ms": group.best and group.best.median_ms}
             for group in result.groups
@@ -114,7 +122,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """The checks that were not made, for the first line; empty if all were."""
-    names = missed(reasons(result.checks))
+    names = missed_checks(reasons(result.checks))
     count = f"{len(names)} of {count_text(len(result.checks), 'check')}"
     return f": not verified in full, without {count}: {names_text(names)}" if names else ""
 
@@ -283,7 +291,7 @@ def uncompared(result: SearchResult) -> list[str]:
 
 def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:
     """The checks that were not made, and the command that makes up for late ones."""
-    text = unchecked_text(reasons(together(one.checks for one in results)))
+    text = unchecked_text(reasons(combined(one.checks for one in results)))
     command = _check_command(results)
     return [f"checks  {text}{command and ': '}{command}"] if text else []
 
@@ -292,7 +300,7 @@ def _check_command(results: Sequence[SearchResult]) -> str:
     """The command that makes up for late checks; empty if it cannot: it ranks by time, and reads files."""
     result = results[0]
     is_ranked = result.objective is Objective.TIME and Path(result.task.spec.path).is_file()
-    if not (is_ranked and is_late(together(one.checks for one in results))):
+    if not (is_ranked and is_late(combined(one.checks for one in results))):
         return ""
     root = result.cache_root
     cache = () if root == Path("cache") else ("--cache", str(root))

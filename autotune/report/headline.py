@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from autotune.core.checks import OTHER_SIZES, is_compared, limit, reasons, unchecked_text
+from autotune.core.checks import OTHER_SIZES, index_limit, is_compared, reasons, unchecked_text
 from autotune.core.records import NOISY
 from autotune.core.text import count_text, per_second, ratio_text
 from autotune.core.trials import Status
@@ -162,7 +162,7 @@ def _verified(search: Search) -> dict[str, str]:
         return _item("Verified", "in part", f"{note}; checks: {said or 'none recorded'}")
     missed = unchecked_text(found)
     value = "no" if not is_compared(found) else "in part" if missed else "yes"
-    return _item("Verified", value, "; ".join(filter(None, (missed or note, limit(found)))))
+    return _item("Verified", value, "; ".join(filter(None, (missed or note, index_limit(found)))))
 
 
 def _item(title: str, value: str, note: str) -> dict[str, str]:

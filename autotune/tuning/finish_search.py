@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from autotune.core import timeline
-from autotune.core.checks import together
+from autotune.core.checks import combined
 from autotune.core.records import Config, Entry
 from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial, pareto_front
@@ -119,7 +119,7 @@ def _result(
         seconds=ledger.spent_s,
         cores_of_others=searched.began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
-        checks=together(decision.checks),
+        checks=combined(decision.checks),
     )
 
 

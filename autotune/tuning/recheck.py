@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
-from autotune.core.checks import reasons, together
+from autotune.core.checks import combined, reasons
 from autotune.core.records import NOISY, Config, Entry, KernelRecord
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.core.version import __version__
@@ -185,6 +185,6 @@ def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
             **task.provenance,
             workload_sha256=workload_sha256(task.spec),
             checks="",
-            checked=reasons(together(decision.checks)),
+            checked=reasons(combined(decision.checks)),
         ),
     )

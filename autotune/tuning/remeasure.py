@@ -21,7 +21,7 @@ from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
 from autotune.evaluation.measure import bounded_batch
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.fresh_inputs import OWN_SEED, SEEDS, different, fresh_problems, with_seed
+from autotune.tuning.fresh_inputs import OWN_SEED, SEEDS, distinct_seeds, fresh_problems, with_seed
 from autotune.tuning.turns import COMPILING, Series, Turns, is_precise, remove_shifts
 
 ROUNDS = 12
@@ -55,7 +55,7 @@ def remeasure(
             few rounds no further one begins.
         seeds: Seeds of the inputs to verify on; the finalists are timed on the last one's.
     """
-    seeds = different(context.maker, seeds)
+    seeds = distinct_seeds(context.maker, seeds)
     fresh = fresh_problems(context.maker, trials[0].config, seeds)
     context.observer.stage(Stage("last round: waiting for references"))
     with timeline.span("wait: references"):

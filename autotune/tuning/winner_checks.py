@@ -18,10 +18,10 @@ from autotune.core.checks import (
     Checks,
     Outcome,
     Unchecked,
-    data,
-    failure,
+    data_check,
+    first_failure,
     is_late,
-    output,
+    output_check,
     reasons,
     unchecked_text,
 )
@@ -103,7 +103,7 @@ class WinnerChecks:
         known = {config: self.records[config] for config in configs if config in self.records}
         # one that compiled before and cannot any more is not stored unchecked
         built, failures = context.build([config for config in configs if config not in known])
-        failures |= {config: failed for config, record in known.items() if (failed := failure(record))}
+        failures |= {config: failed for config, record in known.items() if (failed := first_failure(record))}
         expected = expected_checks(context)
         records = {config: dict(expected) for config in built}
         of_sanitizers = Deadline(deadline_s)
@@ -111,7 +111,7 @@ class WinnerChecks:
         def take(found: Records) -> None:
             for config, record in found.items():
                 records[config] |= record
-                if config not in failures and (failed := failure(record)) is not None:
+                if config not in failures and (failed := first_failure(record)) is not None:
                     failures[config] = failed
 
         checks: list[_Check] = [
@@ -162,11 +162,15 @@ def expected_checks(context: TuningContext) -> Checks:
     instance, compared = context.maker.make(context.task.spec.default), context.worker.compared
     sizes = PASSED if instance.verify_problems else Unchecked("the space has no verify_sizes")
     left_out = Unchecked("sanitizers are left out") if context.skips_sanitizer else PASSED
-    expected: dict[str, Outcome] = {output(name): PASSED for name in sorted(compared)}
+    expected: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
     for name in instance.uncompared(compared):
-        expected[output(name)] = Unchecked("the reference does not return it")
+        expected[output_check(name)] = Unchecked("the reference does not return it")
     expected[OTHER_SIZES] = sizes
-    at_sizes = (stress_checks.MANY_RUNS, stress_checks.TILE_SIZES, *map(data, context.task.spec.variants))
+    at_sizes = (
+        stress_checks.MANY_RUNS,
+        stress_checks.TILE_SIZES,
+        *map(data_check, context.task.spec.variants),
+    )
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, LATE))
     if context.task.is_c:
         expected[LARGER_SIZES] = LATE
