@@ -86,7 +86,6 @@ def _result(
     winner, *ties = decision.stored
     instance = context.maker.make(winner.config)
     again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
-    is_of_sweep = bool(searched.needed)
     was_served = cached is not None and cached.config == winner.config
     return SearchResult(
         task=task,
@@ -102,7 +101,7 @@ def _result(
         beside_budget=ledger.beside_budget,
         time_was_over=ledger.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
-        lacked_time=not is_of_sweep
+        lacked_time=not searched.is_of_sweep
         and searched.limits.is_limited
         and any(measured_binary(one) not in again for one in fastest_trials(trials.values())),
         journal=context.journal.path,
@@ -112,7 +111,7 @@ def _result(
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
         priors=searched.priors,
-        stopping_estimate=_stopping_estimate(context, winner, trials, is_of_sweep),
+        stopping_estimate=_stopping_estimate(context, winner, trials, searched.is_of_sweep),
         uncompared=instance.uncompared(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=searched.seconds,

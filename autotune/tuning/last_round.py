@@ -47,7 +47,12 @@ class Searched:
     began: CpuTimes
     limits: LastRoundLimits
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
-    needed: tuple[Config, ...] = ()  # the times of these, a sweep's, are stored in any case
+    needed: tuple[Config, ...] = ()  # by a sweep: their times are stored in any case
+
+    @property
+    def is_of_sweep(self) -> bool:
+        """True if a sweep has named finalists: of the others, only the best takes part."""
+        return bool(self.needed)
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ def run_last_round(
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
     while True:
-        best = fastest_trials(trials.values(), MAX_BEST if searched.needed else MAX_FINALISTS)
+        best = fastest_trials(trials.values(), MAX_BEST if searched.is_of_sweep else MAX_FINALISTS)
         asked = [trials[one] for one in (*searched.needed, *context.task.served_elsewhere) if one in trials]
         swept = nearly_as_fast(best[0], asked)
         needed = [*leaders(context.task.space, trials.values()), trials[default], *swept]
@@ -131,7 +136,7 @@ def _reusable_round(
     for number, found in enumerate(reversed(context.journal.last_rounds.values())):
         measured = found.measurements.keys()
         is_latest = context.journal.is_concluded and number == 0
-        if is_latest and (searched.needed or len(measured) >= len(best)):
+        if is_latest and (searched.is_of_sweep or len(measured) >= len(best)):
             is_reusable = needed_keys <= measured <= known.keys()
         else:
             is_reusable = needed_keys | fewest <= measured <= needed_keys | best_keys
@@ -160,7 +165,7 @@ def _chosen(
 ) -> list[Trial]:
     """The finalists of a new round: the needed ones, and as many of the best as there is time for."""
     now_s = time.perf_counter()
-    if not searched.needed:
+    if not searched.is_of_sweep:
         best = choose_finalists(context, trials, (now_s + deadline_s) / 2)
     distinct = list({trial.config: trial for trial in (best[0], *needed)}.values())
     return affordable(best, distinct, deadline_s - now_s if searched.limits.is_limited else math.inf)
@@ -187,7 +192,7 @@ def remeasure_and_check(
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
-    with checks.begun(context, [trial.config for trial in likely], left.checks_end_s):
+    with checks.sanitizing(context, [trial.config for trial in likely], left.checks_end_s):
         remeasured = remeasure(context, chosen, left.round_end_s, seeds)
         if remeasured.rejected:
             return Rejections(remeasured.rejected)

@@ -44,12 +44,14 @@ class WinnerChecks:
     """Checks each configuration once, and keeps its record."""
 
     records: dict[Config, Checks] = field(default_factory=dict)
-    _on_host: dict[Config, Future[Outcome]] = field(default_factory=dict)  # that were begun early
-    _early: Killable = field(default_factory=Killable)  # their processes
+    _begun: dict[Config, Future[Outcome]] = field(default_factory=dict)  # runs under the CPU's sanitizers
+    _begun_processes: Killable = field(default_factory=Killable)  # of these runs
 
     @contextmanager
-    def begun(self, context: TuningContext, configs: Iterable[Config], deadline_s: float) -> Iterator[None]:
-        """Meanwhile, run configurations that may be stored on the CPU under sanitizers, if it is not timed.
+    def sanitizing(
+        self, context: TuningContext, configs: Iterable[Config], deadline_s: float
+    ) -> Iterator[None]:
+        """Run configurations under the CPU's sanitizers during the block, unless the CPU is timed.
 
         Args:
             context: The open run.
@@ -58,11 +60,11 @@ class WinnerChecks:
         """
         host = None if context.task.device.kind == "cpu" else sanitizer_checks.host_sanitizer(context)
         deadline = Deadline(deadline_s)
-        self._early = deadline.processes
+        self._begun_processes = deadline.processes
         threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
         try:
             if host is not None:
-                self._on_host |= {
+                self._begun |= {
                     config: threads.submit(
                         sanitizer_checks.check_on_host, context, host, context.maker.make(config), deadline
                     )
@@ -73,7 +75,7 @@ class WinnerChecks:
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
             deadline.processes.kill()
-            self._on_host.clear()
+            self._begun.clear()
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Reuse journaled records in which no expected check is missing, if the sanitizers are the same."""
@@ -106,7 +108,7 @@ class WinnerChecks:
         failures |= {config: failed for config, record in known.items() if (failed := first_failure(record))}
         expected = expected_checks(context)
         records = {config: dict(expected) for config in built}
-        of_sanitizers = Deadline(deadline_s)
+        sanitizer_deadline = Deadline(deadline_s)
 
         def take(found: Records) -> None:
             for config, record in found.items():
@@ -126,9 +128,9 @@ class WinnerChecks:
         with ThreadPoolExecutor(2) as threads:  # on the CPU and on the device
             by_sanitizers = (
                 threads.submit(
-                    sanitizer_checks.under_host_sanitizer, context, instances, of_sanitizers, self._on_host
+                    sanitizer_checks.under_host_sanitizer, context, instances, sanitizer_deadline, self._begun
                 ),
-                threads.submit(sanitizer_checks.under_device_sanitizer, context, built, of_sanitizers),
+                threads.submit(sanitizer_checks.under_device_sanitizer, context, built, sanitizer_deadline),
             )
             try:
                 for number, check in enumerate(checks):
@@ -140,8 +142,8 @@ class WinnerChecks:
                 for found in by_sanitizers:
                     take(found.result())
             finally:  # after an interrupt, a sanitizer would go on for a minute
-                of_sanitizers.processes.kill()
-                self._early.kill()
+                sanitizer_deadline.processes.kill()
+                self._begun_processes.kill()
         missed = [unchecked_text(reasons(records[config])) for config in built if config not in failures]
         for text, count in Counter(filter(None, missed)).items():
             context.observer.warn(f"{text}: {count_text(count, 'configuration')}")

@@ -247,8 +247,8 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
     )
     timeline.begin("test")
     checks = WinnerChecks()
-    with checks.begun(context, [config], math.inf):
-        found = under_host_sanitizer(context, {config: instance}, Deadline(), checks._on_host)
+    with checks.sanitizing(context, [config], math.inf):
+        found = under_host_sanitizer(context, {config: instance}, Deadline(), checks._begun)
     assert found == {config: dict.fromkeys((*HOST_TOOLS, LOOPS), PASSED)}
     compiled = [one for one in timeline.taken() if one.name == "g++ for races"]
     timeline.end()
