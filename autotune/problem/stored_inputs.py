@@ -46,9 +46,8 @@ class StoredInputs:
         self._variables = variables
         self._inputs: dict[str, Mapping[str, StoredArray]] = {}  # by problem
         self._results: dict[str, tuple[tuple[str, StoredArray], ...]] = {}
-        self._returned: dict[
-            tuple[int, str], tuple[Any, StoredArray]
-        ] = {}  # by identity of the returned array
+        # by identity of the returned array
+        self._returned: dict[tuple[int, str], tuple[Any, StoredArray]] = {}
         self._lock = threading.Lock()
 
     def of(self, problem: Problem) -> Mapping[str, StoredArray]:
