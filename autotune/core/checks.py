@@ -102,7 +102,7 @@ def index_limit(found: Mapping[str, str]) -> str:
     return "" if reason == LATE.reason else reason
 
 
-def missed_checks(found: Mapping[str, str]) -> dict[str, str]:
+def missed(found: Mapping[str, str]) -> dict[str, str]:
     """The checks that have not passed, with their reasons; what a kernel's indices hold is a limit."""
     return {
         name: reason
@@ -114,7 +114,7 @@ def missed_checks(found: Mapping[str, str]) -> dict[str, str]:
 def unchecked_text(found: Mapping[str, str]) -> str:
     """The checks that have not passed, by their reasons; empty if all have."""
     names: dict[str, list[str]] = {}
-    for name, reason in missed_checks(found).items():
+    for name, reason in missed(found).items():
         names.setdefault(reason, []).append(name)
     groups = (f"{names_text(group)} ({reason})" for reason, group in names.items())
     return f"without {'; '.join(groups)}" if names else ""

@@ -17,7 +17,7 @@ from autotune.space import load_space
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.recheck import CheckedEntry, CheckState, recheck, refresh
-from autotune.tuning.task import TuningTask, locate, provenance_fields
+from autotune.tuning.task import TuningTask, locate, provenance_of
 from autotune.tuning.tuner import priors_of, search
 
 MIN_SEARCH_S = 10.0  # a shorter search finds little
@@ -51,7 +51,7 @@ def present_provenance(kernel: str, address: Address, device: DeviceInfo) -> dic
         compiler = compiler_name(address, device, spec.compiler)
     except AutotuneError:
         return {}
-    return provenance_fields(device, compiler, source, spec)
+    return provenance_of(device, compiler, source, spec)
 
 
 def update(

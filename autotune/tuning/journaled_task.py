@@ -42,11 +42,8 @@ def with_journal(task: TuningTask, options: Options, suffix: str = "jsonl") -> J
     """
     spec, source = task.spec, task.source
     journal = options.journal or default_journal(task, suffix)
-    header = {
-        **task.environment,
-        "verification": str(VERIFICATION),
-        **journal_header(spec, task.space.problem, source.sha256, source.hidden),
-    }
+    header = {**task.environment, "verification": str(VERIFICATION)}
+    header |= journal_header(spec, task.space.problem, source.sha256, source.hidden)
     own = options.own if options.objective else spec.objective or None
     objective = options.objective or (Objective.OWN if own else Objective.TIME)
     return JournaledTask(task, Scoring(task.space, objective, own), journal, header, journal_notes(spec))

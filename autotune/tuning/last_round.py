@@ -65,13 +65,6 @@ class Decision:
     ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
 
 
-@dataclass(frozen=True)
-class Rejections:
-    """A last round in which configurations failed: it starts again without them."""
-
-    failures: Mapping[Config, Failure]
-
-
 def run_last_round(
     context: TuningContext,
     searched: Searched,
@@ -111,9 +104,9 @@ def run_last_round(
         if isinstance(outcome, Decision):
             _journal(context, outcome)
             return trials, outcome
-        if default in outcome.failures:
-            raise SetupError(f"the default fails in the last round: {outcome.failures[default].detail}")
-        for config, failure in outcome.failures.items():
+        if default in outcome:
+            raise SetupError(f"the default fails in the last round: {outcome[default].detail}")
+        for config, failure in outcome.items():
             trials[config] = mark_failed(context, trials[config], failure)
 
 
@@ -177,7 +170,7 @@ def remeasure_and_check(
     checks: WinnerChecks,
     left: TimeLeft,
     seeds: Sequence[int] = SEEDS,
-) -> Decision | Rejections:
+) -> Decision | Mapping[Config, Failure]:
     """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
     Args:
@@ -195,7 +188,7 @@ def remeasure_and_check(
     with checks.sanitizing(context, [trial.config for trial in likely], left.checks_end_s):
         remeasured = remeasure(context, chosen, left.round_end_s, seeds)
         if remeasured.rejected:
-            return Rejections(remeasured.rejected)
+            return remeasured.rejected
         return check_winners(context, chosen, remeasured, checks, left)
 
 
@@ -205,7 +198,7 @@ def check_winners(
     remeasured: Remeasurement,
     checks: WinnerChecks,
     left: TimeLeft,
-) -> Decision | Rejections:
+) -> Decision | Mapping[Config, Failure]:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
@@ -214,7 +207,7 @@ def check_winners(
     if missed := unchecked_text(reasons(remeasured.fresh)):
         context.observer.warn(missed)
     if failures:
-        return Rejections(failures)
+        return failures
     records = tuple({**checks.records[trial.config], **remeasured.fresh} for trial in stored)
     return Decision(remeasured.measurements, stored, records, tied[1 + MAX_TIES :])
 

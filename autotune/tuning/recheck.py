@@ -122,7 +122,7 @@ def _decided(
         outcome = remeasure_and_check(context, left, checks, TimeLeft())
         if isinstance(outcome, Decision):
             return outcome
-        failures |= outcome.failures
+        failures |= outcome
     return None
 
 

@@ -121,7 +121,7 @@ def with_other_schedules(
     A build that does not compile, start or end says nothing about the configuration: the changes may be the
     cause.
     """
-    if not shows_schedules(context):
+    if not (context.task.is_c and context.worker.compared):  # another order would not show
         return {}
     builds = [(config, seed) for seed in SCHEDULES for config in built]
     perturbed_ones = [_perturbed(built[config].instance, seed) for config, seed in builds]
@@ -160,11 +160,6 @@ def _with_schedule(
 
 def _perturbed(instance: KernelInstance, seed: int) -> KernelInstance:
     return replace(instance, source=perturbed(instance.source, seed))
-
-
-def shows_schedules(context: TuningContext) -> bool:
-    """True if another order of threads can show: the source is C, and outputs are compared."""
-    return context.task.is_c and bool(context.worker.compared)
 
 
 def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:

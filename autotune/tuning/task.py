@@ -87,7 +87,7 @@ class TuningTask:
     @property
     def provenance(self) -> dict[str, Any]:
         """All that a result depends on besides its problem, as fields of `Provenance`."""
-        return provenance_fields(self.device, self.compiler, self.source, self.spec)
+        return provenance_of(self.device, self.compiler, self.source, self.spec)
 
     def cached_entry(self, root: str | Path) -> Entry | None:
         """The result in a cache folder for the task's device and problem, or None."""
@@ -96,9 +96,7 @@ class TuningTask:
         return read_entry(str(root), self.device.slug, self.spec.kernel, *of_problem)
 
 
-def provenance_fields(
-    device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec
-) -> dict[str, Any]:
+def provenance_of(device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec) -> dict[str, Any]:
     """All that a result depends on besides its problem, as fields of `Provenance`."""
     return {
         "driver": device.driver,

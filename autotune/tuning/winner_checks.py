@@ -176,9 +176,8 @@ def expected_checks(context: TuningContext) -> Checks:
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, LATE))
     if context.task.is_c:
         expected[LARGER_SIZES] = LATE
-    if stress_checks.shows_schedules(context):
-        expected[stress_checks.OTHER_SCHEDULES] = LATE
-    if context.task.is_c:
+        if compared:
+            expected[stress_checks.OTHER_SCHEDULES] = LATE
         host = LATE if find_host_sanitizer() else Unchecked("g++ is not installed")
         expected |= dict.fromkeys((*HOST_TOOLS, sanitizer_checks.LOOPS), _first_unchecked(left_out, host))
     if context.task.dialect == "cuda" or context.sanitizer is not None:
