@@ -44,9 +44,10 @@ def with_journal(task: TuningTask, options: Options, suffix: str = "jsonl") -> J
     journal = options.journal or default_journal(task, suffix)
     header = {**task.environment, "verification": str(VERIFICATION)}
     header |= journal_header(spec, task.space.problem, source.sha256, source.hidden)
+    notes = journal_notes(spec)
     own = options.own if options.objective else spec.objective or None
     objective = options.objective or (Objective.OWN if own else Objective.TIME)
-    return JournaledTask(task, Scoring(task.space, objective, own), journal, header, journal_notes(spec))
+    return JournaledTask(task, Scoring(task.space, objective, own), journal, header, notes)
 
 
 def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:
