@@ -21,7 +21,7 @@ from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest_trials, measured_binary
-from autotune.tuning.groups import compare
+from autotune.tuning.groups import compare_groups
 from autotune.tuning.last_round import Decision, Searched, run_last_round
 from autotune.tuning.result import SearchResult
 from autotune.tuning.winner_checks import WinnerChecks
@@ -95,7 +95,7 @@ def _result(
         default=decision.measurements[trials[task.spec.default].key],
         ties=tuple(trial.config for trial in ties),
         unchecked_ties=tuple(trial.config for trial in decision.ties_left),
-        groups=compare(task.space, trials.values(), decision.measurements, objective),
+        groups=compare_groups(task.space, trials.values(), decision.measurements, objective),
         trials=tuple(trials[config] for config in ledger.trials),
         resumed=ledger.resumed,
         beside_budget=ledger.beside_budget,

@@ -25,7 +25,7 @@ from autotune.tuning.finalists import (
     nearly_as_fast,
 )
 from autotune.tuning.fresh_inputs import SEEDS
-from autotune.tuning.groups import leaders
+from autotune.tuning.groups import group_leaders
 from autotune.tuning.limits import LastRoundLimits, TimeLeft
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
@@ -93,7 +93,7 @@ def run_last_round(
         best = fastest_trials(trials.values(), MAX_BEST if searched.is_of_sweep else MAX_FINALISTS)
         asked = [trials[one] for one in (*searched.needed, *context.task.served_elsewhere) if one in trials]
         swept = nearly_as_fast(best[0], asked)
-        needed = [*leaders(context.task.space, trials.values()), trials[default], *swept]
+        needed = [*group_leaders(context.task.space, trials.values()), trials[default], *swept]
         remeasured = _reusable_round(context, searched, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]

@@ -35,7 +35,7 @@ from autotune.tuning.journaled_task import JournaledTask, with_journal
 from autotune.tuning.limits import checks_time_s
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
-from autotune.tuning.prior_results import gather, origin_of
+from autotune.tuning.prior_results import gather_priors, origin_of
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
@@ -363,7 +363,7 @@ def _priors(
         )
     if not options.transfer:
         return ()
-    return gather(task, options, ignored=tasks)
+    return gather_priors(task, options, ignored=tasks)
 
 
 def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:

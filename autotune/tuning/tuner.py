@@ -32,7 +32,7 @@ from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.prior_results import gather, recommended, summary
+from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
 from autotune.tuning.stage_times import StageTimes
@@ -89,7 +89,7 @@ def search(
         with timeline.span("import and make the searcher"):
             searcher = make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
         first = tuple(priors)  # more may come
-        explore(context, searcher, options, f"started from {summary(first)}" if first else "", began)
+        explore(context, searcher, options, f"started from {priors_text(first)}" if first else "", began)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
@@ -132,7 +132,7 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    known = [*task.served_elsewhere, *(recommended(task) if options.transfer else ()), *first]
+    known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *first]
     ahead: Sequence[Config] = []
     if isinstance(searcher, ProposesAhead):
         ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
@@ -172,7 +172,7 @@ def priors_of(task: TuningTask, options: Options) -> tuple[PriorResults, ...]:
     engine, _ = choose_engine(options, len(task.space))
     if not (options.transfer and learns_from_priors(engine)):
         return ()
-    return gather(task, options)
+    return gather_priors(task, options)
 
 
 def require_usable(task: TuningTask) -> None:
