@@ -36,7 +36,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from autotune.core.checks import failure, reasons, unchecked_text
+from autotune.core.checks import first_failure, reasons, unchecked_text
 from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import BACKENDS
@@ -44,7 +44,7 @@ from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.instance import KernelInstance
-from autotune.problem.problem_instance import in_order
+from autotune.problem.problem_instance import verification_order
 from autotune.space import load_space
 from autotune.tuning.context import TuningContext, open_context, open_processes
 from autotune.tuning.journaled_task import with_journal
@@ -225,7 +225,9 @@ def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) ->
         if isinstance(binary, Failure):
             failures[config] = binary
             continue
-        for problem in in_order(instance.verify_problems, context.task.device.kind) or (instance.problem,):
+        for problem in verification_order(instance.verify_problems, context.task.device.kind) or (
+            instance.problem,
+        ):
             verdict = context.verify(binary, problem)
             if isinstance(verdict, Failure):
                 failures[config] = verdict
@@ -239,7 +241,7 @@ def on_host(context: TuningContext, configs: Sequence[Config]) -> Iterator[tuple
     found = under_host_sanitizer(context, instances, Deadline())
     for config in configs:
         record = found.get(config, {})
-        alarm = failure(record)
+        alarm = first_failure(record)
         yield config, str(alarm or ""), "" if alarm else unchecked_text(reasons(record))
 
 

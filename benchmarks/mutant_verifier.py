@@ -19,11 +19,11 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from autotune.compilers.kernel_source import perturbed, read_source
-from autotune.core.checks import failure
+from autotune.core.checks import first_failure
 from autotune.core.records import DeviceInfo
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure
-from autotune.devices import BACKENDS, Address, cold_environment
+from autotune.devices import BACKENDS, Address, cold_variables
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, verify_often, verify_once
@@ -125,21 +125,21 @@ class Verifier:
     ) -> None:
         self._opened = ExitStack()
         folder = self._opened.enter_context(tempfile.TemporaryDirectory())
-        environment = cold_environment(folder) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
+        variables = cold_variables(folder) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
         self._folder = Path(folder) / "kernels"
         shutil.copytree(ROOT / "kernels", self._folder)
         self._spec, self._samples = samples(kernel, device, pairwise)
-        self._stored = StoredInputs(self._spec, Path(folder), environment)
+        self._stored = StoredInputs(self._spec, Path(folder), variables)
         self._dialect = BACKENDS[address.backend].dialect
         self._options = ("-cl-opt-disable",) if self._dialect == "opencl" else ()
         self._pool = CompilerPool(
             compiler_setting(address, device, self._spec.compiler),
             workers=workers,
             timeout_s=120,
-            environment=environment,
+            variables=variables,
         )
         self._opened.callback(self._pool.close)
-        self._worker = Worker(DeviceSetting(address, self._spec.reference), environment)
+        self._worker = Worker(DeviceSetting(address, self._spec.reference), variables)
         self._opened.callback(self._worker.close)
         self._host = host
         self._ways = ways
@@ -148,7 +148,7 @@ class Verifier:
         self._defaults: list[Tried] = []
         self._unfit: dict[str, set[tuple[str, str]]] = {}  # sizes and element types, by data set
         self._sanitizer = (
-            Sanitizer(sanitizer, address, self._spec.reference, environment) if sanitizer else None
+            Sanitizer(sanitizer, address, self._spec.reference, variables) if sanitizer else None
         )
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ class Verifier:
                 for binary, (one, problems) in zip(compiled, part, strict=True)
             ]
             sound = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
-            for failed in filter(None, map(failure, self._sanitizer.check(sound, Deadline()))):
+            for failed in filter(None, map(first_failure, self._sanitizer.check(sound, Deadline()))):
                 return "sanitizer", failed.detail
         return "", f"{len(tried)} configurations tried"
 

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune import best_config, load_kernel
-from autotune.cli.options import conditions
+from autotune.cli.options import call_mode
 from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.cli.sizes import parse_sweep
 from autotune.core.records import Sizes
@@ -323,7 +323,7 @@ def measure(parsed: argparse.Namespace, folder: Path, began_s: float) -> None:
         save(parsed, found)
     if parsed.left_out:
         deadline_s = began_s + parsed.until
-        target = Target(space, parsed.device, measure=conditions(parsed.measure) if parsed.measure else USUAL)
+        target = Target(space, parsed.device, measure=call_mode(parsed.measure) if parsed.measure else USUAL)
         found["left_out"] = left_out(
             target, name, between(sizes, parsed.left_out), parsed, folder, deadline_s
         )

@@ -1,7 +1,5 @@
 """For tests of the sizes that a last round adds: those of a small CUDA kernel, and its default's instance."""
 
-from types import SimpleNamespace
-
 from autotune.compilers.kernel_source import read_source
 from autotune.evaluation.instance import InstanceMaker
 from autotune.space import bind, load_space, problem_of
@@ -16,6 +14,5 @@ def sizes_and_instance(folder, name, source, space):
     (folder / f"{name}.yaml").write_text(space)
     spec = load_space(folder / f"{name}.yaml")
     bound = bind(spec, GPU, problem_of(spec, GPU))
-    task = SimpleNamespace(space=bound, source=read_source(spec.source), dialect="cuda", spec=spec)
-    maker = InstanceMaker(bound, task.source, "cuda", {})
-    return FurtherSizes(task, maker), maker.make(spec.default)
+    maker = InstanceMaker(bound, read_source(spec.source), "cuda", {})
+    return FurtherSizes(maker), maker.make(spec.default)

@@ -22,7 +22,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Launch
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import BACKENDS, cold_environment
+from autotune.devices import BACKENDS, cold_variables
 from autotune.errors import ExpressionError, InputError, LaunchError, SpaceError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool, cuda_setting
 from autotune.hardware.architectures import Architecture
@@ -162,7 +162,7 @@ def _compiled(
             workers=workers,
             timeout_s=settings.timeout_s,
             binaries=settings.binaries,
-            environment=cold_environment(opened.enter_context(scratch_folder())),
+            variables=cold_variables(opened.enter_context(scratch_folder())),
         )
         opened.callback(pool.close)
         pending: deque[tuple[Config, Future[Compilation]]] = deque()

@@ -20,7 +20,7 @@ from autotune.devices.trial_kernel import device_fault
 from autotune.errors import AutotuneError, InputError, MissingExtra, WriteError
 from autotune.hardware.cuda_driver import driver_version
 from autotune.serving.cache import check_writable, read_roots, writable_root
-from autotune.tuning.doubts import BUSY_SHARE, slow_governors
+from autotune.tuning.timing_warnings import BUSY_SHARE, slow_governors
 
 MIN_FREE_BYTES = 2**30
 _DRIVER_SETTINGS = Path("/proc/driver/nvidia/params")

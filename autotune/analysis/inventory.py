@@ -23,7 +23,7 @@ from autotune.serving.cache import (
     record_path,
 )
 from autotune.serving.query import changes, stale_reasons
-from autotune.tuning.aged import present_facts
+from autotune.tuning.aged_results import present_provenance
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,12 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
 def only_stale(results: Iterable[StoredResult]) -> tuple[StoredResult, ...]:
     """The results that have aged, with the reasons; for devices of this machine its present tools count."""
     here = {device.name: (address, device) for address, device in find_devices()}
-    facts = cache(present_facts)
+    present = cache(present_provenance)
     found = []
     for result in results:
         reasons = dict.fromkeys(result.stale)
         if result.device in here:
-            now = facts(result.kernel, *here[result.device])
+            now = present(result.kernel, *here[result.device])
             reasons |= dict.fromkeys(changes(result.entry.provenance, now))
         if reasons:
             found.append(replace(result, stale=tuple(reasons)))

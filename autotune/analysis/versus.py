@@ -28,7 +28,7 @@ from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.served import served_best
+from autotune.tuning.served_best import served_best
 from autotune.tuning.task import Target, TuningTask, bind_target
 
 TUNED, DEFAULT, NAIVE, CPU = "tuned", "default", "naive", "CPU, all cores"

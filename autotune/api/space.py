@@ -12,7 +12,7 @@ import numpy as np
 
 from autotune.compilers.kernel_source import SourceText, read_source, source_of_text
 from autotune.core.records import DeviceInfo
-from autotune.core.trials import USUAL, CallConditions
+from autotune.core.trials import USUAL, CallMode
 from autotune.devices import Address
 from autotune.errors import InputError
 from autotune.space import SpaceSpec, load_space
@@ -116,7 +116,7 @@ class Space:
         dtype: str | None = None,
         data: str | None = None,
         found: tuple[Address, DeviceInfo] | None = None,
-        measure: CallConditions = USUAL,
+        measure: CallMode = USUAL,
     ) -> TuningTask:
         """Enumerate the valid configurations on a device; raises InputError.
 
@@ -126,7 +126,7 @@ class Space:
             dtype: Element type; None takes the first.
             data: Name of the inputs' content; None takes the first.
             found: The device, if it was found already.
-            measure: The conditions that timing imitates.
+            measure: The way of calls that timing imitates.
         """
         target = Target(self.spec.path, device, dict(sizes or {}), dtype, data, measure)
         source = self._source or read_source(self.spec.source, self.spec.include_dirs)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from autotune.api.progress import CallbackProgress, NotebookProgress, is_notebook
 from autotune.api.result import Result
 from autotune.api.space import Space
-from autotune.cli.options import conditions
+from autotune.cli.options import call_mode
 from autotune.core.stages import Stage
 from autotune.core.text import hint
-from autotune.core.trials import USUAL, Budget, CallConditions
+from autotune.core.trials import USUAL, Budget, CallMode
 from autotune.errors import InputError
 from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
@@ -276,13 +276,13 @@ class _Given:
                 self._how[name] = Path(value)
             else:
                 self.require(name, value, isinstance(value, bool), "True or False")
-        self.measure = self._conditions(how.get("measure"))
+        self.measure = self._call_mode(how.get("measure"))
 
-    def _conditions(self, text: str | None) -> CallConditions:
+    def _call_mode(self, text: str | None) -> CallMode:
         if text is None:
             return USUAL
         try:
-            return conditions(str(text))
+            return call_mode(str(text))
         except ArgumentTypeError as error:
             raise InputError(f"{self._function}: measure={error}") from None
 

@@ -28,9 +28,9 @@ from autotune.core.trials import Failure, Status
 from autotune.errors import InputError, SetupError
 
 if TYPE_CHECKING:
-    from autotune.tuning.aged import Aged
-    from autotune.tuning.bits import Bits
+    from autotune.tuning.aged_results import Aged
     from autotune.tuning.recheck import CheckedEntry
+    from autotune.tuning.reproducibility import Bits
 
 EXAMPLE = "autotune check reduce --refresh"
 
@@ -87,8 +87,8 @@ def run(parsed: argparse.Namespace) -> None:
 
 def _check_bits(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
-    from autotune.tuning.bits import compare_bits, served_configs
     from autotune.tuning.recheck import cached_record
+    from autotune.tuning.reproducibility import compare_bits, served_configs
 
     opt.require_unset(parsed, "--bits", "refresh", "stale", "strength")
     with opt.opened_task(parsed) as (task, progress):
@@ -137,7 +137,7 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 
 def _check_cache(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
-    from autotune.tuning.aged import update
+    from autotune.tuning.aged_results import update
     from autotune.tuning.recheck import CheckState, cached_record, recheck, refresh
     from autotune.tuning.task import bind_target
 

@@ -28,7 +28,7 @@ def add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
 
 def chosen_config(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
     """The configuration that the options name, with its description; raises InputError if it is invalid."""
-    from autotune.tuning.served import tuned_best
+    from autotune.tuning.served_best import tuned_best
 
     if parsed.config is not None:
         config, origin = opt.config(parsed.config, task.spec), "as given"

@@ -10,8 +10,8 @@ from autotune.cli.tables import UNKNOWN, cell
 from autotune.compilers.occupancy import Occupancy
 from autotune.core.records import Config, DeviceInfo
 from autotune.core.trials import Trial
-from autotune.evaluation.device_use import occupancy_of
 from autotune.evaluation.instance import work
+from autotune.evaluation.trial_occupancy import occupancy_of
 from autotune.space import Space
 
 COLUMNS = ("occupancy", "limited by", "of peak")

@@ -26,7 +26,7 @@ _Figures = Mapping[str, Sequence[SourceFigure]]  # columns of each step
 
 def run_ladder(parsed: argparse.Namespace) -> None:
     """Verify and time the landmarks, and print a table."""
-    from autotune.tuning.served import tuned_best
+    from autotune.tuning.served_best import tuned_best
     from autotune.tuning.single_runs import ladder
 
     others = ("config", "landmark", "default", "repeat", "profile")

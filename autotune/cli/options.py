@@ -15,7 +15,7 @@ from autotune.cli.sizes import parse_sizes
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Value
 from autotune.core.text import hint
-from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions
+from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallMode
 from autotune.errors import InputError, WriteError
 from autotune.report.figures import SUFFIXES
 from autotune.tuning.options import Options
@@ -209,7 +209,7 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
     run.add_argument(
         "--measure",
         metavar="WORDS",
-        type=conditions,
+        type=call_mode,
         default=USUAL,
         help="time kernels as they will be called: cold or warm for the caches, graph or eager for the "
         "launches, such as warm,graph (default: as the space says, else cold on a GPU and warm on a CPU)",
@@ -314,7 +314,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def conditions(text: str) -> CallConditions:
+def call_mode(text: str) -> CallMode:
     """Parse `warm,graph`: the state of the caches and the kind of launches, in any order."""
     words = text.replace(" ", "").split(",")
     caches, launches = ([word for word in words if word in known] for known in (CACHES, LAUNCHES))
@@ -323,7 +323,7 @@ def conditions(text: str) -> CallConditions:
             f"{text!r}: expected one of {' or '.join(CACHES)}, and of "
             f"{' or '.join(LAUNCHES)}, such as warm,graph"
         )
-    return CallConditions("".join(caches), "".join(launches))
+    return CallMode("".join(caches), "".join(launches))
 
 
 def seconds(text: str) -> float:

@@ -10,15 +10,15 @@ from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
-from autotune.core.checks import checks_text, is_late, missed, names_text, reasons, together, unchecked_text
+from autotune.core.checks import checks_text, combined, is_late, missed, names_text, reasons, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
-from autotune.tuning.doubts import doubts
-from autotune.tuning.explored import explored
+from autotune.tuning.coverage import coverage_text
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import SearchResult
+from autotune.tuning.timing_warnings import timing_warnings
 
 _COSTS = {
     Objective.TIME: "time",
@@ -35,7 +35,7 @@ def result_line(result: SearchResult) -> str:
     is_tied = result.task.spec.default in (*result.ties, *result.unchecked_ties)
     gain = "not distinguishable from" if is_tied else f"{ratio_text(result.speedup)} over"
     best = f"best {result.final.median_ms:.4g} ms, {gain} the default"
-    return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {explored(result)}"
+    return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {coverage_text(result)}"
 
 
 def result_text(result: SearchResult) -> str:
@@ -59,11 +59,11 @@ def result_text(result: SearchResult) -> str:
         *_groups(result),
         *([f"timed   {task.spec.measure}"] if str(task.spec.measure) else []),
         *_noise(final),
-        *([f"warning {'; '.join(found)}"] if (found := doubts(result)) else []),
+        *([f"warning {'; '.join(found)}"] if (found := timing_warnings(result)) else []),
         *uncompared(result),
         *_failures(result),
         *_learnt(result),
-        explored(result),
+        coverage_text(result),
         *([f"checks  {checks}"] if (checks := checks_text(reasons(result.checks))) else []),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
         f"next    {_check_command([result]) or f'autotune report {result.journal}'}",
@@ -283,7 +283,7 @@ def uncompared(result: SearchResult) -> list[str]:
 
 def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:
     """The checks that were not made, and the command that makes up for late ones."""
-    text = unchecked_text(reasons(together(one.checks for one in results)))
+    text = unchecked_text(reasons(combined(one.checks for one in results)))
     command = _check_command(results)
     return [f"checks  {text}{command and ': '}{command}"] if text else []
 
@@ -292,7 +292,7 @@ def _check_command(results: Sequence[SearchResult]) -> str:
     """The command that makes up for late checks; empty if it cannot: it ranks by time, and reads files."""
     result = results[0]
     is_ranked = result.objective is Objective.TIME and Path(result.task.spec.path).is_file()
-    if not (is_ranked and is_late(together(one.checks for one in results))):
+    if not (is_ranked and is_late(combined(one.checks for one in results))):
         return ""
     root = result.cache_root
     cache = () if root == Path("cache") else ("--cache", str(root))

@@ -92,7 +92,7 @@ def _own_workers(count: int) -> Iterator[distributed.Client]:
         workers: list[Child] = []
         opened.callback(kill_all, workers)  # they have given their devices back
         for _ in range(count):
-            worker = Child(_be_worker, cluster.scheduler_address, cluster.security, environment=own_folder)
+            worker = Child(_be_worker, cluster.scheduler_address, cluster.security, variables=own_folder)
             workers.append(worker)
             worker.ask(str)  # it answers when it has ended
         _wait_for(client, workers)

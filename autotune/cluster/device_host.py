@@ -23,7 +23,7 @@ from typing import Any, cast
 import distributed
 
 from autotune.cluster.travelling_files import TravellingFiles
-from autotune.devices import Address, cold_environment
+from autotune.devices import Address, cold_variables
 from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.work_item import Evaluated, WorkItem
@@ -92,7 +92,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         reference = Path(self.files.path(str(setting.process.reference)))
         problems = tuple(map(self.files.problem, setting.process.problems))
         own = replace(setting.process, address=address, reference=reference, problems=problems)
-        self._worker = Worker(own, cold_environment(scratch))
+        self._worker = Worker(own, cold_variables(scratch))
         self._opened.callback(self._worker.end)
         await worker.set_resources(**{setting.name: 1})
 
@@ -114,8 +114,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         if device is None:  # Dask began the task before it heard of that
             raise DeviceGone("", SetupError("it was given back"))
         try:
-            worker.begin_item(self.files.item(item), timeout_s)
-            outcome = worker.finish_item()
+            outcome = worker.begin_item(self.files.item(item), timeout_s)()
         except BrokenReference:  # no other device would do better
             raise
         except (SetupError, NoMemory) as error:  # other programs may use this device's memory

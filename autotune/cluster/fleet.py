@@ -22,7 +22,7 @@ from autotune.cluster.travelling_files import paths_of
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure
 from autotune.errors import BrokenReference, NoMemory, SetupError
-from autotune.evaluation.devices import TaskDropped, TaskKills
+from autotune.evaluation.devices import JobDropped, JobKills
 from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.problem.problem_instance import ProblemInstance
 
@@ -121,13 +121,13 @@ class Fleet:
         return QUEUED * self.count
 
     @property
-    def task_items(self) -> int:
-        """Number of work items that one task should have."""
+    def job_items(self) -> int:
+        """Number of work items that one job should have."""
         task_s = max(MIN_TASK_S, TASK_S_PER_DEVICE * self.count)
         return min(MAX_ITEMS, max(1, int(task_s / max(self._cost_s, 1e-3))))
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
-        """Send work items to whichever device is free next, as one task; `result` takes the future.
+        """Send work items to whichever device is free next, as one task of Dask; `result` takes the future.
 
         It is done once the outcomes are here: Dask repeats tasks that a lost worker took with it.
         """
@@ -152,15 +152,15 @@ class Fleet:
         """Do nothing: Dask's thread waits."""
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
-        """The outcomes of a finished task; raises as `Devices.result` does."""
+        """The outcomes of a finished job; raises as `Devices.result` does."""
         task = self._tasks.pop(future)
         try:
             found = future.result()
         except DeviceGone as error:
             self.leave_out(error.device, error.reason)
-            raise TaskDropped from None
+            raise JobDropped from None
         except distributed.KilledWorker:
-            raise TaskKills from None
+            raise JobKills from None
         except (OSError, distributed.client.FutureCancelledError):
             if task.status == "error":  # the task raised it
                 raise

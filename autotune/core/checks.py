@@ -33,12 +33,12 @@ Outcome = Failure | Unchecked | Passed
 Checks = Mapping[str, Outcome]  # by the name of the check
 
 
-def output(name: str) -> str:
+def output_check(name: str) -> str:
     """The name of the check that compares an output with the reference."""
     return f"{_OUTPUT}{name}"
 
 
-def data(name: str) -> str:
+def data_check(name: str) -> str:
     """The name of the check on a set of data."""
     return f"{_DATA}{name}"
 
@@ -54,13 +54,13 @@ def _weight(outcome: Outcome) -> int:
     return 0 if outcome is PASSED else 3
 
 
-def together(records: Iterable[Checks]) -> Checks:
+def combined(records: Iterable[Checks]) -> Checks:
     """One record for several configurations: the worst outcome of each check."""
     rows = [row for record in records for row in record.items()]
     return {name: worst(one for other, one in rows if other == name) for name, _ in rows}
 
 
-def failure(record: Checks) -> Failure | None:
+def first_failure(record: Checks) -> Failure | None:
     """The first failure."""
     return next((one for one in record.values() if isinstance(one, Failure)), None)
 
@@ -96,7 +96,7 @@ def names_text(names: Iterable[str]) -> str:
     return ", ".join(rest)
 
 
-def limit(found: Mapping[str, str]) -> str:
+def index_limit(found: Mapping[str, str]) -> str:
     """The limit of the kernel's indices, at sizes that no space asks for; empty if none was found."""
     reason = found.get(LARGER_SIZES, "")
     return "" if reason == LATE.reason else reason
@@ -107,7 +107,7 @@ def missed(found: Mapping[str, str]) -> dict[str, str]:
     return {
         name: reason
         for name, reason in found.items()
-        if reason and (name != LARGER_SIZES or not limit(found))
+        if reason and (name != LARGER_SIZES or not index_limit(found))
     }
 
 
@@ -123,4 +123,4 @@ def unchecked_text(found: Mapping[str, str]) -> str:
 def checks_text(found: Mapping[str, str]) -> str:
     """The names of the checks that have passed, the others with their reasons, and the indices' limit."""
     passed = names_text(name for name, reason in found.items() if not reason)
-    return "; ".join(filter(None, (passed, unchecked_text(found), limit(found))))
+    return "; ".join(filter(None, (passed, unchecked_text(found), index_limit(found))))

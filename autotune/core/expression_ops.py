@@ -1,6 +1,6 @@
 """The operators and functions of the expression language: Python's, with results of bounded size.
 
-The bound holds for whole numbers, texts and lists, so that chained derived names cannot exhaust memory.
+The bound holds for whole numbers, texts and lists, because chained derived names could exhaust memory.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _shift_left(number: Any, places: Any) -> Any:
 
 
 def list_of(*items: Any) -> tuple[Any, ...]:
-    """The items as a list; raises ValueError for more than `MAX_SIZE`, those of inner lists included."""
+    """The items as a list; raises ValueError for more than `MAX_SIZE`, inner lists included."""
     _check_size(_size(items))
     return items
 

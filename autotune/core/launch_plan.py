@@ -59,7 +59,7 @@ DTYPE_MACROS = frozenset({"DTYPE", *(f"DTYPE_{dtype.upper()}" for dtype in C_TYP
 RESERVED_NAMES = frozenset({"DTYPE", "note", *RESERVED_SIZES, *FUNCTIONS, *keyword.kwlist})  # in a space file
 
 
-@lru_cache(maxsize=16)  # every configuration of a search needs those of one device
+@lru_cache(maxsize=16)  # every configuration of a search needs the same device's
 def _device_values(device: DeviceInfo) -> dict[str, Any]:
     return {name: getattr(device, name.removeprefix("device.")) for name in DEVICE_NAMES}
 

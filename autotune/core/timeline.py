@@ -22,7 +22,7 @@ STAGES = "stages"  # the track of the run's stages, which is no thread
 
 
 class Span(NamedTuple):
-    """What one thread did from one time to another, and the CPU time that it took itself.
+    """A span of one thread's work, and the CPU time that the thread took itself.
 
     `call` joins the two sides of a call to a child.
     """

@@ -42,8 +42,8 @@ LAUNCHES = ("graph", "eager")
 
 
 @dataclass(frozen=True)
-class CallConditions:
-    """The conditions of a kernel's calls, which timing imitates; the device chooses empty ones.
+class CallMode:
+    """The way that a kernel is called, which timing imitates; the device chooses where a field is empty.
 
     Attributes:
         cache: "cold" if caches hold other data before every run, "warm" if they hold the previous run's.
@@ -58,12 +58,12 @@ class CallConditions:
         return ", ".join(filter(None, words))
 
 
-USUAL = CallConditions()
+USUAL = CallMode()
 LAUNCH_WORDS = {"graph": "as a CUDA graph", "eager": "launch by launch"}
 
 
 class Status(Enum):
-    """How a trial ended."""
+    """The end of a trial."""
 
     OK = "ok"
     COMPILE_ERROR = "compile_error"
@@ -145,7 +145,7 @@ class Rule(StrEnum):
     BEATEN = "beaten"  # the interval lies above the incumbent's time
     SCREENED = "screened"  # the first samples are all far slower than the incumbent
     HOPELESS = "hopeless"  # the first run, or two, were far slower
-    LAST_ROUND = "finals"  # a sample of the last round; the word is that of older journals
+    LAST_ROUND = "finals"  # a sample of the last round; the word is older journals'
     IMPORTED = "imported"  # from another tool's results
 
 
@@ -159,9 +159,7 @@ class Measurement:
     batch: int = 1  # runs that each sample averages
     energy_j: float | None = None  # of one run, if measured
     conditions: Mapping[str, Value] = field(default_factory=dict)  # clocks, throttling, other processes
-    control: float | None = (
-        None  # the incumbent's time, measured again beside this one, over its earlier time
-    )
+    control: float | None = None  # the incumbent's time next to this one, over its earlier time
     chosen_from: int = 1  # number of finalists that a winner was chosen from; widens its interval
     noise: float | None = None  # relative difference of the times of a finalist that was timed as two
     value: float | None = None  # of the user's own objective; not journaled

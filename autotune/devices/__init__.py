@@ -136,7 +136,7 @@ def _own(entry: BackendEntry) -> Backend:
         raise MissingExtra(entry.package, entry.extra) from None
 
 
-def cold_environment(scratch: str) -> dict[str, str]:
+def cold_variables(scratch: str) -> dict[str, str]:
     """Environment variables that disable drivers' own caches and keep a child's temporary files in `scratch`.
 
     PoCL lists no device if it cannot write its cache, for example in a read-only home.

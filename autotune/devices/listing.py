@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from autotune.core.records import DeviceInfo
-from autotune.devices import BACKENDS, OWN, Address, choose, cold_environment, list_devices
+from autotune.devices import BACKENDS, OWN, Address, choose, cold_variables, list_devices
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.hardware.names import slug, traits_of_name
@@ -41,7 +41,7 @@ class Listing:
     def _begin(self) -> Child:
         preload([module for name in self._names for module in _needed(name)])
         scratch = self._opened.enter_context(scratch_folder())
-        self._child = Child(int, environment=cold_environment(scratch))
+        self._child = Child(int, variables=cold_variables(scratch))
         self._child.ask(_list, self._names, timeout_s=_TIMEOUT_S)
         return self._child
 

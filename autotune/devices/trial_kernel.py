@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autotune.core.records import Launch
-from autotune.devices import BACKENDS, Address, backend, cold_environment
+from autotune.devices import BACKENDS, Address, backend, cold_variables
 from autotune.errors import AutotuneError, ChildFailed
 from autotune.processes.child import Child
 from autotune.processes.scratch_folder import scratch_folder
@@ -20,7 +20,7 @@ _SOURCES = {
 def device_fault(address: Address) -> str:
     """Say why a device cannot compile and run a kernel; empty if it can. A child process tries it."""
     with scratch_folder() as scratch:
-        child = Child(int, environment=cold_environment(scratch))
+        child = Child(int, variables=cold_variables(scratch))
         try:
             fault: str = child.call(_try, address, timeout_s=_TIMEOUT_S)
         except ChildFailed as error:

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from autotune.core.trials import Binary
-from autotune.devices import cold_environment
+from autotune.devices import cold_variables
 from autotune.errors import SetupError
 from autotune.evaluation.profiler import Counting, Profiler, find_profiler
 from autotune.problem.problem_instance import ProblemInstance
@@ -52,8 +52,8 @@ def hardware_counters(task: TuningTask, binary: Binary, problem: ProblemInstance
     program = find_profiler("ncu", task.address)
     with scratch_folder() as scratch:
         counting = Counting((_TIME, *_TOTALS.values(), *_MEANS.values()), MAX_LAUNCHES)
-        environment = cold_environment(scratch)
-        profiler = Profiler("ncu", program, task.address, task.spec.reference, environment, counting)
+        variables = cold_variables(scratch)
+        profiler = Profiler("ncu", program, task.address, task.spec.reference, variables, counting)
         found = read_counters(profiler.run(binary, problem, Path(scratch) / "counters.ncu-rep"))
     left_out = len(problem.launches) - MAX_LAUNCHES
     return found | {"launches left out": float(left_out)} if left_out > 0 else found

@@ -24,9 +24,9 @@ from autotune.core.records import Launch
 from autotune.core.trials import Binary, Failure, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_samples import sample
-from autotune.evaluation.device_use import largest_launch, occupancy_of
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.probing import variable_after_run
+from autotune.evaluation.trial_occupancy import largest_launch, occupancy_of
 from autotune.hardware.architectures import ARCHITECTURES, WARP
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.removals import ATOMICS, BARRIER_CALLS, CHECKS, without
@@ -96,7 +96,7 @@ class OtherForms:
         data = counted.text.encode() + b"\0"
         own = {name: symbol for name, symbol in symbols.items() if name != symbol}
         binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
-        found: bytes | Failure = self._context.run_on(self.problem, variable_after_run, binary, VARIABLE)
+        found: bytes | Failure = self._context.run(variable_after_run, binary, self.problem, VARIABLE)
         if isinstance(found, Failure):
             raise SetupError(str(found))
         return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))
@@ -246,10 +246,10 @@ class OtherForms:
         """The time of other launches, or of another binary."""
         problem = replace(self.problem, launches=launches)
         found: tuple[float, ...] | Failure = self._context.run_or_close(
-            problem,
             sample,
             binary,
-            self._context.policy.conditions,
+            problem,
+            self._context.policy.call_mode,
             count=_SAMPLES,
             batch=self._measured.batch,
             repeatable=self._repeatable,

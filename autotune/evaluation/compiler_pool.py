@@ -53,7 +53,7 @@ class CompilerPool:
     """Compiles sources in `workers` processes, each source within `timeout_s`.
 
     `setting` opens the compiler. `binaries` is a folder that keeps binaries for later searches; without it,
-    `scratch` keeps those that this search needs again in its last round.
+    `scratch` keeps the binaries that this search needs again in its last round.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class CompilerPool:
         timeout_s: float,
         binaries: Path | None = None,
         scratch: Path | None = None,
-        environment: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self._setting = setting
         self._binaries, self._scratch = binaries, scratch
         self._timeout_s = timeout_s
-        self._environment = environment
+        self._variables = variables
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
         self._joining = ThreadPoolExecutor(workers, thread_name_prefix="joining")  # these only wait
         self._idle: SimpleQueue[Child | None] = SimpleQueue()  # None: to be started
@@ -112,11 +112,11 @@ class CompilerPool:
             threads.shutdown(wait=True)
 
     def _start(self) -> Child:
-        folders, environment = (self._binaries, self._scratch), self._environment
-        return Child(_open, self._setting.open, *folders, environment=environment)
+        folders, variables = (self._binaries, self._scratch), self._variables
+        return Child(_open, self._setting.open, *folders, variables=variables)
 
     def _compile_parts(self, source: str, options: tuple[str, ...], names: tuple[str, ...]) -> Compilation:
-        """Compile each name in a process of its own, except for those that get the same code."""
+        """Compile each name in a process of its own, except for names that get the same code."""
         firsts = self._threads.submit(self._run, _firsts, source, names).result()
         if isinstance(firsts, Failure):
             return firsts

@@ -40,7 +40,7 @@ from autotune.evaluation.work_item import WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.problem.inputs import ProblemData, draw_inputs
 from autotune.problem.kept_results import KeptResults, save_results
-from autotune.problem.problem_instance import ProblemInstance, in_order
+from autotune.problem.problem_instance import ProblemInstance, verification_order
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class DeviceState:
         self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
         self._programs: dict[str, Program] = {}
         self._passed: set[tuple[str, str]] = set()  # keys of items that were right on their verify_problems
-        self._control: IncumbentTimer | None = None
+        self._incumbent_timer: IncumbentTimer | None = None
         self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
         self._preparation = Preparation(setting.reference, setting.problems, setting.kept)
 
@@ -96,8 +96,8 @@ class DeviceState:
     def load(self, problems: tuple[ProblemInstance, ...]) -> None:
         """Allocate the arrays of these problems in device memory, and free all other problems' arrays.
 
-        Inputs that they have in common with the problems before them stay: those of all sizes of a sweep may
-        have the same weights.
+        Inputs that they have in common with the problems before them stay: all sizes of a sweep may have the
+        same weights.
 
         Raises SetupError, OutOfMemory, or what the reference raises.
         """
@@ -136,16 +136,18 @@ class DeviceState:
         """The time that the reference may take at a problem; 0 if it is not known."""
         return self._preparation.reference_s(problem)
 
-    def control(self, item: WorkItem) -> IncumbentTimer | None:
+    def incumbent_timer(self, item: WorkItem) -> IncumbentTimer | None:
         """The incumbent to time next to a configuration, the same object until another one leads."""
         incumbent = item.incumbent
         if incumbent is None:
             return None
         if incumbent.binary is None:
             return IncumbentTimer(incumbent.measurement, lambda: None)
-        if self._control is None or self._control.measurement != incumbent.measurement:
-            self._control = IncumbentTimer(incumbent.measurement, partial(_incumbent_stopwatch, self, item))
-        return self._control
+        if self._incumbent_timer is None or self._incumbent_timer.measurement != incumbent.measurement:
+            self._incumbent_timer = IncumbentTimer(
+                incumbent.measurement, partial(_incumbent_stopwatch, self, item)
+            )
+        return self._incumbent_timer
 
     def save_arrays(self, failure: Failure, buffers: ProblemBuffers) -> Failure:
         """Save the arrays of a wrong result that a check just found, if wanted; the failure says where."""
@@ -165,7 +167,7 @@ class DeviceState:
         first one stays because a program's first run takes longer than others, and a slow run on its own
         problem might make it look hopeless.
         """
-        problems = in_order(item.verify_problems, self.device.info.kind)
+        problems = verification_order(item.verify_problems, self.device.info.kind)
         return problems[:1] if item.verify_key in self._passed else problems
 
     def note_passed(self, item: WorkItem) -> None:
@@ -192,7 +194,7 @@ def load(state: DeviceState, problems: tuple[ProblemInstance, ...]) -> None:
     """Load problems into device memory; raises what `DeviceState.load` raises."""
     state.load(problems)
     if state.device.info.kind == "gpu":
-        state.device.flush_cache()  # allocates its buffer now, so that a lack of memory shows here
+        state.device.flush_cache()  # allocates its buffer now: a lack of memory shows here
 
 
 def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -207,7 +209,7 @@ def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments
 
 def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
     """Verify a configuration on all problems, time it on its own, and verify the arrays there again."""
-    control = state.control(item)
+    incumbent = state.incumbent_timer(item)
     try:
         with timeline.span("load the binary"):
             program = state.program(item.binary)
@@ -222,16 +224,16 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
         failure, run_ms = attempt(program, buffers, inputs=False)
         if failure is not None:
             return state.save_arrays(failure, buffers)
-        stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed_inouts(buffers))
+        stopwatch = Stopwatch(program, buffers, item.policy.call_mode, changed=changed_inouts(buffers))
         with timeline.span("take samples"):
-            measurement = measure(stopwatch, item, run_ms, control)
+            measurement = measure(stopwatch, item, run_ms, incumbent)
         if measurement.rule not in (Rule.HOPELESS, Rule.SCREENED):
             measurement = replace(measurement, conditions=state.device.conditions())
         failure = compare_memory(buffers) or impossible(measurement, item.floor_ms)
         return state.save_arrays(failure, buffers) if failure else measurement
     except LaunchError as error:
-        is_of_control = control is not None and control.is_running
-        return replace(_refused(error), blame=Blame.PROCESS if is_of_control else Blame.NOTHING)
+        is_of_incumbent = incumbent is not None and incumbent.is_running
+        return replace(_refused(error), blame=Blame.PROCESS if is_of_incumbent else Blame.NOTHING)
 
 
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:
@@ -247,7 +249,7 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
     is_new = not state.is_loaded(incumbent.binary)
     program = state.program(incumbent.binary, keep=True)
     changed = () if incumbent.measurement.batch > 1 else None
-    stopwatch = Stopwatch(program, buffers, item.policy.conditions, changed=changed)
+    stopwatch = Stopwatch(program, buffers, item.policy.call_mode, changed=changed)
     if is_new:
         stopwatch.warm_up(1)
     return stopwatch

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 
 from autotune.core.records import Value
-from autotune.core.trials import USUAL, Binary, CallConditions, Failure
+from autotune.core.trials import USUAL, Binary, CallMode, Failure
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.poison import as_bytes
@@ -18,7 +18,7 @@ def sample(
     state: DeviceState,
     binary: Binary,
     problem: ProblemInstance,
-    conditions: CallConditions = USUAL,
+    call_mode: CallMode = USUAL,
     *,
     count: int,
     batch: int,
@@ -31,7 +31,7 @@ def sample(
     something else, or nothing.
     """
     program, buffers = state.program(binary, keep=True), state.buffers(problem)
-    stopwatch = Stopwatch(program, buffers, conditions, changed=() if repeatable else None)
+    stopwatch = Stopwatch(program, buffers, call_mode, changed=() if repeatable else None)
     stopwatch.batch = batch if repeatable else 1
     if not stopwatch.warms_up:
         stopwatch.warm_up(1)
@@ -59,7 +59,7 @@ def energy(
     state: DeviceState,
     binary: Binary,
     problem: ProblemInstance,
-    conditions: CallConditions = USUAL,
+    call_mode: CallMode = USUAL,
     *,
     run_ms: float,
     seconds: float,
@@ -71,7 +71,7 @@ def energy(
         state: The state of the device process.
         binary: The compiled configuration.
         problem: The problem that it runs on.
-        conditions: How calls find the device, as when it is timed.
+        call_mode: As when it is timed.
         run_ms: Time of one run.
         seconds: Time to measure for.
         repeatable: True if it can run again without restoring its arrays.
@@ -80,7 +80,7 @@ def energy(
         None if the device has no energy counter; a Failure when the runs leave a wrong result.
     """
     program, buffers = state.program(binary, keep=True), state.buffers(problem)
-    stopwatch = Stopwatch(program, buffers, conditions, changed=() if repeatable else None)
+    stopwatch = Stopwatch(program, buffers, call_mode, changed=() if repeatable else None)
     energy_j = stopwatch.energy_j(run_ms, seconds)
     return compare_memory(buffers) or energy_j
 

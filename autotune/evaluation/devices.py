@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
 from autotune.core.stages import Stage
+from autotune.core.trials import Failure, Measurement
 from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.evaluation.worker import Worker
 
 
-class TaskDropped(Exception):
-    """The device of a task is gone: another one may run it."""
+class JobDropped(Exception):
+    """The device of a job is gone: another one may run it."""
 
 
-class TaskKills(Exception):
-    """A task has cost one device after the other."""
+class JobKills(Exception):
+    """A job has cost one device after the other."""
 
 
 class Devices(Protocol):
-    """Runs tasks of work items, as many at the same time as there are slots.
+    """Runs jobs of work items, as many at the same time as there are slots.
 
     Attributes:
         stage: The devices' work, for the progress line.
@@ -41,35 +42,35 @@ class Devices(Protocol):
 
     @property
     def slots(self) -> int:
-        """Number of tasks that keeps them busy."""
+        """Number of jobs that keeps them busy."""
         ...
 
     @property
-    def task_items(self) -> int:
-        """Number of work items that one task should have."""
+    def job_items(self) -> int:
+        """Number of work items that one job should have."""
         ...
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
-        """Begin a task; `result` takes the future once it is done."""
+        """Begin a job; `result` takes the future once it is done."""
         ...
 
     def wait(self) -> None:
-        """Wait for running tasks, if no other thread does."""
+        """Wait for running jobs, if no other thread does."""
         ...
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
-        """The outcomes of a finished task.
+        """The outcomes of a finished job.
 
-        Raises TaskDropped, TaskKills, or what the setup raises.
+        Raises JobDropped, JobKills, or what the setup raises.
         """
         ...
 
     def stranded(self) -> list[Future[list[Evaluated]]]:
-        """Drop and return the tasks that wait for a lost device."""
+        """Drop and return the jobs that wait for a lost device."""
         ...
 
     def without_device(self) -> list[Future[list[Evaluated]]]:
-        """The same after a time without an event; raises SetupError if no device is left."""
+        """Drop and return the jobs that have waited in vain; raises SetupError if no device is left."""
         ...
 
 
@@ -77,27 +78,28 @@ class OneDevice:
     """The device of one worker. It runs while compilers and the searcher work; `wait` takes its answers."""
 
     stage = Stage("verifying and timing")
-    count = parallel = slots = task_items = 1
+    count = parallel = slots = job_items = 1
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._task: Future[list[Evaluated]] | None = None  # under way
+        self._running: tuple[Future[list[Evaluated]], Callable[[], Measurement | Failure]] | None = None
         self._idle_since_s = time.perf_counter()
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
         """Begin a work item; its cost includes the time that the device waited for it."""
         (item,) = items
-        self._worker.begin_item(item, timeout_s)
-        self._task = Future()
-        return self._task
+        job: Future[list[Evaluated]] = Future()
+        self._running = job, self._worker.begin_item(item, timeout_s)
+        return job
 
     def wait(self) -> None:
         """Wait for the item that was begun, if there is one."""
-        task, self._task = self._task, None
-        if task is not None:
-            outcome = self._worker.finish_item()
+        running, self._running = self._running, None
+        if running is not None:
+            job, wait_for_outcome = running
+            outcome = wait_for_outcome()
             began_s, self._idle_since_s = self._idle_since_s, time.perf_counter()
-            task.set_result([Evaluated(outcome, "", self._idle_since_s - began_s)])
+            job.set_result([Evaluated(outcome, "", self._idle_since_s - began_s)])
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
         """The outcomes; the worker has replaced a process that was lost."""

@@ -21,7 +21,7 @@ from autotune.core.trials import Binary, Failure, Measurement, Status, Trial
 from autotune.errors import Blame, BudgetSpent, ExpressionError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
-from autotune.evaluation.devices import Devices, TaskDropped, TaskKills
+from autotune.evaluation.devices import Devices, JobDropped, JobKills
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.ledger import Ledger, RunKey
 from autotune.evaluation.work_item import Evaluated, MeasurementPolicy, WorkItem
@@ -80,11 +80,11 @@ class Evaluator:
     1. `_waiting`: to be compiled.
     2. `_compiling`: by its compilation, in the order of submission.
     3. `_compiled`: to be sent to a device.
-    4. `_running`: by the future of its task.
+    4. `_running`: by the future of its job.
     5. `_ended`: its trial is in the ledger, to be collected.
 
     One whose trial is known without a run goes from 3 to 5. One that runs the same binary with the same
-    launches as a running one waits in `_duplicates`, and goes back to 3. The items of a task that cost its
+    launches as a running one waits in `_duplicates`, and goes back to 3. The items of a job that cost its
     device wait in `_retries`, and run again one at a time, to see which one is the cause.
     """
 
@@ -216,7 +216,7 @@ class Evaluator:
         """Begin to compile waiting configurations, a few ahead of the devices."""
         if self._shares_cores and (self._compiling or self._compiled or self._running):
             return
-        ahead = self._ahead + self._devices.slots * self._devices.task_items
+        ahead = self._ahead + self._devices.slots * self._devices.job_items
         while self._waiting and len(self._compiling) + len(self._compiled) < ahead:
             submission = self._look_up_or_compile(self._waiting.popleft())
             self._compiling[submission.compilation] = submission
@@ -245,42 +245,42 @@ class Evaluator:
         while self._compiled and len(self._running) < self._devices.slots and not self._may_wait:
             if is_over and self._compiled[0].config != wanted:
                 break
-            self._dispatch_task(1 if is_over else self._devices.task_items)
+            self._dispatch_job(1 if is_over else self._devices.job_items)
         may_retry = self._retries and (not is_over or self._retries[0].submission.config == wanted)
         if may_retry and self._retry not in self._running:
-            self._retry = self._submit_task([self._retries.popleft()])
+            self._retry = self._submit_job([self._retries.popleft()])
 
     @property
     def _may_wait(self) -> bool:
-        """True if all devices are busy and more is to come: the next task can grow."""
-        is_growing = bool(self._compiling or self._waiting) and len(self._compiled) < self._devices.task_items
+        """True if all devices are busy and more is to come: the next job can grow."""
+        is_growing = bool(self._compiling or self._waiting) and len(self._compiled) < self._devices.job_items
         return is_growing and len(self._running) >= self._devices.count
 
-    def _dispatch_task(self, most: int) -> None:
-        """Send what is compiled: as much as one task should have, but no more than a fair share.
+    def _dispatch_job(self, most: int) -> None:
+        """Send what is compiled: as much as one job should have, but no more than a fair share.
 
-        Of 12 compiled configurations, a task gets 6 if two of four slots are free.
+        Of 12 compiled configurations, a job gets 6 if two of four slots are free.
         """
         share = len(self._compiled) // (self._devices.slots - len(self._running))
         count = max(1, min(share, most))
-        task: list[Running] = []
-        while self._compiled and len(task) < count:
+        job: list[Running] = []
+        while self._compiled and len(job) < count:
             prepared = self._prepare_item(self._compiled.popleft())
             if prepared is not None:
-                task.append(prepared)
-        if task:
-            self._submit_task(task)
+                job.append(prepared)
+        if job:
+            self._submit_job(job)
 
-    def _submit_task(self, task: list[Running]) -> Future[list[Evaluated]]:
+    def _submit_job(self, job: list[Running]) -> Future[list[Evaluated]]:
         limit_s = self._timeout_s + self._policy.energy_limit_s
-        future = self._devices.submit([running.item for running in task], limit_s)
-        self._running[future] = task
+        future = self._devices.submit([running.item for running in job], limit_s)
+        self._running[future] = job
         future.add_done_callback(self._events.put)
         self._on_stage(self._devices.stage)
         return future
 
     def _prepare_item(self, submission: Submission) -> Running | None:
-        """The item of a configuration for a task; None if its trial is known without a run, or follows."""
+        """The item of a configuration for a job; None if its trial is known without a run, or follows."""
         if submission.known is not None:
             self._record_trial(submission.known, submission)
             return None
@@ -331,7 +331,7 @@ class Evaluator:
             with timeline.span("wait: devices" if self._running else "wait: compilers"):
                 events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:
-            self._resubmit_tasks(self._devices.without_device())
+            self._resubmit_jobs(self._devices.without_device())
             return
         while not self._events.empty():
             events.append(self._events.get())
@@ -343,8 +343,8 @@ class Evaluator:
         self._tell_compiling()
         for event in events:
             if event in self._running:
-                self._record_task(event)
-        self._resubmit_tasks(self._devices.stranded())
+                self._record_job(event)
+        self._resubmit_jobs(self._devices.stranded())
 
     def _tell_compiling(self) -> None:
         """Tell how many configurations are compiled, while no device has anything else to do."""
@@ -352,25 +352,25 @@ class Evaluator:
             done = len(self._compiled) + sum(compilation.done() for compilation in self._compiling)
             self._on_stage(Stage("compiling", done, len(self._compiling) + len(self._compiled)))
 
-    def _record_task(self, future: Future[list[Evaluated]]) -> None:
-        """Record the outcomes of a task; send lost items again."""
-        task = self._running.pop(future)
+    def _record_job(self, future: Future[list[Evaluated]]) -> None:
+        """Record the outcomes of a job; send lost items again."""
+        job = self._running.pop(future)
         try:
             outcomes = self._devices.result(future)
-        except TaskDropped:
-            self._submit_task(task)
+        except JobDropped:
+            self._submit_job(job)
             return
-        except TaskKills:
-            if len(task) > 1:
-                self._retries.extend(task)
+        except JobKills:
+            if len(job) > 1:
+                self._retries.extend(job)
                 return
             outcomes = [Evaluated(LOST, "", 0.0)]
-        for running, evaluated in zip(task, outcomes, strict=True):
+        for running, evaluated in zip(job, outcomes, strict=True):
             self._record_outcome(running, evaluated)
 
-    def _resubmit_tasks(self, futures: Sequence[Future[list[Evaluated]]]) -> None:
+    def _resubmit_jobs(self, futures: Sequence[Future[list[Evaluated]]]) -> None:
         for future in futures:
-            self._submit_task(self._running.pop(future))
+            self._submit_job(self._running.pop(future))
 
     def _record_outcome(self, running: Running, evaluated: Evaluated) -> None:
         """Record the trial of a configuration that ran."""

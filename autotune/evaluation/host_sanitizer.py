@@ -146,7 +146,7 @@ class HostSanitizer:
 
     def _check(self, folder: Path, problems: Sequence[ProblemInstance], deadline: Deadline) -> Outcome:
         """The first finding, or why some problem did not come to its end; raises TimeoutExpired."""
-        ended = dict(enumerate(problems))  # those that the builds so far ran to their end
+        ended = dict(enumerate(problems))  # that the builds so far ran to their end
         late: Outcome = PASSED
         for build in _BUILDS:
             program = folder / build / "kernel"

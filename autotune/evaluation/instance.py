@@ -17,7 +17,7 @@ from autotune.core.expressions import number, parse
 from autotune.core.launch_plan import compiler_options, device_settings, launches
 from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
-from autotune.core.trials import USUAL, Binary, CallConditions, Problem
+from autotune.core.trials import USUAL, Binary, CallMode, Problem
 from autotune.devices.array_compare import Tolerance
 from autotune.devices.element_types import array_bytes
 from autotune.errors import ExpressionError
@@ -60,7 +60,7 @@ class KernelInstance:
         return identity_of((*self.verify_problems, self.problem))
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
-        """Outputs that the launches write and nothing compares; all such outputs if no output is compared."""
+        """Outputs that the launches write and nothing compares; all outputs if none is compared."""
         problem = self.problem
         outputs = [array.name for array in problem.arrays if array.role in ("out", "inout")]
         some = any(name in compared for name in outputs)
@@ -96,22 +96,25 @@ class InstanceMaker:
         self.space = space
         self._stored = stored
         self._source = source
-        self._dialect = dialect
+        self.dialect = dialect
         self._environment = environment
         self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
         # by what they depend on; configurations share them, and with them their identity and their encoding
         self._data: dict[tuple[Any, ...], ProblemInstance] = {}
         self._launched: dict[tuple[Any, ...], ProblemInstance] = {}
 
+    def without_data(self) -> InstanceMaker:
+        """A maker for problems that are only planned: their inputs and results are not looked up."""
+        return InstanceMaker(self.space, self._source, self.dialect, {})
+
     def make(self, config: Config) -> KernelInstance:
         """Make one instance; raise ExpressionError when the space's expressions give no usable numbers."""
         space = self.space
-        numbered = enumerate(self._verify_sizes, 1)
-        found = [self.verify_problem(config, sizes, number) for number, sizes in numbered]
-        verify_problems = [one for one in found if one is not None]
+        offsets = enumerate(self._verify_sizes, 1)
+        at_sizes = [self.verify_problem(config, sizes, offset) for offset, sizes in offsets]
         values = space.values(config)
-        problems = (*verify_problems, self._instance_at(values, space.problem))
-        options = compiler_options(space.spec.compiler_options.get(self._dialect, {}), values)
+        problems = (*filter(None, at_sizes), self._instance_at(values, space.problem))
+        options = compiler_options(space.spec.compiler_options.get(self.dialect, {}), values)
         generate = space.spec.functions.source
         return KernelInstance(
             config=config,
@@ -182,27 +185,28 @@ class InstanceMaker:
 
         `to_verify` is for the sizes to verify, at which nothing but the reference is trusted.
         """
+        spec = self.space.spec
         try:
-            return self._evaluated(self.space.launch_values(values), problem, to_verify)
+            values = self.space.launch_values(values)
+            read = tuple(repr(values[name]) for name in spec.problem_names if name in values)
+            key = (to_verify, problem.seed, problem.variant, repr(problem.sizes), read)
+            data = _remembered(self._data, key, lambda: self._without_launches(values, problem, to_verify))
+            launched = launches(spec.launch, values, spec.arguments)
+            if not launched:
+                raise ExpressionError("nothing is launched, because no `when` holds", "launch")
+            settings = device_settings(spec.device, values)
+            return _remembered(
+                self._launched,
+                (key, launched, settings),
+                lambda: replace(data, launches=launched, settings=settings),
+            )
         except ExpressionError as error:
-            where = located(self.space.spec.path, error.place)
+            where = located(spec.path, error.place)
             raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
-    def _evaluated(self, values: Mapping[str, Any], problem: Problem, to_verify: bool) -> ProblemInstance:
-        read = tuple(repr(values[name]) for name in self.space.spec.problem_names if name in values)
-        key = (to_verify, problem.seed, problem.variant, repr(problem.sizes), read)
-        data = _remembered(self._data, key, lambda: self._unlaunched(values, problem, to_verify))
-        launched = launches(self.space.spec.launch, values, self.space.spec.arguments)
-        if not launched:
-            raise ExpressionError("nothing is launched, because no `when` holds", "launch")
-        settings = device_settings(self.space.spec.device, values)
-        return _remembered(
-            self._launched,
-            (key, launched, settings),
-            lambda: replace(data, launches=launched, settings=settings),
-        )
-
-    def _unlaunched(self, values: Mapping[str, Any], problem: Problem, to_verify: bool) -> ProblemInstance:
+    def _without_launches(
+        self, values: Mapping[str, Any], problem: Problem, to_verify: bool
+    ) -> ProblemInstance:
         """The instance of a problem without its launches, the same for most configurations."""
         space = self.space
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
@@ -270,9 +274,9 @@ def _remembered(
     return found
 
 
-def environment(device: DeviceInfo, compiler: str, conditions: CallConditions = USUAL) -> dict[str, str]:
-    """All that a time depends on except for the kernel: device, driver, runtime, compiler, conditions."""
-    measured = {"measure": str(conditions)} if str(conditions) else {}
+def environment(device: DeviceInfo, compiler: str, call_mode: CallMode = USUAL) -> dict[str, str]:
+    """All that a time depends on except for the kernel: device, driver, runtime, compiler, call mode."""
+    measured = {"measure": str(call_mode)} if str(call_mode) else {}
     variables = variables_text("opencl" if device.backend == "opencl" else compiler.partition(" ")[0])
     return (
         {

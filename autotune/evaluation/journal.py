@@ -89,7 +89,7 @@ class Journal:
 
         Args:
             path: The file.
-            header: The facts that all of its trials depend on.
+            header: All that every trial in it depends on.
             notes: Kept in the file to say in words what a hash of the header covers.
             fresh: True to start over.
             keep: True to keep the trials that still hold of a journal with another header.

@@ -38,7 +38,7 @@ def edit_of(
     trials: Iterable[Trial],
     key_of: KeyOf,
 ) -> Edit | None:
-    """Compare a journal's first line with that of the present search; None if the headers agree.
+    """Compare a journal's header with the present search's; None if they agree.
 
     A trial holds if its key still does. If only verify_sizes, the tolerance, the special values, the variants
     or the reference have changed, a trial with a time holds, too: the last round verifies the best few again.

@@ -26,7 +26,7 @@ class Ledger:
         """Begin without trials.
 
         Args:
-            journal: Has trials of earlier searches, and gets those of this one.
+            journal: Has the trials of earlier searches, and gets the new ones.
             budget: The budget of the search.
             scoring: Computes the scores that the search minimises.
             on_trial: Called with every trial.

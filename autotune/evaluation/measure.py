@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from statistics import median
 
-from autotune.core.trials import USUAL, CallConditions, Failure, Measurement, Rule, Status, median_interval
+from autotune.core.trials import USUAL, CallMode, Failure, Measurement, Rule, Status, median_interval
 from autotune.devices.base import Program
 from autotune.errors import ImpossibleTime
 from autotune.evaluation.buffers import ProblemBuffers
@@ -20,18 +20,18 @@ FIRST_RUN_MS = 1.0  # the same on a CPU
 SETTLING_MS = 5.0  # until a CPU's threads and caches settle
 MAX_WARMUPS = 100
 MAX_POISONED_BYTES = 2**18  # of a scratch array before a timed run: little compared with a run's traffic
-MAX_BATCH_MS = 20.0  # the longest batch: such a sample is far above the timer's resolution
+MAX_BATCH_MS = 20.0  # the longest batch: its sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
 ENERGY_BATCH_MS = 20.0  # runs queued at once, to keep the device busy
 MAX_SAMPLES_TAKEN = 3  # for one sample if the clock jumps ahead and back
-MAX_CONTROL_AGE_S = 0.05  # a machine that slows down stays slow for longer
+MAX_INCUMBENT_AGE_S = 0.05  # a machine that slows down stays slow for longer
 CLOCK_JUMP = 1000.0  # times as long as expected: the clock has jumped, because no busy machine is so slow
 
 
 class Stopwatch:
     """Takes samples of one configuration, restoring its arrays and flushing the caches as needed.
 
-    Unless the conditions say so, the caches of a GPU are cold. Those of a CPU stay warm: its last level holds
+    Unless the call mode says so, the caches of a GPU are cold. A CPU's stay warm: its last level holds
     most problems, and programs find it warm.
     """
 
@@ -39,7 +39,7 @@ class Stopwatch:
         self,
         program: Program,
         buffers: ProblemBuffers,
-        conditions: CallConditions = USUAL,
+        call_mode: CallMode = USUAL,
         *,
         changed: Collection[str] | None,
     ) -> None:
@@ -63,8 +63,8 @@ class Stopwatch:
         self._turn = 0
         self.start_over()
         self.on_gpu = self._device.info.kind == "gpu"
-        self._is_cold = conditions.cache == "cold" if conditions.cache else self.on_gpu
-        self._conditions = conditions
+        self._is_cold = call_mode.cache == "cold" if call_mode.cache else self.on_gpu
+        self._call_mode = call_mode
         self.batch = 1
 
     def start_over(self) -> None:
@@ -105,14 +105,14 @@ class Stopwatch:
         return self.on_gpu and not self._is_cold and not self._restored
 
     def _run(self, repeats: int, warm_first: bool = False) -> float:
-        launch = self._conditions.launch
+        launch = self._call_mode.launch
         graph = launch == "graph" if launch else None
         return self._buffers.run(self._program, repeats, graph=graph, warm_first=warm_first)
 
     def _put_back(self) -> None:
         """Restore arrays that runs change, and make every output wrong: no kernel may find its work done.
 
-        Small scratch arrays are poisoned in every second turn, so that none may keep results.
+        Small scratch arrays are poisoned in every second turn: none may keep results.
 
         The clocks are set first: that may take longer than the flush, after which the run begins at once.
         """
@@ -194,7 +194,7 @@ class Stopwatch:
         Plans are not batched if their arrays need a restore between runs, or if every call should find cold
         caches.
         """
-        if not self._restored and run_ms > 0 and self._conditions.cache != "cold":
+        if not self._restored and run_ms > 0 and self._call_mode.cache != "cold":
             needed = min(100, math.ceil(batch_ms / run_ms))
             self.batch = bounded_batch(needed if search_batch is None else search_batch, run_ms)
 
@@ -207,7 +207,7 @@ def bounded_batch(batch: int, run_ms: float) -> int:
 class IncumbentTimer:
     """The incumbent, timed next to a configuration before the configuration is given up.
 
-    One time of it counts for all configurations of the next `MAX_CONTROL_AGE_S`. `measurement` is the
+    One time of it counts for all configurations of the next `MAX_INCUMBENT_AGE_S`. `measurement` is the
     incumbent's earlier one. `open_stopwatch` returns None if the incumbent cannot run here; then only its
     earlier time counts.
     """
@@ -221,7 +221,7 @@ class IncumbentTimer:
 
     def slower_ms(self, earlier_ms: float, batch: int) -> float:
         """The slower of the incumbent's earlier time and its time now, with `batch` runs per sample."""
-        if time.perf_counter() - self._latest_s > MAX_CONTROL_AGE_S:
+        if time.perf_counter() - self._latest_s > MAX_INCUMBENT_AGE_S:
             self.is_running = True
             stopwatch = self._open()
             if stopwatch is not None:
@@ -236,7 +236,7 @@ class IncumbentTimer:
 
 
 def measure(
-    stopwatch: Stopwatch, item: WorkItem, verified_ms: float, control: IncumbentTimer | None = None
+    stopwatch: Stopwatch, item: WorkItem, verified_ms: float, incumbent: IncumbentTimer | None = None
 ) -> Measurement:
     """Time a configuration until a rule of the policy stops it.
 
@@ -244,69 +244,69 @@ def measure(
         stopwatch: Takes the samples.
         item: The policy, and the batch of the search.
         verified_ms: Time of the verification's run.
-        control: The incumbent; None if there is none.
+        incumbent: Its timer; None if there is none.
 
     Returns:
         The samples. The last run is the configuration's own, so its result can be checked.
     """
     policy = item.policy
-    if control is not None:
-        control.ratio = None
+    if incumbent is not None:
+        incumbent.ratio = None
     # the verification's run met other cache contents or clocks, or PoCL compiled between launches
     may_compile = not stopwatch.on_gpu and len(item.problem.launches) > 1
-    if policy.conditions.cache == "warm" or item.problem.settings or may_compile:
+    if policy.call_mode.cache == "warm" or item.problem.settings or may_compile:
         verified_ms = stopwatch.sample_ms() + stopwatch.first_run_ms
-    if control is not None:
-        hopeless = _hopeless(stopwatch, policy, verified_ms, control)
+    if incumbent is not None:
+        hopeless = _hopeless(stopwatch, policy, verified_ms, incumbent)
         if hopeless is not None:
             return hopeless
     warmups = stopwatch.warm_up(policy.warmups, verified_ms if verified_ms > 0 else math.inf)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
-    limit_ms = control.measurement.median_ms if control else None
+    limit_ms = incumbent.measurement.median_ms if incumbent else None
     is_paired = False  # True if the incumbent ran just before the latest sample
     began = time.perf_counter()
     samples: list[float] = []
     while True:
         samples.append(stopwatch.sample_ms())
         rule = _stop(samples, policy, limit_ms, time.perf_counter() - began)
-        if control and rule in (Rule.SCREENED, Rule.BEATEN) and not is_paired:
-            limit_ms = control.slower_ms(control.measurement.median_ms, control.measurement.batch)
+        if incumbent and rule in (Rule.SCREENED, Rule.BEATEN) and not is_paired:
+            limit_ms = incumbent.slower_ms(incumbent.measurement.median_ms, incumbent.measurement.batch)
             is_paired = True
             stopwatch.start_over()
             continue
         if rule is not None:
-            ratio = control.ratio if control else None
+            ratio = incumbent.ratio if incumbent else None
             measurement = Measurement(tuple(samples), rule, warmups, stopwatch.batch, control=ratio)
             if policy.energy_s == 0:
                 return measurement
             energy_j = stopwatch.energy_j(measurement.median_ms, policy.energy_s)
             return replace(measurement, energy_j=energy_j)
-        if control and is_paired:
-            limit_ms, is_paired = control.measurement.median_ms, False
+        if incumbent and is_paired:
+            limit_ms, is_paired = incumbent.measurement.median_ms, False
 
 
 def _hopeless(
-    stopwatch: Stopwatch, policy: MeasurementPolicy, verified_ms: float, control: IncumbentTimer
+    stopwatch: Stopwatch, policy: MeasurementPolicy, verified_ms: float, incumbent: IncumbentTimer
 ) -> Measurement | None:
     """The measurement of a configuration far slower than the incumbent; None while it may still win.
 
     One run may be slow by chance. Unless it is clearly too slow, the incumbent is timed again, and then the
     configuration, until one run is fast enough or `hopeless_runs` are too slow.
     """
-    incumbent_ms = control.measurement.alone_ms
+    incumbent_ms = incumbent.measurement.alone_ms
     limit_ms = policy.hopeless_factor * incumbent_ms
     fastest_ms, runs = verified_ms - stopwatch.first_run_ms, [verified_ms]
     noise_ms = policy.gpu_noise_ms if stopwatch.on_gpu else policy.cpu_noise_ms
     clear_ms = max(policy.noise_factor * incumbent_ms, noise_ms)
     is_clear = clear_ms < fastest_ms <= CLOCK_JUMP * incumbent_ms
     if fastest_ms > limit_ms and not is_clear:
-        limit_ms = policy.hopeless_factor * control.slower_ms(incumbent_ms, 1)
+        limit_ms = policy.hopeless_factor * incumbent.slower_ms(incumbent_ms, 1)
         while fastest_ms > limit_ms and len(runs) < policy.hopeless_runs:
             runs.append(stopwatch.sample_ms())
             fastest_ms = min(fastest_ms, runs[-1])
     if fastest_ms <= limit_ms:
         return None
-    return Measurement(tuple(runs), Rule.HOPELESS, control=control.ratio)
+    return Measurement(tuple(runs), Rule.HOPELESS, control=incumbent.ratio)
 
 
 def _stop(

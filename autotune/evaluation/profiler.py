@@ -39,7 +39,7 @@ class Profiler:
         program: Its path.
         address: The device.
         reference: The file of the reference.
-        environment: Environment variables of the process that it profiles.
+        variables: Environment variables of the process that it profiles.
         counting: The counters for a table in CSV; None for a profile.
     """
 
@@ -47,7 +47,7 @@ class Profiler:
     program: str
     address: Address
     reference: Path
-    environment: Mapping[str, str]
+    variables: Mapping[str, str]
     counting: Counting | None = None
 
     def run(self, binary: Binary, problem: ProblemInstance, report: Path) -> str:
@@ -63,7 +63,7 @@ class Profiler:
         """
         report.parent.mkdir(parents=True, exist_ok=True)
         setting = DeviceSetting(self.address, self.reference)
-        child = Child(DeviceState, setting, environment=self.environment, wrapper=self._command(report))
+        child = Child(DeviceState, setting, variables=self.variables, wrapper=self._command(report))
         try:
             failure: Failure | None = child.call(
                 run_and_restore, run_bare, binary, problem, timeout_s=TIMEOUT_S

@@ -29,9 +29,9 @@ MAX_JUDGED_S = 1.0  # on one set of data: slower sizes get no further ones
 class References:
     """Later problems, computed one after the other; what fails here is reported by who needs it."""
 
-    def __init__(self, setting: DeviceSetting, environment: Mapping[str, str]) -> None:
+    def __init__(self, setting: DeviceSetting, variables: Mapping[str, str]) -> None:
         """Begin nothing yet; the setting has the reference and the place to keep its results."""
-        self._setting, self._environment = setting, environment
+        self._setting, self._variables = setting, variables
         self._child: Child | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="references")
         self._begun: dict[str, Future[None]] = {}
@@ -51,12 +51,12 @@ class References:
         """
         reference, kept = self._setting.reference, self._setting.kept
         if kept is not None and (problems or other_data):
-            self._child = Child(_Keeper, reference, kept, compared, environment=self._environment)
+            self._child = Child(_Keeper, reference, kept, compared, variables=self._variables)
             for how, wanted in ((_Keeper.keep, problems), (_Keeper.judge, other_data)):
                 self._begun |= {one.data_key: self._thread.submit(self._ask, how, one) for one in wanted}
 
     def settle(self, problems: Sequence[ProblemInstance]) -> None:
-        """Wait for the one of these problems that is being computed, and drop those that have not begun."""
+        """Wait for the problem that is being computed, if it is one of these; drop what has not begun."""
         for problem in reversed(problems):
             begun = self._begun.pop(problem.data_key, None)
             if begun is not None and not begun.cancel():

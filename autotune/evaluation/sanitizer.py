@@ -2,7 +2,7 @@
 
 A kernel that reads past its shared memory, races, or reads unwritten memory usually runs, and its result may
 be right by luck. The sanitizer runs it on small problems, in separate processes for each tool. Arrays have no
-guard zones, and those that a kernel should write first have no initial values.
+guard zones, and arrays that a kernel should write first have no initial values.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Sanitizer:
     program: str
     address: Address
     reference: Path
-    environment: Mapping[str, str]
+    variables: Mapping[str, str]
     _standing_by: dict[str, Child] = field(default_factory=dict, init=False, compare=False)  # by tool
 
     @property
@@ -154,7 +154,7 @@ class Sanitizer:
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
         setting = DeviceSetting(self.address, self.reference)
         wrapper = (self.program, *options)
-        return Child(DeviceState, setting, environment=self.environment, wrapper=wrapper)
+        return Child(DeviceState, setting, variables=self.variables, wrapper=wrapper)
 
 
 def find_sanitizer(address: Address) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from autotune.core.trials import USUAL, Binary, CallConditions, Failure, Measurement
+from autotune.core.trials import USUAL, Binary, CallMode, Failure, Measurement
 from autotune.problem.problem_instance import ProblemInstance, identity_of
 
 
@@ -43,7 +43,7 @@ class MeasurementPolicy:
     seconds: float = 0.3
     batch_ms: float = 0.05
     energy_s: float = 0.0
-    conditions: CallConditions = USUAL
+    call_mode: CallMode = USUAL
 
     @property
     def energy_limit_s(self) -> float:
@@ -58,7 +58,7 @@ class MeasurementPolicy:
             f"{self.screen_factor:g}x the best, then until beaten by "
             f"{self.race_factor - 1:.0%} or known to {self.precision:.0%}, {self.samples} samples or "
             f"{self.seconds:g} s; the best is timed beside what is given up"
-        ) + (f"; {self.conditions}" if str(self.conditions) else "")
+        ) + (f"; {self.call_mode}" if str(self.call_mode) else "")
 
 
 @dataclass(frozen=True)

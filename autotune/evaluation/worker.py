@@ -71,27 +71,24 @@ class Worker:
     def __init__(
         self,
         setting: DeviceSetting,
-        environment: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
         on_stage: OnStage = unobserved,
     ) -> None:
         """Start nothing yet.
 
         Args:
             setting: The setting of the child.
-            environment: Environment variables of the child.
+            variables: Environment variables of the child.
             on_stage: Called when a problem is prepared.
         """
-        self._setting, self._environment, self._on_stage = setting, environment, on_stage
+        self._setting, self._variables, self._on_stage = setting, variables, on_stage
         self._child: Child | None = None
         self._has_ended = False
         self._is_ready = False
         self._runs = 0  # configurations that ran in this child
         self._has_searched = False  # True if this child ran configurations that had not passed before
-        self._repeat: Callable[[], None] = self.start  # repeats the latest run
         self._problems: tuple[ProblemInstance, ...] = ()  # for the next run
         self._loaded: frozenset[str] = frozenset()  # data keys of the problems in the child's device memory
-        self._load_failure: Failure | None = None  # of the item that was to be begun
-        self._timeout_s = 0.0
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
     def turn_to(self, problems: tuple[ProblemInstance, ...]) -> None:
@@ -107,7 +104,7 @@ class Worker:
     def _begun(self) -> Child:
         """A new child, which begins to prepare the first problems."""
         preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
-        return Child(DeviceState, self._setting, environment=self._environment)
+        return Child(DeviceState, self._setting, variables=self._variables)
 
     def _open(self, child: Child) -> None:
         """Let a new child open its device."""
@@ -142,76 +139,56 @@ class Worker:
         child, may have caused the failure, the run is repeated in the fresh child. Raises SetupError when the
         device or the reference is broken.
         """
-        self.begin(function, *arguments, timeout_s=timeout_s, **options)
-        return self.finish()
+        ask = partial(self._ask, function, *arguments, timeout_s=timeout_s, **options)
+        ask()
+        return self._outcome(ask, timeout_s)
 
-    def begin(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        timeout_s: float,
-        alone: tuple[Any, ...] | None = None,
-        **options: Any,
-    ) -> None:
-        """Begin a run; `finish` waits for it.
+    def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
+        """Prepare the problems of an item and begin its run; the returned function waits for the outcome."""
+        unprepared = self.load(*item.verify_problems, item.problem)
+        if unprepared is not None:
+            return lambda: unprepared
+        alone = item.alone()
+        self._ask(run_work_item, item, timeout_s=timeout_s)
+        self._runs += alone is not None  # the incumbent runs as well
+        return partial(
+            self._outcome, partial(self._ask, run_work_item, alone or item, timeout_s=timeout_s), timeout_s
+        )
 
-        Args:
-            function: What the child runs.
-            arguments: Its positional arguments after the child's state.
-            timeout_s: Time limit of the run.
-            alone: Arguments to repeat the run with, if `arguments` also run a second configuration.
-            options: Its keyword arguments.
-        """
-        self._timeout_s = timeout_s
-        again = arguments if alone is None else alone
-        self._repeat = partial(self.begin, function, *again, timeout_s=timeout_s, **options)
+    def _ask(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> None:
+        """Begin a run in the child."""
         self._ready_child().ask(run_and_restore, function, *arguments, timeout_s=timeout_s, **options)
-        self._runs += 1 if alone is None else 2
+        self._runs += 1
         self._has_searched |= function is run_work_item
 
-    def finish(self) -> Any:
-        """Wait for the run that was begun; return its answer or a Failure."""
-        answer = self._answer()
+    def _outcome(self, ask_again: Callable[[], None], timeout_s: float) -> Any:
+        """The answer of the run that was begun, or a Failure; `ask_again` repeats it in a fresh child."""
+        answer = self._answer(timeout_s)
         blame = _blame(answer)
         if blame is Blame.MACHINE or (blame is Blame.PROCESS and self._runs > 1):
             self.close()
             unprepared = self._load()
             if unprepared is not None:
                 return unprepared
-            self._repeat()
-            answer = self._answer()
+            ask_again()
+            answer = self._answer(timeout_s)
             blame = _blame(answer)
-        if blame is Blame.PROCESS:
+        is_outside = isinstance(answer, Failure) and answer.status is Status.OUT_OF_BOUNDS
+        if blame is Blame.PROCESS or is_outside:  # it may have written beyond the guard zone as well
             self.close()
         return answer
 
-    def _answer(self) -> Any:
+    def _answer(self, timeout_s: float) -> Any:
         assert self._child is not None
         try:
             return self._child.answer()
         except ChildTimeout as error:
-            detail = f"did not end within {self._timeout_s:g} s and was killed"
+            detail = f"did not end within {timeout_s:g} s and was killed"
             failure = Failure(Status.TIMEOUT, detail, error.blame)
         except ChildFailed as error:
             failure = Failure(Status.CRASHED, str(error), error.blame)
         self.close()
         return failure
-
-    def begin_item(self, item: WorkItem, timeout_s: float) -> None:
-        """Prepare the problems of an item and begin its run; `finish_item` waits for it."""
-        self._load_failure = self.load(*item.verify_problems, item.problem)
-        if self._load_failure is None:
-            alone = item.alone()
-            self.begin(run_work_item, item, timeout_s=timeout_s, alone=None if alone is None else (alone,))
-
-    def finish_item(self) -> Measurement | Failure:
-        """The outcome of the item that was begun, or the failure that kept it from being run."""
-        if self._load_failure is not None:
-            return self._load_failure
-        outcome: Measurement | Failure = self.finish()
-        if isinstance(outcome, Failure) and outcome.status is Status.OUT_OF_BOUNDS:
-            self.close()  # the kernel may have written beyond the guard zone as well
-        return outcome
 
     def renew(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""

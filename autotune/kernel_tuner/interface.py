@@ -19,7 +19,6 @@ from autotune.api.space import with_default
 from autotune.cli.output import emit
 from autotune.core.json_values import is_name
 from autotune.core.runs_folder import RUNS
-from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Objective, Status, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
@@ -30,7 +29,7 @@ from autotune.kernel_tuner.parameters import RESULT_NAMES
 from autotune.kernel_tuner.request import Request, read_request
 from autotune.tuning.context import open_context, open_processes
 from autotune.tuning.journaled_task import with_journal
-from autotune.tuning.observer import Observer
+from autotune.tuning.observer import Observer, Relay
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
@@ -225,11 +224,11 @@ def _progress(quiet: bool) -> Iterator[Observer]:
         yield progress
 
 
-class _Tries(Observer):
+class _Tries(Relay):
     """Passes on the events of several tries of one search, and what they have in common once."""
 
     def __init__(self, observer: Observer) -> None:
-        self._observer = observer
+        super().__init__(observer)
         self._is_started = False
         self._warnings: set[str] = set()
 
@@ -237,25 +236,13 @@ class _Tries(Observer):
         """Tell of the first try only: the others write to its journal."""
         if not self._is_started:
             self._is_started = True
-            self._observer.started(task, total, journal, note)
+            super().started(task, total, journal, note)
 
     def warn(self, text: str) -> None:
         """Tell each warning once."""
         if text not in self._warnings:
             self._warnings.add(text)
-            self._observer.warn(text)
-
-    def tried(self, trial: Trial) -> None:
-        """Pass it on."""
-        self._observer.tried(trial)
-
-    def stage(self, stage: Stage) -> None:
-        """Pass it on."""
-        self._observer.stage(stage)
-
-    def last_round(self, count: int) -> None:
-        """Pass it on."""
-        self._observer.last_round(count)
+            super().warn(text)
 
 
 def _search(task: TuningTask, options: Options, progress: Observer) -> SearchResult:

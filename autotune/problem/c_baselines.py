@@ -61,7 +61,7 @@ def c_times(
         problem: The problem to run.
         inputs: Its inputs by name.
         macros: What the source may use: the macros of a configuration.
-        expected: Gives the right results, with which those of each build are compared.
+        expected: Gives the right results, with which each build's are compared.
         time_ms: Times a run.
     """
     path = reference.with_suffix(".c")

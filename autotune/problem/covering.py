@@ -22,13 +22,13 @@ _TIMES = (1, 2, 3, 5, 17)  # tiles
 _CHANGED, _ALIKE = 0.7, 0.5  # shares
 _BEYOND = 4  # times the largest size of the space
 _TRIED = 80  # sizes, of which a few are chosen
-_MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of such a problem
+_MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a problem at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 
 
 def covering(problems: Sequence[ProblemInstance], config: Config) -> tuple[ProblemInstance, ...]:
-    """The problems without those, the largest first, whose kinds of blocks and trips others have, too."""
+    """The fewest and smallest problems that show every kind of block and trip that all show."""
     divisors = _divisors(problems, config)
     kinds = {place: _kinds(problem, divisors) for place, problem in enumerate(problems)}
     for place in sorted(kinds, key=lambda place: threads(problems[place]), reverse=True):
@@ -125,7 +125,7 @@ def at_tiles(
     make: Callable[[Sizes, int], ProblemInstance | None],
     count: int,
 ) -> list[ProblemInstance]:
-    """Further problems at which a configuration does what it does at none of those it is verified on.
+    """Further problems at which a configuration does what it does at no problem that it is verified on.
 
     Args:
         problems: The problems of the sizes to verify.

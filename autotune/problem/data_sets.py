@@ -23,8 +23,8 @@ def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
         problem: A problem whose expected results the reference computes.
         name: One of DATA_SETS or SPECIAL_VALUES. "zeros" and "ones", for ranges that have these, "smallest"
             and "largest": all elements are the same. "alternating": the smallest, the largest and, between
-            them, 0 in turn. "denormals": the largest and the smallest denormal of each sign in turn. Those of
-            SHAPES change the drawn values. Special values take the places of a few random elements.
+            them, 0 in turn. "denormals": the largest and the smallest denormal of each sign in turn. A shape
+            of SHAPES changes the drawn values. Special values take the places of a few random elements.
     """
     if problem.expected is not None or problem.trusted:
         return None

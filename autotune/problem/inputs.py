@@ -111,12 +111,12 @@ def _magnitudes(
     kept: KeptResults | None,
 ) -> dict[str, NDArray[Any]]:
     """The sums of magnitudes of outputs whose tolerance follows from the data."""
-    if not problem.with_magnitude:
+    if not problem.outputs_with_magnitude:
         return {}
     run = partial(run_magnitude, reference, inputs, problem.definition, problem.arrays)
     with timeline.span(f"magnitudes at {size_text(problem.definition.sizes)}"):
         found = run() if kept is None else kept.of(reference, f"magnitude {problem.data_key}", run)
-    return {name: found[name] for name in problem.with_magnitude if name in found}
+    return {name: found[name] for name in problem.outputs_with_magnitude if name in found}
 
 
 def draw_inputs(

@@ -25,11 +25,11 @@ def overflowing(runs: IndexRuns, timed: ProblemInstance, domain: Domain, make: M
     Args:
         runs: The kernels of the configuration.
         timed: The problem of the size to tune for.
-        domain: That of the space's sizes.
+        domain: The domain of the space's sizes.
         make: Makes the problem of sizes; None where the arguments do not hold them.
 
     Returns:
-        An array and sizes; empty if there is none, or no such size, and None if it is not known.
+        An array and sizes; empty if there is no such array or size, and None if it is not known.
     """
     made = (make(domain.declared(sizes)) for sizes in _large(timed))
     large = next((one for one in made if one is not None and _elements(one) > _LARGE), None)

@@ -49,8 +49,8 @@ class Loops:
 
         Args:
             given: The problems of the sizes to verify, at least one.
-            checked: Those of them that are checked.
-            timed: That of the size to tune for.
+            checked: The problems among them that are checked.
+            timed: The problem of the size to tune for.
             make: Makes the problem of sizes.
 
         Returns:
@@ -89,7 +89,7 @@ class Loops:
 def _ways(
     base: Sizes, timed: ProblemInstance, given: Sequence[ProblemInstance], make: Make
 ) -> Iterator[Callable[[float], ProblemInstance | None]]:
-    """Ways on which one size, or all, grow to those to tune for, by the share of the way."""
+    """Ways to grow one size, or all, to the size to tune for: each takes a share of the way."""
     domain = Domain([one.definition.sizes for one in given])
     goal = timed.definition.sizes
     growing = [name for name in goal if goal[name] > base[name]]

@@ -102,7 +102,7 @@ class ProblemInstance:
     views: tuple[ArrayView, ...] = ()
     local: tuple[LocalArray, ...] = ()
     bounds: tuple[tuple[str, Tolerance], ...] = ()  # for outputs with a tolerance of their own
-    settings: Settings = ()  # conditions while it is timed
+    settings: Settings = ()  # the device's clock and power limit while it is timed
     trusted: str = ""  # the file with results of trusted configurations, instead of `expected`
 
     @cached_property
@@ -115,63 +115,53 @@ class ProblemInstance:
     @cached_property
     def identity(self) -> dict[str, Any]:
         """This problem's part of a trial's key, version 1; keep its words when fields are renamed."""
-        return (
-            {
-                "problem": [
-                    sorted(self.definition.sizes.items()),
-                    self.definition.dtype,
-                    self.definition.seed,
-                ],
-                "arrays": [array.identity for array in self.arrays],
-                "scalars": [{"name": s.name, "dtype": s.dtype, "value": s.value} for s in self.scalars],
-                "launches": [
-                    {
-                        "entry": step.entry,
-                        "grid": step.grid,
-                        "block": step.block,
-                        "shared_bytes": step.shared_bytes,
-                        "arguments": step.arguments,
-                        **step.attributes,
-                    }
-                    for step in self.launches
-                ],
-                "rtol": self.tolerance.rtol,
-                "atol": self.tolerance.atol,
-            }
-            | self._expected_identity
-            | self._later_identity
-        )
+        problem = self.definition
+        newer = {  # than the first journals, which have none of them
+            "bounds": [[name, bound.rtol, bound.atol, bound.factor] for name, bound in self.bounds],
+            "views": [[view.name, view.of, view.offset_bytes] for view in self.views],
+            "local": [[array.name, array.size_bytes] for array in self.local],
+            "device": [list(setting) for setting in self.settings],
+        }
+        return {
+            "problem": [sorted(problem.sizes.items()), problem.dtype, problem.seed],
+            "arrays": [array.identity for array in self.arrays],
+            "scalars": [{"name": s.name, "dtype": s.dtype, "value": s.value} for s in self.scalars],
+            "launches": [
+                {
+                    "entry": step.entry,
+                    "grid": step.grid,
+                    "block": step.block,
+                    "shared_bytes": step.shared_bytes,
+                    "arguments": step.arguments,
+                    **step.attributes,
+                }
+                for step in self.launches
+            ],
+            "rtol": self.tolerance.rtol,
+            "atol": self.tolerance.atol,
+            **self._expected_identity,
+            **{name: listed for name, listed in newer.items() if listed},
+        }
+
+    @property
+    def _expected_identity(self) -> dict[str, Any]:
+        """The part for expected results; empty if a reference file computes them."""
+        if self.trusted:
+            return {"expected": "trusted"}
+        if self.expected is None:
+            return {}
+        return {"expected": [[name, array.sha256] for name, array in self.expected]}
 
     @cached_property
     def identity_text(self) -> str:
         """The identity as it is hashed."""
         return canonical(self.identity)
 
-    @property
-    def _later_identity(self) -> dict[str, Any]:
-        bounds = [[name, bound.rtol, bound.atol, bound.factor] for name, bound in self.bounds]
-        views = [[view.name, view.of, view.offset_bytes] for view in self.views]
-        local = [[array.name, array.size_bytes] for array in self.local]
-        settings = [list(setting) for setting in self.settings]
-        later = {"bounds": bounds, "views": views, "local": local, "device": settings}
-        return {name: found for name, found in later.items() if found}
-
-    def tolerance_of(self, name: str) -> Tolerance:
-        """The allowed difference of an output's elements from the reference's."""
-        return dict(self.bounds).get(name, self.tolerance)
-
-    @property
-    def with_magnitude(self) -> tuple[str, ...]:
-        """The outputs whose tolerance follows from the data."""
-        return tuple(name for name, bound in self.bounds if bound.factor)
-
-    @property
-    def _expected_identity(self) -> dict[str, Any]:
-        if self.trusted:
-            return {"expected": "trusted"}
-        if self.expected is None:
-            return {}
-        return {"expected": [[name, array.sha256] for name, array in self.expected]}
+    @cached_property
+    def data_key(self) -> str:
+        """Identifies inputs and expected results: the problem and all arrays except scratch."""
+        arrays = [array for array in self.identity["arrays"] if array["role"] != "scratch"]
+        return json.dumps([self.identity["problem"], arrays, *self._expected_identity.values()])
 
     @property
     def data_sha256(self) -> str:
@@ -179,11 +169,14 @@ class ProblemInstance:
         stored = [str(item.fill[1]) for item in self.arrays if item.fill and item.fill[0] == "stored"]
         return hashlib.sha256("".join(stored).encode()).hexdigest() if stored else ""
 
-    @cached_property
-    def data_key(self) -> str:
-        """Identifies inputs and expected results: the problem and all arrays except scratch."""
-        arrays = [array for array in self.identity["arrays"] if array["role"] != "scratch"]
-        return json.dumps([self.identity["problem"], arrays, *self._expected_identity.values()])
+    def tolerance_of(self, name: str) -> Tolerance:
+        """The allowed difference of an output's elements from the reference's."""
+        return dict(self.bounds).get(name, self.tolerance)
+
+    @property
+    def outputs_with_magnitude(self) -> tuple[str, ...]:
+        """The outputs whose tolerance grows with the magnitude of the data that they are computed from."""
+        return tuple(name for name, bound in self.bounds if bound.factor)
 
 
 def identity_of(problems: Iterable[ProblemInstance]) -> str:
@@ -192,8 +185,8 @@ def identity_of(problems: Iterable[ProblemInstance]) -> str:
     return hashlib.sha256(texts.encode()).hexdigest()[:32]
 
 
-def in_order(problems: tuple[ProblemInstance, ...], kind: str) -> tuple[ProblemInstance, ...]:
-    """The order of verification on a kind of device: on a CPU, the problem with the most threads comes first.
+def verification_order(problems: tuple[ProblemInstance, ...], kind: str) -> tuple[ProblemInstance, ...]:
+    """The problems in the order of verification: on a CPU, the one with the most threads comes first.
 
     PoCL makes machine code at a kernel's first run: for grids of fewer than 65,536 threads, and again for
     wider ones. Code for wider grids also serves smaller ones later in the same process.

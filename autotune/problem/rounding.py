@@ -71,7 +71,7 @@ def is_order_free(problem: ProblemInstance, reference: Path, compared: Set[str])
 
 
 def _parts(magnitudes: NDArray[Any]) -> int:
-    """The smallest power of two by which all are whole; 1 if they are no such fractions."""
+    """The smallest power of two that makes all whole when multiplied; 1 if none does."""
     powers = (2**power for power in range(_MAX_PARTS))
     return next((one for one in powers if np.array_equal(magnitudes * one, np.rint(magnitudes * one))), 1)
 

@@ -40,15 +40,14 @@ _T = TypeVar("_T")
 class StoredInputs:
     """The stored inputs of a space, by problem; `folder` holds the arrays that `inputs` returns."""
 
-    def __init__(self, spec: SpaceSpec, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, spec: SpaceSpec, folder: Path, variables: Mapping[str, str] | None = None) -> None:
         self._spec = spec
         self._folder = folder
-        self._environment = environment
+        self._variables = variables
         self._inputs: dict[str, Mapping[str, StoredArray]] = {}  # by problem
         self._results: dict[str, tuple[tuple[str, StoredArray], ...]] = {}
-        self._returned: dict[
-            tuple[int, str], tuple[Any, StoredArray]
-        ] = {}  # by identity of the returned array
+        # by identity of the returned array
+        self._returned: dict[tuple[int, str], tuple[Any, StoredArray]] = {}
         self._lock = threading.Lock()
 
     def of(self, problem: Problem) -> Mapping[str, StoredArray]:
@@ -121,7 +120,7 @@ class StoredInputs:
                 return {name: self._stored_once(found[name], name, dtypes[name], folder) for name in dtypes}
             except SetupError as error:
                 raise SetupError(f"inputs() at {size_text(problem.sizes)}: {error}") from None
-        child = Child(int, environment=self._environment)
+        child = Child(int, variables=self._variables)
         try:
             stored: dict[str, StoredArray] = child.call(
                 _inputs_in_child, self._spec.reference, problem, dtypes, str(folder), timeout_s=TIMEOUT_S

@@ -52,7 +52,7 @@ class Child:
         self,
         factory: Callable[..., Any],
         *arguments: Any,
-        environment: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
     ) -> None:
         """Start the process, in the background.
@@ -60,7 +60,7 @@ class Child:
         Args:
             factory: Makes the state, in the child.
             arguments: Its arguments.
-            environment: Environment variables to set in the child.
+            variables: Environment variables to set in the child.
             wrapper: A command line that runs the child, such as a debugger's.
         """
         self._timeout_s: float | None = None
@@ -70,7 +70,7 @@ class Child:
         weakref.finalize(self, self._output.close)
         self._pipe, theirs = Pipe()
         self._killing = threading.Lock()  # one thread may kill a child that another one uses
-        own = dict(environment or {})
+        own = dict(variables or {})
         ended, its_end = Pipe()
         used = fork(wrapper, theirs.fileno(), self._output.fileno(), its_end.fileno())
         its_end.close()

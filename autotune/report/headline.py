@@ -130,7 +130,7 @@ def _speedups(search: Search) -> Iterable[dict[str, str]]:
         note = f"default: {default_ms:.4g} ms" + (f" ({ends[0]:.4g} to {ends[1]:.4g})" if ends else "")
         if place is not None and (rounds := search.ratios_to_best(place)):
             note += f"; {min(rounds):.3g} to {max(rounds):.3g} x in single rounds"
-        is_tied = place is not None and search.is_tied(place)
+        is_tied = place is not None and search.trials[place].config in search.ties
         value = "not distinguishable" if is_tied else ratio_text(default_ms / time_ms)
         yield _item("Over the default", value, note)
     first = next((step for step in search.steps if step.time_ms), None)

@@ -211,26 +211,17 @@ class Search:
         return None if self.best is None else self.times_ms[self.best]
 
     @cached_property
-    def ties(self) -> tuple[Config, ...]:
-        """The configurations that a last round cannot tell from the best."""
+    def ties(self) -> frozenset[Config]:
+        """The configurations that the last round cannot tell from the best; a cache keeps a few of them."""
         best, finals = self.best_trial, self.finals
-        if self.served:
-            return self.served.ties
+        stored = frozenset(self.served.ties if self.served else ())
         if best is None or best.key not in finals:
-            return ()
+            return stored
         ours = finals[best.key]
         others = (one for one in self.trials if one.key in finals and one.key != best.key)
-        return tuple(one.config for one in others if indistinguishable(ours, finals[one.key], Objective.TIME))
-
-    def is_tied(self, place: int) -> bool:
-        """True if a trial cannot be told from the best; the cache keeps only such that passed all checks."""
-        trial, best, finals = self.trials[place], self.best_trial, self.finals
-        is_near = (
-            best is not None
-            and {best.key, trial.key} <= finals.keys()
-            and indistinguishable(finals[best.key], finals[trial.key], Objective.TIME)
-        )
-        return is_near or trial.config in self.ties
+        return stored | {
+            one.config for one in others if indistinguishable(ours, finals[one.key], Objective.TIME)
+        }
 
     def ratios_to_best(self, place: int) -> list[float]:
         """A trial's time over the best's in each round of the last round that timed both."""

@@ -71,7 +71,7 @@ _ENGINES = {
 
 @cache
 def _engines() -> Mapping[str, _Engine]:
-    """All engines: those of autotune, and those of other distributions under other names."""
+    """All engines: autotune's, and other distributions' under other names."""
     return _ENGINES | {name: _Engine(entry.module, entry.attr) for name, entry in _plugins().items()}
 
 

@@ -72,7 +72,7 @@ class _Source:
         return np.where(np.isnan(self.log), np.nanmax(self.log), self.log)
 
     def local_optima(self, positions: Positions) -> list[int]:
-        """Rows such that no faster one differs in a single parameter, fastest first."""
+        """Rows from which no faster row differs in a single parameter, fastest first."""
         fastest = self.fastest[:MAX_FASTEST]
         among = positions[fastest]
         found: list[int] = []

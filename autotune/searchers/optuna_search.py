@@ -104,7 +104,7 @@ class OptunaSearch:
 
 
 def _objective_values(trial: Trial, objectives: int) -> list[float] | None:
-    """The values to minimise: the logarithm of the score or, with two objectives, those of time and energy.
+    """The values to minimise: the logarithm of the score or, with two objectives, of time and of energy.
 
     Logarithms make models precise where scores are low. Without an energy counter all energies are equal.
     """

@@ -31,7 +31,7 @@ from autotune.core.launch_plan import (
 from autotune.core.records import CallSpec, Config, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
-from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallConditions, Status
+from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallMode, Status
 from autotune.errors import SpaceError
 from autotune.sources.triton import TritonParameter, kernels
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype
@@ -119,7 +119,7 @@ class SpaceSpec:
     data: tuple[str, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)  # when a parameter matters, by its name
     full: str = REFERENCE  # what gives the expected results at the full size
-    measure: CallConditions = USUAL
+    measure: CallMode = USUAL
     metrics: Mapping[str, str] = field(default_factory=dict)  # expressions of measurements, by name
     objective: str = ""  # an expression of measurements and metrics to minimise; empty: the time
     require: tuple[str, ...] = ()  # what measurements and metrics of a valid result satisfy
@@ -378,10 +378,10 @@ def _special(
     )
 
 
-def _measure(element: Element) -> CallConditions:
+def _measure(element: Element) -> CallMode:
     entries = element.record((), ("cache", "launch"))
     known = {"cache": CACHES, "launch": LAUNCHES}
-    return CallConditions(**{name: entry.choice(known[name]) for name, entry in entries.items()})
+    return CallMode(**{name: entry.choice(known[name]) for name, entry in entries.items()})
 
 
 def _names(element: Element) -> tuple[str, ...]:

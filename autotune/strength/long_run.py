@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from autotune.compilers.kernel_source import perturbed
-from autotune.core.checks import data
+from autotune.core.checks import data_check
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
 from autotune.core.text import size_text
@@ -186,7 +186,7 @@ class LongRun:
 
     def _data_mend(self, sizes: Sizes, name: str) -> str:
         """The reason why the checks before storing do not show what a data set shows."""
-        task, where = self._context.task, f"{data(name)} at {size_text(sizes)}"
+        task, where = self._context.task, f"{data_check(name)} at {size_text(sizes)}"
         default = self._context.maker.make(task.spec.default)
         own = (other_data(one, name) for one in default.verify_problems if one.definition.sizes == sizes)
         problem = next(filter(None, own), None)

@@ -10,7 +10,7 @@ from autotune.errors import InputError
 from autotune.serving.cache import read_roots
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.prior_results import gather
+from autotune.tuning.prior_results import gather_priors
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
@@ -37,7 +37,7 @@ def adopt(task: TuningTask, options: Options, observer: Observer) -> SearchResul
         InputError: No other device or size has results; otherwise as `search` raises.
         SetupError: As `search` raises.
     """
-    priors = gather(task, options)
+    priors = gather_priors(task, options)
     if not priors:
         raise InputError(
             f"{task.spec.kernel}: no results for another device or size, so there is nothing to adopt; "

@@ -107,7 +107,7 @@ def _provenance(result: SearchResult, seed: int, policy: MeasurementPolicy) -> P
         tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
         autotune=__version__,
         host=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
-        **task.facts,
+        **task.provenance,
         engine=result.engine,
         seed=seed,
         trials=len(result.trials),

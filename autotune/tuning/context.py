@@ -20,7 +20,7 @@ from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Objective, Problem
-from autotune.devices import cold_environment
+from autotune.devices import cold_variables
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
@@ -86,8 +86,12 @@ class TuningContext:
     skips_sanitizer: bool  # although there may be one
     observer: Observer
     references: References
-    further: FurtherSizes
     fleet: Fleet | None = None
+
+    @cached_property
+    def further(self) -> FurtherSizes:
+        """The problems at sizes that the space does not list; only the checks of winners need them."""
+        return FurtherSizes(self.maker)
 
     @property
     def objective(self) -> Objective:
@@ -97,7 +101,7 @@ class TuningContext:
     def build(
         self, configs: Iterable[Config], stage: str = ""
     ) -> tuple[dict[Config, Built], dict[Config, Failure]]:
-        """Compile configurations, all at the same time; return those that compile, and why others do not.
+        """Compile configurations, all at the same time; return the binaries, and the failures of the others.
 
         `stage` names the progress; empty for work within another stage.
         """
@@ -116,26 +120,24 @@ class TuningContext:
                 built[instance.config] = Built(instance, binary)
         return built, failures
 
-    def run_on(
+    def run(
         self,
-        problem: ProblemInstance,
         function: Callable[..., Any],
         binary: Binary,
+        problem: ProblemInstance,
         *arguments: Any,
         timeout_s: float | None = None,
         **options: Any,
     ) -> Any:
-        """Run `function(state, binary, problem, ...)` on the device; return its answer or a Failure."""
+        """Load a problem and run `function(state, binary, problem, ...)`; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
         return self.worker.load(problem) or self.worker.run(
             function, binary, problem, *arguments, timeout_s=limit_s, **options
         )
 
-    def run_or_close(
-        self, problem: ProblemInstance, function: Callable[..., Any], *arguments: Any, **options: Any
-    ) -> Any:
-        """Run as `run_on` does; close the worker after a failure, because it may have written anywhere."""
-        found = self.run_on(problem, function, *arguments, **options)
+    def run_or_close(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
+        found = self.run(function, *arguments, **options)
         if isinstance(found, Failure):
             self.worker.close()
         return found
@@ -144,12 +146,15 @@ class TuningContext:
         self, binary: Binary, problem: ProblemInstance, timeout_s: float | None = None
     ) -> bool | Failure:
         """Verify a configuration on one problem; True if it can be repeated without restoring its arrays."""
-        repeatable: bool | Failure = self.run_or_close(problem, verify_once, binary, timeout_s=timeout_s)
+        repeatable: bool | Failure = self.run_or_close(verify_once, binary, problem, timeout_s=timeout_s)
         return repeatable
 
 
 class Processes:
-    """The compilers and the device process of a run, which searches of one space may share."""
+    """The compilers and the device process of a run, which searches of one space may share.
+
+    These searches have the same device, reference and functions, so any of their tasks will do.
+    """
 
     def __init__(self, task: TuningTask, options: Options, observer: Observer, opened: ExitStack) -> None:
         """Start nothing yet; what is started later is closed with `opened`."""
@@ -157,7 +162,7 @@ class Processes:
         self._on_stage = observer.stage
         self.scratch = opened.enter_context(scratch_folder())
         self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
-        self.variables = cold_environment(self.scratch)
+        self.variables = cold_variables(self.scratch)
         self._wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
         self._kept = KeptResults(
             user_folder("references"),
@@ -178,7 +183,7 @@ class Processes:
             timeout_s=options.compile_timeout_s,
             binaries=default_folder() if options.binary_cache else None,
             scratch=Path(self.scratch) / "binaries",
-            environment=self.variables,
+            variables=self.variables,
         )
         self._opened.callback(pool.close)
         return pool
@@ -201,9 +206,9 @@ class Processes:
             self._makers[journaled] = maker
         return self._makers[journaled]
 
-    def worker(self, journaled: JournaledTask, default: KernelInstance) -> Worker:
+    def worker(self, maker: InstanceMaker, default: KernelInstance) -> Worker:
         """Return the device process, shared with earlier problems, except for trusted kernels."""
-        task = journaled.task
+        task = self._task
         trusts = task.spec.full == TRUSTED
         problems = default.verify_problems if trusts else (*default.verify_problems, default.problem)
         if self._worker is not None and not trusts:
@@ -212,7 +217,7 @@ class Processes:
         if self._worker is not None:
             self._worker.end()  # else each problem's process would hold device memory to the end
         limit_s = self._options.timeout_s
-        make = partial(TrustingWorker, maker=self.maker(journaled), pool=self.pool, timeout_s=limit_s)
+        make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=limit_s)
         setting = DeviceSetting(task.address, task.spec.reference, problems, self._wrong, self._kept)
         worker = self._worker = (make if trusts else Worker)(setting, self.variables, self._on_stage)
         self._ended.callback(worker.end)
@@ -220,16 +225,13 @@ class Processes:
         worker.start()
         return worker
 
-    def references(self, task: TuningTask) -> References:
+    def references(self) -> References:
         """Return the process for later references, which is not begun yet."""
+        task = self._task
         return References(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
 
     def fleet(
-        self,
-        spec: SpaceSpec,
-        default: KernelInstance,
-        cluster: Cluster,
-        on_lost: Callable[[str, str], None],
+        self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
     ) -> AbstractContextManager[Fleet]:
         """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`.
 
@@ -239,6 +241,7 @@ class Processes:
         from autotune.cluster.fleet import open_fleet
         from autotune.cluster.travelling_files import paths_of
 
+        spec = self._task.spec
         _require_parallel(spec)
         problems, reference = (*default.verify_problems, default.problem), spec.reference.absolute()
         setting = HostSetting(
@@ -292,7 +295,7 @@ def open_context(
         cluster: The cluster that has the devices; None uses the task's device.
     """
     task = journaled.task
-    policy = replace(policy, conditions=task.spec.measure)
+    policy = replace(policy, call_mode=task.spec.measure)
     with ExitStack() as opened:
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         maker = processes.maker(journaled)
@@ -320,12 +323,12 @@ def open_context(
         fleet = None
         if cluster is not None:
             on_lost = partial(_lost, observer, journal)
-            devices = fleet = opened.enter_context(processes.fleet(task.spec, default, cluster, on_lost))
+            devices = fleet = opened.enter_context(processes.fleet(default, cluster, on_lost))
             worker = fleet.worker(next(iter(fleet.devices)))
         else:
-            worker = own = processes.worker(journaled, default)
+            worker = own = processes.worker(maker, default)
             devices = OneDevice(own)
-        references = processes.references(task)
+        references = processes.references()
         opened.callback(references.close)
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
         limit_s = options.timeout_s
@@ -347,7 +350,6 @@ def open_context(
             skips_sanitizer=not options.sanitizer,
             observer=observer,
             references=references,
-            further=FurtherSizes(task, maker),
             fleet=fleet,
         )
 

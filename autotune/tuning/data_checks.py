@@ -1,4 +1,4 @@
-"""Checks of a winner on other data than those of the search."""
+"""Checks of a winner on data that the search has not used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from autotune.core.checks import LATE, PASSED, Outcome, Unchecked, data, failure, worst
+from autotune.core.checks import LATE, PASSED, Outcome, Unchecked, data_check, first_failure, worst
 from autotune.core.records import Config, Sizes
 from autotune.core.stages import Stage
 from autotune.core.text import size_text
@@ -52,9 +52,9 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
                 if default in records:
                     _note(records[default], name, LATE if late else PASSED)
             elif name in SHAPES:
-                continue  # the reference may not take such data, which only the default tells
+                continue  # only the default tells if the reference takes these data
             for config, problem in problems.items():
-                if failure(records[config]) is None:
+                if first_failure(records[config]) is None:
                     late = deadline.is_over
                     outcome = LATE if late else _verified(context, built[config].binary, problem, name)
                     _note(records[config], name, outcome)
@@ -63,14 +63,14 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
 
 def _note(record: dict[str, Outcome], name: str, outcome: Outcome) -> None:
     """Add the outcome on a data set at one size."""
-    record[data(name)] = worst((record.get(data(name), PASSED), outcome))
+    record[data_check(name)] = worst((record.get(data_check(name), PASSED), outcome))
 
 
 def _verified(context: TuningContext, binary: Binary, problem: ProblemInstance, name: str) -> Outcome:
     """The outcome of one configuration on a problem with other data."""
     outcome = outcome_of(context.verify(binary, problem))
     if isinstance(outcome, Failure):
-        return replace(outcome, detail=f"with {data(name)}: {outcome.detail}")
+        return replace(outcome, detail=f"with {data_check(name)}: {outcome.detail}")
     return outcome
 
 
@@ -95,14 +95,14 @@ def _is_right(context: TuningContext, default: Binary, problem: ProblemInstance,
     """
     if not is_fit(context.worker, problem):
         return False
-    found = context.run_on(with_margin(problem), verify_once, default)
+    found = context.run(verify_once, default, with_margin(problem))
     if not isinstance(found, Failure):
         return True
-    found = context.run_on(with_margin(problem, DOUBTED), verify_once, default)
+    found = context.run(verify_once, default, with_margin(problem, DOUBTED))
     if name in SHAPES and is_finding(found) and found.status is not Status.CRASHED:
         context.observer.warn(
-            f"default and reference disagree with {data(name)}, which counts against no other: {found}; "
-            f"to repeat: {default_command(context.task, 'check')}"
+            f"default and reference disagree with {data_check(name)}, which counts against no other: "
+            f"{found}; to repeat: {default_command(context.task, 'check')}"
         )
     return False
 
@@ -156,10 +156,10 @@ def on_variants(context: TuningContext, built: Mapping[Config, Built], deadline:
     """The outcome of each configuration on each variant of the inputs, which the space asks for."""
     records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
     for name in context.task.spec.variants:
-        context.observer.stage(Stage(f"last round: {data(name)}"))
+        context.observer.stage(Stage(f"last round: {data_check(name)}"))
         for config, (instance, binary) in built.items():
             found = map(partial(_on_variant, context, config, binary, name), instance.verify_problems)
-            records[config][data(name)] = LATE if deadline.is_over else worst(found)
+            records[config][data_check(name)] = LATE if deadline.is_over else worst(found)
     return records
 
 

@@ -110,7 +110,7 @@ class _Model(Observer):
         self._best_ms = math.inf
 
     def search(self, options: Options) -> SearchResult:
-        """Search, starting from earlier results and from those that the other models find meanwhile."""
+        """Search, starting from earlier results and from what the other models find meanwhile."""
         engine, _ = choose_engine(options, len(self.task.space))
         learns = options.transfer and learns_from_priors(engine)
         others = [model for model in self._models if model is not self and learns]
@@ -158,7 +158,7 @@ class _Model(Observer):
 
 
 class _GrowingSources(Iterable[PriorResults]):
-    """Results of earlier searches, and those that the other searches have found so far."""
+    """Results of earlier searches, and what the other searches have found so far."""
 
     def __init__(self, known: Sequence[PriorResults], others: Sequence[_Model]) -> None:
         self._known, self._others = known, others

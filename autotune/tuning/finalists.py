@@ -30,7 +30,7 @@ def by_score(trials: Iterable[Trial]) -> list[Trial]:
 
 
 def fastest_trials(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial]:
-    """The fastest trials, only one of those that share a binary and its measurement.
+    """The fastest trials; of trials that share a binary and its measurement, only one.
 
     Where its control was slow, a trial's time is scaled back by the same factor. A control may be slow by
     chance, so every third place, the first included, goes by the times as measured. Trials far slower than

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from autotune.core import timeline
-from autotune.core.checks import together
+from autotune.core.checks import combined
 from autotune.core.records import Config, Entry
 from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial, pareto_front
@@ -21,7 +21,7 @@ from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest_trials, measured_binary
-from autotune.tuning.groups import compare
+from autotune.tuning.groups import compare_groups
 from autotune.tuning.last_round import Decision, Searched, run_last_round
 from autotune.tuning.result import SearchResult
 from autotune.tuning.winner_checks import WinnerChecks
@@ -42,7 +42,7 @@ def finish_search(
         CacheError: The cache cannot be written.
     """
     checks = WinnerChecks() if checks is None else checks
-    left = searched.limits.begin()
+    left = searched.limits.from_now()
     while True:
         cached = _evaluate_cached(context, searched.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
@@ -86,7 +86,6 @@ def _result(
     winner, *ties = decision.stored
     instance = context.maker.make(winner.config)
     again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
-    is_of_sweep = bool(searched.needed)
     was_served = cached is not None and cached.config == winner.config
     return SearchResult(
         task=task,
@@ -96,14 +95,14 @@ def _result(
         default=decision.measurements[trials[task.spec.default].key],
         ties=tuple(trial.config for trial in ties),
         unchecked_ties=tuple(trial.config for trial in decision.ties_left),
-        groups=compare(task.space, trials.values(), decision.measurements, objective),
+        groups=compare_groups(task.space, trials.values(), decision.measurements, objective),
         trials=tuple(trials[config] for config in ledger.trials),
         resumed=ledger.resumed,
         beside_budget=ledger.beside_budget,
         time_was_over=ledger.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
-        lacked_time=not is_of_sweep
-        and searched.limits.is_strict
+        lacked_time=not searched.is_of_sweep
+        and searched.limits.is_limited
         and any(measured_binary(one) not in again for one in fastest_trials(trials.values())),
         journal=context.journal.path,
         cache_file=Path(record_path(str(searched.root), task.device.slug, task.spec.kernel)),
@@ -112,14 +111,14 @@ def _result(
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
         priors=searched.priors,
-        stopping_estimate=_stopping_estimate(context, winner, trials, is_of_sweep),
+        stopping_estimate=_stopping_estimate(context, winner, trials, searched.is_of_sweep),
         uncompared=instance.uncompared(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=searched.seconds,
         seconds=ledger.spent_s,
         cores_of_others=searched.began.cores_of_others(cpu_times()),
         data_sha256=instance.problem.data_sha256,
-        checks=together(decision.checks),
+        checks=combined(decision.checks),
     )
 
 

@@ -19,7 +19,7 @@ OWN_SEED = 0  # likewise: it gives the search's own inputs
 SEEDS = (*FRESH_SEEDS, OWN_SEED)  # of the inputs to verify on, in this order
 
 
-def different(maker: InstanceMaker, seeds: Sequence[int]) -> tuple[int, ...]:
+def distinct_seeds(maker: InstanceMaker, seeds: Sequence[int]) -> tuple[int, ...]:
     """Leave out fresh seeds that give the inputs of the search; return OWN_SEED if none is left."""
     problem = maker.space.problem
     found = tuple(
@@ -46,7 +46,7 @@ def begin_references(context: TuningContext) -> None:
     """Begin to compute the references of the last round next to the search, where that disturbs no timing."""
     task = context.task
     if context.fleet is None and _can_run_aside(task.spec, task.device.kind):
-        seeds = different(context.maker, SEEDS)
+        seeds = distinct_seeds(context.maker, SEEDS)
         fresh = fresh_problems(context.maker, task.spec.default, seeds)
         context.references.begin(fresh, small_data(context), context.worker.compared)
 

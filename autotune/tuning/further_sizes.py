@@ -18,10 +18,9 @@ from autotune.problem.large_indices import overflowing
 from autotune.problem.loops import Loops, Make
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.sources.kernel_source import read_kernel_source
-from autotune.tuning.task import TuningTask
 
 MAX_SIZES = 6  # that the tiles of a configuration make interesting
-_SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: those of tiles come before
+_SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: problems at sizes of tiles have the smaller ones
 
 
 class Small(NamedTuple):
@@ -31,7 +30,7 @@ class Small(NamedTuple):
         verified: The fewest and smallest problems that show all that the sizes to verify show.
         further: Problems in which loops turn again that turn once in each verified problem that the CPU can
             run.
-        is_whole: True if every such loop turns again in one of the further problems.
+        is_whole: True if each of these loops turns again in one of the further problems.
     """
 
     verified: Sequence[ProblemInstance]
@@ -42,15 +41,10 @@ class Small(NamedTuple):
 class FurtherSizes:
     """Makes the problems of further sizes."""
 
-    def __init__(self, task: TuningTask, maker: InstanceMaker) -> None:
-        """Prepare to make problems.
-
-        Args:
-            task: What is tuned.
-            maker: Makes inputs and expected results as well.
-        """
-        self._task, self._maker = task, maker
-        self._planner = InstanceMaker(task.space, task.source, task.dialect, {})  # makes no inputs
+    def __init__(self, maker: InstanceMaker) -> None:
+        """Prepare to make problems; the maker makes inputs and expected results as well."""
+        self._maker, self._planner = maker, maker.without_data()
+        self._space = maker.space
         self._small: dict[str, Small] = {}  # by the key of an instance
         self._kernels: dict[str, IndexRuns | None] = {}
 
@@ -62,7 +56,7 @@ class FurtherSizes:
         """The constraint to write if a kernel is not made for the sizes of a problem; empty without one."""
         sizes = problem.definition.sizes
         found = " or ".join(f"`{one}`" for one in self._domain(instance).excluding(sizes))
-        where = f"`constraints` of {self._task.spec.path.name}"
+        where = f"`constraints` of {self._space.spec.path.name}"
         return f"; if {size_text(sizes)} makes no sense, write {found} into {where}" if found else ""
 
     def of(self, config: Config, problem: ProblemInstance) -> ProblemInstance | None:
@@ -74,7 +68,7 @@ class FurtherSizes:
         return self._maker.verify_problem(config, problem.definition.sizes, self._seed_offset(problem), name)
 
     def _seed_offset(self, problem: ProblemInstance) -> int:
-        return problem.definition.seed - self._task.space.problem.seed
+        return problem.definition.seed - self._space.problem.seed
 
     def of_tiles(self, instance: KernelInstance) -> Iterator[ProblemInstance]:
         """The problems at sizes that the configuration's own tiles make interesting."""
@@ -118,8 +112,8 @@ class FurtherSizes:
         if instance.key not in self._kernels:
             found = None
             with suppress(InputError):
-                if self._task.spec.dialect != TRITON:
-                    found = IndexRuns(read_kernel_source(instance.source, {}, self._task.dialect))
+                if self._space.spec.dialect != TRITON:
+                    found = IndexRuns(read_kernel_source(instance.source, {}, self._maker.dialect))
             self._kernels[instance.key] = found
         return self._kernels[instance.key]
 

@@ -25,12 +25,12 @@ class Group:
     best: Measurement | None  # None: no configuration of the group has a time
 
 
-def leaders(space: Space, trials: Iterable[Trial]) -> list[Trial]:
+def group_leaders(space: Space, trials: Iterable[Trial]) -> list[Trial]:
     """The best trial of each group that has one."""
     return [scored[0] for group in _members(space, trials).values() if (scored := by_score(group))]
 
 
-def compare(
+def compare_groups(
     space: Space, trials: Iterable[Trial], measurements: Mapping[str, Measurement], objective: Objective
 ) -> tuple[Group, ...]:
     """The groups of a space, best first.

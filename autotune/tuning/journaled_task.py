@@ -18,14 +18,14 @@ VERIFICATION = 6  # raised whenever verification gets stricter: journals of olde
 
 @dataclass(frozen=True, eq=False)
 class JournaledTask:
-    """A task, what its run minimizes, and where and under which facts its trials are journaled.
+    """A task, what its run minimizes, and the journal of its trials.
 
     Attributes:
         task: What is tuned.
         scoring: The objective.
         journal: The file of the trials.
-        header: The facts that all of them depend on.
-        notes: What a hash of the header covers, in words.
+        header: All that every trial in it depends on.
+        notes: What a hash in the header covers, in words.
     """
 
     task: TuningTask
@@ -42,8 +42,8 @@ def with_journal(task: TuningTask, options: Options, suffix: str = "jsonl") -> J
     """
     spec, source = task.spec, task.source
     journal = options.journal or default_journal(task, suffix)
-    facts = journal_header(spec, task.space.problem, source.sha256, source.hidden)
-    header = {**task.environment, "verification": str(VERIFICATION), **facts}
+    header = {**task.environment, "verification": str(VERIFICATION)}
+    header |= journal_header(spec, task.space.problem, source.sha256, source.hidden)
     notes = journal_notes(spec)
     own = options.own if options.objective else spec.objective or None
     objective = options.objective or (Objective.OWN if own else Objective.TIME)

@@ -25,7 +25,7 @@ from autotune.tuning.finalists import (
     nearly_as_fast,
 )
 from autotune.tuning.fresh_inputs import SEEDS
-from autotune.tuning.groups import leaders
+from autotune.tuning.groups import group_leaders
 from autotune.tuning.limits import LastRoundLimits, TimeLeft
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
@@ -47,7 +47,12 @@ class Searched:
     began: CpuTimes
     limits: LastRoundLimits
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
-    needed: tuple[Config, ...] = ()  # the times of these, a sweep's, are stored in any case
+    needed: tuple[Config, ...] = ()  # by a sweep: their times are stored in any case
+
+    @property
+    def is_of_sweep(self) -> bool:
+        """True if a sweep has named finalists: of the others, only the best takes part."""
+        return bool(self.needed)
 
 
 @dataclass(frozen=True)
@@ -55,16 +60,9 @@ class Decision:
     """A last round in which nothing failed."""
 
     measurements: Mapping[str, Measurement]  # of all finalists, by content key
-    stored: tuple[Trial, ...]  # the winner, then those that cannot be told from it
+    stored: tuple[Trial, ...]  # the winner, then its ties
     checks: tuple[Checks, ...]  # the record of each
     ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
-
-
-@dataclass(frozen=True)
-class Rejections:
-    """A last round in which configurations failed: it starts again without them."""
-
-    failures: Mapping[Config, Failure]
 
 
 def run_last_round(
@@ -92,11 +90,11 @@ def run_last_round(
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
     while True:
-        best = fastest_trials(trials.values(), MAX_BEST if searched.needed else MAX_FINALISTS)
+        best = fastest_trials(trials.values(), MAX_BEST if searched.is_of_sweep else MAX_FINALISTS)
         asked = [trials[one] for one in (*searched.needed, *context.task.served_elsewhere) if one in trials]
         swept = nearly_as_fast(best[0], asked)
-        needed = [*leaders(context.task.space, trials.values()), trials[default], *swept]
-        remeasured = _journaled(context, searched, trials.values(), best, needed)
+        needed = [*group_leaders(context.task.space, trials.values()), trials[default], *swept]
+        remeasured = _reusable_round(context, searched, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
             outcome = check_winners(context, chosen, remeasured, checks, left)
@@ -106,36 +104,35 @@ def run_last_round(
         if isinstance(outcome, Decision):
             _journal(context, outcome)
             return trials, outcome
-        if default in outcome.failures:
-            raise SetupError(f"the default fails in the last round: {outcome.failures[default].detail}")
-        for config, failure in outcome.failures.items():
+        if default in outcome:
+            raise SetupError(f"the default fails in the last round: {outcome[default].detail}")
+        for config, failure in outcome.items():
             trials[config] = mark_failed(context, trials[config], failure)
 
 
-def _journaled(
+def _reusable_round(
     context: TuningContext,
     searched: Searched,
     trials: Iterable[Trial],
     best: Sequence[Trial],
     needed: Sequence[Trial],
 ) -> Remeasurement | None:
-    """The latest journaled round that can be reused.
+    """The latest journaled round that can stand for a new one; None if there is none.
 
-    A round must have measured all needed finalists and all of the best; under a time limit, the single best
-    is enough. If no trial came after a round, finalists other than the best will do: another choice among the
-    same trials would only differ by chance.
+    A round has to have measured all needed finalists and all of the best, and no others; under a time limit,
+    the single best is enough. If no trial came after a round, it may have others in place of the best:
+    another choice among the same trials would only differ by chance.
     """
     known = {trial.key: trial for trial in by_score(trials)}
-    needed_keys = {trial.key for trial in needed}
-    required_keys = needed_keys | {trial.key for trial in (best[:1] if searched.limits.is_strict else best)}
-    allowed_keys = needed_keys | {trial.key for trial in best}
+    needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
+    fewest = {best[0].key} if searched.limits.is_limited else best_keys
     for number, found in enumerate(reversed(context.journal.last_rounds.values())):
-        keys = found.measurements.keys()
-        is_last = context.journal.is_concluded and not number
-        if is_last and (searched.needed or len(keys) >= len(best)):
-            is_reusable = needed_keys <= keys <= known.keys()
+        measured = found.measurements.keys()
+        is_latest = context.journal.is_concluded and number == 0
+        if is_latest and (searched.is_of_sweep or len(measured) >= len(best)):
+            is_reusable = needed_keys <= measured <= known.keys()
         else:
-            is_reusable = required_keys <= keys <= allowed_keys
+            is_reusable = needed_keys | fewest <= measured <= needed_keys | best_keys
         if is_reusable and LATE not in found.fresh.values() and (valued := _valued(context, known, found)):
             return Remeasurement(valued, {}, found.fresh)
     return None
@@ -161,10 +158,10 @@ def _chosen(
 ) -> list[Trial]:
     """The finalists of a new round: the needed ones, and as many of the best as there is time for."""
     now_s = time.perf_counter()
-    if not searched.needed:
+    if not searched.is_of_sweep:
         best = choose_finalists(context, trials, (now_s + deadline_s) / 2)
     distinct = list({trial.config: trial for trial in (best[0], *needed)}.values())
-    return affordable(best, distinct, deadline_s - now_s if searched.limits.is_strict else math.inf)
+    return affordable(best, distinct, deadline_s - now_s if searched.limits.is_limited else math.inf)
 
 
 def remeasure_and_check(
@@ -173,8 +170,8 @@ def remeasure_and_check(
     checks: WinnerChecks,
     left: TimeLeft,
     seeds: Sequence[int] = SEEDS,
-) -> Decision | Rejections:
-    """Verify the finalists on fresh inputs, time them in turns, and check those that will be stored.
+) -> Decision | Mapping[Config, Failure]:
+    """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
     Args:
         context: The open run.
@@ -188,10 +185,10 @@ def remeasure_and_check(
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
-    with checks.begun(context, [trial.config for trial in likely], left.checks_end_s):
+    with checks.sanitizing(context, [trial.config for trial in likely], left.checks_end_s):
         remeasured = remeasure(context, chosen, left.round_end_s, seeds)
         if remeasured.rejected:
-            return Rejections(remeasured.rejected)
+            return remeasured.rejected
         return check_winners(context, chosen, remeasured, checks, left)
 
 
@@ -201,7 +198,7 @@ def check_winners(
     remeasured: Remeasurement,
     checks: WinnerChecks,
     left: TimeLeft,
-) -> Decision | Rejections:
+) -> Decision | Mapping[Config, Failure]:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
@@ -210,7 +207,7 @@ def check_winners(
     if missed := unchecked_text(reasons(remeasured.fresh)):
         context.observer.warn(missed)
     if failures:
-        return Rejections(failures)
+        return failures
     records = tuple({**checks.records[trial.config], **remeasured.fresh} for trial in stored)
     return Decision(remeasured.measurements, stored, records, tied[1 + MAX_TIES :])
 

@@ -15,7 +15,7 @@ LAST_ROUND_SHARE = 0.2  # share of a time limit
 MIN_LAST_ROUND_S = 3.0  # at least, where it gets a share of the search's time
 MIN_UNLIMITED_S = 30.0  # at least, without a limit, where it may take as long as the search took
 CHECKS_SHARE = 0.1  # of a time limit, in addition to what the last round leaves
-MIN_CHECKS_S = 8.0  # those of a winner and its ties take 3 to 6 s on a GPU
+MIN_CHECKS_S = 8.0  # a winner and its ties take 3 to 6 s on a GPU
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class LastRoundLimits:
     """The limits of the last round: time in seconds, and the seeds of its inputs."""
 
     round_s: float
-    is_strict: bool = False  # fewer configurations take part, to end in time
+    is_limited: bool = False  # fewer configurations take part, to end in time
     checks_s: float = math.inf  # for the checks before storing, in addition to what the round leaves
     seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
 
-    def begin(self) -> TimeLeft:
+    def from_now(self) -> TimeLeft:
         """The time for an end that begins now."""
         return TimeLeft(time.perf_counter() + self.round_s, self.checks_s)
 
@@ -66,15 +66,15 @@ def last_round_limits(options: Options, spent_s: float) -> LastRoundLimits:
     """The limits of the last round after a search that took `spent_s`."""
     limit_s, share = options.budget.seconds, options.last_round_share
     if limit_s is not None:
-        return strict(limit_s - spent_s, limit_s)
+        return limited(limit_s - spent_s, limit_s)
     if share is not None:
-        return strict(max(MIN_LAST_ROUND_S, share * spent_s), spent_s)
+        return limited(max(MIN_LAST_ROUND_S, share * spent_s), spent_s)
     return unlimited(spent_s)
 
 
-def strict(round_s: float, limit_s: float) -> LastRoundLimits:
+def limited(round_s: float, limit_s: float) -> LastRoundLimits:
     """The limits of a last round with a given time, and of checks with their share of a time limit."""
-    return LastRoundLimits(round_s, is_strict=True, checks_s=checks_time_s(limit_s))
+    return LastRoundLimits(round_s, is_limited=True, checks_s=checks_time_s(limit_s))
 
 
 def unlimited(spent_s: float) -> LastRoundLimits:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # these load numpy, and progress should show from the start
 
 
 class Observer:
-    """Receives the events of a run; it ignores those that a subclass does nothing with."""
+    """Receives the events of a run; a subclass overrides the methods of the events that it needs."""
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Called before the first trial.
@@ -38,3 +38,30 @@ class Observer:
 
     def over(self) -> None:
         """Called after the last trial of all, before what else the command does."""
+
+
+class Relay(Observer):
+    """Passes the events of a run on to another observer."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
+        """Pass it on."""
+        self._observer.started(task, total, journal, note)
+
+    def tried(self, trial: Trial) -> None:
+        """Pass it on."""
+        self._observer.tried(trial)
+
+    def stage(self, stage: Stage) -> None:
+        """Pass it on."""
+        self._observer.stage(stage)
+
+    def warn(self, text: str) -> None:
+        """Pass it on."""
+        self._observer.warn(text)
+
+    def last_round(self, count: int) -> None:
+        """Pass it on."""
+        self._observer.last_round(count)

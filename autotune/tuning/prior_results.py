@@ -30,7 +30,7 @@ MAX_PRIORS = 8  # each costs the search a model of its own
 _Times = dict[Config, float | None]
 
 
-def gather(
+def gather_priors(
     task: TuningTask, options: Options, ignored: Iterable[TuningTask] = ()
 ) -> tuple[PriorResults, ...]:
     """Collect results of this kernel, one record for each other device and problem; the largest comes first.
@@ -46,8 +46,8 @@ def gather(
     found: dict[str, _Times] = {}
     devices: dict[str, Traits] = {}
     for origin, traits, times in (
-        *_cached(task, options.cache),
-        *_journaled(task, options.journal or default_journal(task)),
+        *_from_caches(task, options.cache),
+        *_from_journals(task, options.journal or default_journal(task)),
     ):
         if origin not in left_out:
             valid = {config: time_ms for config, time_ms in times.items() if config in task.space}
@@ -61,7 +61,7 @@ def gather(
     )
 
 
-def recommended(task: TuningTask) -> list[Config]:
+def recommended_configs(task: TuningTask) -> list[Config]:
     """Valid configurations of imported journals that have no times: other projects' files name only these."""
     found: dict[Config, None] = {}
     for path in sorted(RUNS.glob("*.imported.jsonl")):
@@ -73,13 +73,13 @@ def recommended(task: TuningTask) -> list[Config]:
     return list(found)
 
 
-def summary(priors: Sequence[PriorResults]) -> str:
+def priors_text(priors: Sequence[PriorResults]) -> str:
     """A short text of what a search starts from: `1 other result: NVIDIA A100, n=1000 (12)`."""
     named = "; ".join(f"{prior.origin} ({len(prior.results):,})" for prior in priors)
     return f"{count_text(len(priors), 'other result')}: {named}"
 
 
-def _cached(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Traits, _Times]]:
+def _from_caches(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Traits, _Times]]:
     records = walk(CacheReader(), read_roots(cache), task.spec.kernel, skip_damaged=True)
     for device_record in first_of_each(records):
         traits = traits_of(device_record.device)
@@ -95,7 +95,7 @@ def _entry_times(entry: Entry, default: Config) -> _Times:
     return times | dict(entry.measured) | {entry.config: entry.time_ms}
 
 
-def _journaled(task: TuningTask, own_journal: Path) -> Iterator[tuple[str, Traits, _Times]]:
+def _from_journals(task: TuningTask, own_journal: Path) -> Iterator[tuple[str, Traits, _Times]]:
     for path in sorted(RUNS.glob("*.jsonl")) if RUNS.is_dir() else ():
         if path.resolve() == own_journal.resolve():
             continue

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
-from autotune.core.checks import reasons, together
+from autotune.core.checks import combined, reasons
 from autotune.core.records import NOISY, Config, Entry, KernelRecord
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.core.version import __version__
@@ -55,7 +55,7 @@ class CheckedEntry:
 def check(
     task: TuningTask, options: Options, observer: Observer, configs: Sequence[Config]
 ) -> dict[Config, Failure | None]:
-    """Verify configurations, and run the checks before storing; None for those that pass.
+    """Verify configurations, and run the checks before storing; None for a configuration that passes.
 
     Raises:
         SetupError: The reference or the device cannot be used.
@@ -122,7 +122,7 @@ def _decided(
         outcome = remeasure_and_check(context, left, checks, TimeLeft())
         if isinstance(outcome, Decision):
             return outcome
-        failures |= outcome.failures
+        failures |= outcome
     return None
 
 
@@ -164,7 +164,7 @@ def _compared(
 
 
 def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
-    """The entry with new measurements; the facts of its search stay."""
+    """The entry with new measurements; what is known of its search stays."""
     task, (winner, *ties) = context.task, decision.stored
     final = decision.measurements[winner.key]
     default = decision.measurements.get(context.maker.make(task.spec.default).key)
@@ -182,9 +182,9 @@ def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
             entry.provenance,
             tuned_at=datetime.now(UTC).isoformat(timespec="seconds"),
             autotune=__version__,
-            **task.facts,
+            **task.provenance,
             workload_sha256=workload_sha256(task.spec),
             checks="",
-            checked=reasons(together(decision.checks)),
+            checked=reasons(combined(decision.checks)),
         ),
     )

@@ -21,7 +21,7 @@ from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
 from autotune.evaluation.measure import bounded_batch
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.fresh_inputs import OWN_SEED, SEEDS, different, fresh_problems, with_seed
+from autotune.tuning.fresh_inputs import OWN_SEED, SEEDS, distinct_seeds, fresh_problems, with_seed
 from autotune.tuning.turns import COMPILING, Series, Turns, is_precise, remove_shifts
 
 ROUNDS = 12
@@ -44,7 +44,7 @@ def remeasure(
     deadline_s: float = math.inf,
     seeds: Sequence[int] = SEEDS,
 ) -> Remeasurement:
-    """Verify the trials' configurations on fresh inputs, then time those that pass in turns.
+    """Verify the trials' configurations on fresh inputs, then time in turns what has passed.
 
     If the objective may need energy and no configuration was rejected, their energy is measured last.
 
@@ -55,7 +55,7 @@ def remeasure(
             few rounds no further one begins.
         seeds: Seeds of the inputs to verify on; the finalists are timed on the last one's.
     """
-    seeds = different(context.maker, seeds)
+    seeds = distinct_seeds(context.maker, seeds)
     fresh = fresh_problems(context.maker, trials[0].config, seeds)
     context.observer.stage(Stage("last round: waiting for references"))
     with timeline.span("wait: references"):
@@ -90,7 +90,7 @@ class _Finalists:
         """Compile the finalists."""
         self._context, self._trials = context, {trial.config: trial for trial in trials}
         self._built, self.rejected = context.build(self._trials, COMPILING)
-        self._repeatable: dict[Config, bool] = {}  # of those that passed
+        self._repeatable: dict[Config, bool] = {}  # of each that passed
 
     def verify(self, seeds: Sequence[int], number: int) -> None:
         """Verify every finalist on the inputs of one seed; the last seed's are timed as well."""
@@ -111,17 +111,17 @@ class _Finalists:
         """Time the remaining finalists in turns; the first one is timed as two, which gives the noise."""
         context, rejected = self._context, self.rejected
         series = self._series()
-        control = [Series(timed.built, timed.batch, timed.repeatable) for timed in series[:1]]
-        for timed in (*series[:1], *control):
+        twin = [Series(timed.built, timed.batch, timed.repeatable) for timed in series[:1]]
+        for timed in (*series[:1], *twin):
             timed.stays = True
-        turns = Turns(context, series + control, rejected)
+        turns = Turns(context, series + twin, rejected)
         _run_rounds(turns, series, rejected, deadline_s, context.objective)
         found = context.worker.run(conditions, timeout_s=context.timeout_s)
         left = [timed for timed in series if timed.config not in rejected]
         noise = None
-        if control and control[0].config not in rejected:
-            remove_shifts(left if rejected else series + control)
-            noise = round(abs(median(control[0].values_ms) / median(series[0].values_ms) - 1), 5)
+        if twin and twin[0].config not in rejected:
+            remove_shifts(left if rejected else series + twin)
+            noise = round(abs(median(twin[0].values_ms) / median(series[0].values_ms) - 1), 5)
         return {
             timed.config: Measurement(
                 tuple(timed.values_ms),
@@ -157,11 +157,11 @@ class _Finalists:
         context, found = self._context, {}
         for config, measurement in measurements.items():
             instance, binary = self._built[config]
-            answer: float | Failure | None = context.run_on(
-                instance.problem,
+            answer: float | Failure | None = context.run(
                 energy,
                 binary,
-                context.policy.conditions,
+                instance.problem,
+                context.policy.call_mode,
                 timeout_s=context.timeout_s + context.policy.energy_limit_s,
                 run_ms=measurement.median_ms,
                 seconds=context.policy.energy_s,

@@ -25,57 +25,57 @@ from autotune.tuning.task import TuningTask
 def result_folder(journaled: JournaledTask, options: Options, observer: Observer) -> Path:
     """The folder for a task's results; warns if another kernel has results under the same name there.
 
-    A source that was edited in place, moved or copied is still the same kernel. Sources that come with
-    autotune, and source text that a program passed, have no path: these kernels differ if their parameters
-    do.
-
     Raises:
         InputError: It belongs to the installed package, or has results of a kernel with other arguments.
         WriteError: It cannot be written.
         CacheError: It has results of another device in the same place, or a file that cannot be read.
     """
-    task, kernel = journaled.task, journaled.task.spec.kernel
+    task = journaled.task
     root = Path(objective_root(str(writable_root(options.cache)), journaled.scoring.folder))
-    now = source_path(task, root)
-    check_writable(root, task.device, kernel)
-    path = record_path(str(root), task.device.slug, kernel)
-    if not Path(path).exists():
-        return root
-    record = read_record(path)
-    _require_same_call(path, record, task)
-    newest = max((entry.provenance for entry in record.entries), key=lambda one: one.tuned_at, default=None)
-    if record.source == now or (newest and newest.source_sha256 == task.source.sha256):
-        return root
-    if record.source and now:
-        is_other = (root / record.source).is_file()
-    else:
-        is_other = record.parameter_names != {parameter.name for parameter in task.spec.parameters}
-    if is_other:
-        other, this = (f" ({os.path.relpath(root / one)})" if one else "" for one in (record.source, now))
-        observer.warn(
-            f"{path} has results of another kernel named {kernel}{other}; results of this one{this} go to "
-            "the same file and replace those of the same sizes: rename one of the kernels, or choose another "
-            "folder with --cache (cache= in Python)"
-        )
+    check_writable(root, task.device, task.spec.kernel)
+    path = record_path(str(root), task.device.slug, task.spec.kernel)
+    if Path(path).exists() and (warning := _warning_of_another(path, read_record(path), task, root)):
+        observer.warn(warning)
     return root
 
 
-def _require_same_call(path: str, record: KernelRecord, task: TuningTask) -> None:
-    """Raise InputError if the record has other arguments: replacing these would break the results in it.
+def _warning_of_another(path: str, record: KernelRecord, task: TuningTask, root: Path) -> str:
+    """A warning if the record is of another kernel of that name; InputError if replacing would break it.
 
-    Arguments of a space may be renamed one by one. Those of a script have no names, and their number tells.
+    It breaks if arguments differ. A space may rename its arguments one by one. A script's have no names, and
+    their number tells. A source that was edited in place, moved or copied is still the same kernel. Sources
+    that come with autotune, and source text that a program passed, have no path: these kernels differ if
+    their parameters do.
     """
-    stored, now = ([item.name for item in one.arguments] for one in (record, task.spec))
-    sizes, its_sizes = record.size_names, task.space.problem.sizes
-    is_of_script = task.spec.functions.source is not None
-    is_changed = stored != now or (sizes and sizes != its_sizes.keys())
-    if record.entries and (is_changed if is_of_script else stored and set(stored).isdisjoint(now)):
-        was, new = ", ".join((*sorted(sizes), *stored)), ", ".join((*its_sizes, *now))
+    stored, own = ([item.name for item in one.arguments] for one in (record, task.spec))
+    sizes, own_sizes = record.size_names, task.space.problem.sizes
+    if task.spec.functions.source is not None:
+        is_other_call = stored != own or bool(sizes and sizes != own_sizes.keys())
+    else:
+        is_other_call = bool(stored) and set(stored).isdisjoint(own)
+    if record.entries and is_other_call:
+        was, new = ", ".join((*sorted(sizes), *stored)), ", ".join((*own_sizes, *own))
         raise InputError(
             f"{path} has results of a kernel {record.kernel} with other sizes or arguments: {was}; those of "
             f"this one, {new}, would break them: choose another folder with {VARIABLE} or --cache, or rename "
             "the kernel"
         )
+    source = source_path(task, root)
+    newest = max((entry.provenance for entry in record.entries), key=lambda one: one.tuned_at, default=None)
+    if record.source == source or (newest and newest.source_sha256 == task.source.sha256):
+        return ""
+    if record.source and source:
+        is_other = (root / record.source).is_file()
+    else:
+        is_other = record.parameter_names != {parameter.name for parameter in task.spec.parameters}
+    if not is_other:
+        return ""
+    other, this = (f" ({os.path.relpath(root / one)})" if one else "" for one in (record.source, source))
+    return (
+        f"{path} has results of another kernel named {record.kernel}{other}; results of this one{this} go to "
+        "the same file and replace those of the same sizes: rename one of the kernels, or choose another "
+        "folder with --cache (cache= in Python)"
+    )
 
 
 def source_path(task: TuningTask, root: Path) -> str:

@@ -14,7 +14,6 @@ from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, find_h
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.check_outcomes import Records
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.stress_checks import is_c
 
 LOOPS = "loops that turn again"  # under the sanitizers of the CPU
 
@@ -29,8 +28,7 @@ def sanitizers(context: TuningContext) -> str | None:
 
 def host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     """The sanitizers of the CPU; None without g++, for other sources than C, or if left out."""
-    is_asked = is_c(context) and not context.skips_sanitizer
-    return find_host_sanitizer() if is_asked else None
+    return find_host_sanitizer() if context.task.is_c and not context.skips_sanitizer else None
 
 
 def under_host_sanitizer(

@@ -142,7 +142,7 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, searched: Search
         CacheError: The cache cannot be written.
     """
     limits = searched.limits
-    half_s = limits.round_s / 2 if limits.is_strict else limits.round_s
+    half_s = limits.round_s / 2 if limits.is_limited else limits.round_s
     half = replace(searched, limits=replace(limits, round_s=half_s))
     for used in fleet.present():
         if used not in fleet.devices:  # it has gone since

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import LARGER_SIZES, LATE, PASSED, Checks, Outcome, Unchecked, worst
-from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure
@@ -22,7 +21,7 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
-from autotune.problem.problem_instance import ProblemInstance, in_order
+from autotune.problem.problem_instance import ProblemInstance, verification_order
 from autotune.tuning.check_outcomes import Records, is_finding, outcome_of
 from autotune.tuning.context import Built, TuningContext
 
@@ -31,7 +30,6 @@ SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_SIZES_S = 3.0  # for a configuration at sizes of its tiles
 MAX_S = 10.0  # of one run with another schedule
-_DIALECTS = ("cuda", "opencl")
 
 
 def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
@@ -41,7 +39,7 @@ def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadl
     for config, (instance, binary) in built.items():
         if instance.verify_problems and not deadline.is_over:
             problem = instance.verify_problems[len(instance.verify_problems) // 2]
-            found = context.run_or_close(problem, verify_often, binary, MAX_RUNS, MAX_RUNS_S)
+            found = context.run_or_close(verify_often, binary, problem, MAX_RUNS, MAX_RUNS_S)
             records[config] = {MANY_RUNS: outcome_of(found)}
     return records
 
@@ -123,10 +121,10 @@ def with_other_schedules(
     A build that does not compile, start or end says nothing about the configuration: the changes may be the
     cause.
     """
-    if not shows_schedules(context):
+    instances = with_schedules(context, (one.instance for one in built.values()))
+    if not instances:
         return {}
     builds = [(config, seed) for seed in SCHEDULES for config in built]
-    instances = with_schedules(context, (one.instance for one in built.values()))
     compilations = [context.pool.compile(instance) for instance in instances]
     found: dict[Config, Outcome] = {}
     for done, ((config, seed), compilation) in enumerate(zip(builds, compilations, strict=True), 1):
@@ -149,7 +147,7 @@ def _with_schedule(
     if isinstance(binary, Failure):
         return Unchecked("with another schedule, it does not compile")
     problems = (*_problems(instance), *context.further.small(instance).further)
-    for problem in in_order(problems, context.task.device.kind):
+    for problem in verification_order(problems, context.task.device.kind):
         if deadline.is_over:
             return LATE
         found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
@@ -161,16 +159,11 @@ def _with_schedule(
 
 
 def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) -> list[KernelInstance]:
-    """All of the configurations with one other schedule after the other; none if these cannot show."""
-    if not shows_schedules(context):
+    """All of the configurations with one other schedule after the other; none where no order can show."""
+    if not (context.task.is_c and context.worker.compared):
         return []
     unchanged = tuple(instances)
     return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]
-
-
-def shows_schedules(context: TuningContext) -> bool:
-    """True if another order of threads can show: the source is C, and outputs are compared."""
-    return is_c(context) and bool(context.worker.compared)
 
 
 def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
@@ -179,7 +172,7 @@ def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
 
 def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
     """The outcome of reading how the kernels count, for sizes that memory has no room for."""
-    if not is_c(context):
+    if not context.task.is_c:
         return {}
     records: dict[Config, Checks] = {}
     for config, one in built.items():
@@ -188,8 +181,3 @@ def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadl
         reason = context.further.unknown_beyond(one.instance)
         records[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
     return records
-
-
-def is_c(context: TuningContext) -> bool:
-    """True if the source is C, whose threads can be reordered; Triton's compiler makes its own order."""
-    return context.task.dialect in _DIALECTS and context.task.spec.dialect != TRITON

@@ -30,12 +30,12 @@ from autotune.tuning.cache_entry import kernel_record
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.fewer_launches import with_fewer_launches
 from autotune.tuning.finalists import fastest_trials
-from autotune.tuning.halfway import halfway
+from autotune.tuning.halfway_tasks import halfway_tasks
 from autotune.tuning.journaled_task import JournaledTask, with_journal
 from autotune.tuning.limits import checks_time_s
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
-from autotune.tuning.prior_results import gather, origin_of
+from autotune.tuning.prior_results import gather_priors, origin_of
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
@@ -64,7 +64,7 @@ class KeyedTable:
 
     Attributes:
         size: The name of the size.
-        serving: The key, of those that the table has, whose entry serves a value of the size.
+        serving: The key in the table whose entry serves a value of the size.
     """
 
     size: str
@@ -146,7 +146,7 @@ def sweep(
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
-        options: How to search; the budget is that of one search.
+        options: How to search; the budget is for one search.
         observer: Receives the events of all searches.
         max_variants: The most variants of an element type.
         keyed: The table of another program that the results are for.
@@ -174,7 +174,7 @@ def sweep(
         between = {
             dtype: [
                 SweepProblem(with_journal(task, options))
-                for task in (() if keyed else halfway([one.task for one in own]))
+                for task in (() if keyed else halfway_tasks([one.task for one in own]))
             ]
             for dtype, own in of_type.items()
         }
@@ -199,7 +199,7 @@ class _Run:
     """A sweep under way: what it learns and stores."""
 
     problems: Sequence[SweepProblem]
-    between: Mapping[str, Sequence[SweepProblem]]  # half-way between those of an element type
+    between: Mapping[str, Sequence[SweepProblem]]  # half-way between them, by element type
     pool: Pool  # learns from the trials of all problems
     options: Options
     observer: Observer
@@ -313,7 +313,7 @@ def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
 
 
 def _share(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> float:
-    """The share of the budget for a problem, given those already done.
+    """The share of the budget for a problem, given the problems already done.
 
     Args:
         problem: The problem.
@@ -363,7 +363,7 @@ def _priors(
         )
     if not options.transfer:
         return ()
-    return gather(task, options, ignored=tasks)
+    return gather_priors(task, options, ignored=tasks)
 
 
 def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:

@@ -24,7 +24,7 @@ from autotune.tuning.finish_search import finish_search
 from autotune.tuning.fresh_inputs import FRESH_SEEDS
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.last_round import Searched, mark_failed
-from autotune.tuning.limits import strict, unlimited
+from autotune.tuning.limits import limited, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
@@ -194,7 +194,7 @@ class Candidates:
             # the trials used the inputs of the search
             seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS
             spent_s, limit_s = context.ledger.spent_s, self._limit_s
-            limits = unlimited(spent_s) if limit_s is None else strict(limit_s, limit_s)
+            limits = unlimited(spent_s) if limit_s is None else limited(limit_s, limit_s)
             limits = replace(limits, seeds=seeds)
             searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
             return replace(finish_search(context, searched, self._checks), resumed=problem.resumed)

@@ -17,7 +17,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, DeviceInfo, Entry
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
-from autotune.core.trials import USUAL, CallConditions
+from autotune.core.trials import USUAL, CallMode
 from autotune.devices import BACKENDS, Address
 from autotune.devices.listing import Listing, find_device, listing_for
 from autotune.errors import InputError
@@ -32,6 +32,7 @@ from autotune.serving.cache import read_entry
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
 _ARCHITECTURE = "sm_90"  # a machine without a GPU counts spaces for NVIDIA GPUs with this one's limits
+_C_DIALECTS = ("cuda", "opencl")
 _KERNEL_SUFFIXES = (".cu", ".cuh", ".cl")
 _OTHER_FILES = {".py": "a file in Python", ".json": "a file of results", ".html": "a page"}
 
@@ -45,7 +46,7 @@ class Target:
     sizes: Mapping[str, int] = field(default_factory=dict)
     dtype: str | None = None
     data: str | None = None
-    measure: CallConditions = USUAL  # empty values follow the space
+    measure: CallMode = USUAL  # empty values follow the space
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,11 @@ class TuningTask:
         """The dialect of the device's compiler, which selects the compiler options."""
         return BACKENDS[self.address.backend].dialect
 
+    @property
+    def is_c(self) -> bool:
+        """True for C, which checks may read and rewrite; Triton's compiler makes its own order of threads."""
+        return self.dialect in _C_DIALECTS and self.spec.dialect != TRITON
+
     @cached_property
     def compiler(self) -> str:
         """The compiler's name and version; looked up on first use, because the compiler may be missing."""
@@ -75,13 +81,13 @@ class TuningTask:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """All that a time depends on except for the kernel: device, driver, runtime, compiler, conditions."""
+        """All that a time depends on except for the kernel: device, driver, runtime, compiler, call mode."""
         return environment(self.device, self.compiler, self.spec.measure)
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """The facts that a result depends on besides its problem, as fields of its provenance."""
-        return facts(self.device, self.compiler, self.source, self.spec)
+    def provenance(self) -> dict[str, Any]:
+        """All that a result depends on besides its problem, as fields of `Provenance`."""
+        return provenance_of(self.device, self.compiler, self.source, self.spec)
 
     def cached_entry(self, root: str | Path) -> Entry | None:
         """The result in a cache folder for the task's device and problem, or None."""
@@ -90,8 +96,8 @@ class TuningTask:
         return read_entry(str(root), self.device.slug, self.spec.kernel, *of_problem)
 
 
-def facts(device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec) -> dict[str, Any]:
-    """The facts that a result depends on besides its problem, as fields of its provenance."""
+def provenance_of(device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec) -> dict[str, Any]:
+    """All that a result depends on besides its problem, as fields of `Provenance`."""
     return {
         "driver": device.driver,
         "runtime": device.runtime,
@@ -104,8 +110,8 @@ def facts(device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec
 def resolve(target: Target) -> Target:
     """The target with the path of its space file.
 
-    A journal in the space's place stands for its kernel, sizes, element type and data; those that the target
-    names come first. Raises InputError for a journal that says no kernel, and as `locate` does.
+    A journal in the space's place gives its kernel, and the sizes, element type and data that the target does
+    not name. Raises InputError for a journal that says no kernel, and as `locate` does.
     """
     if target.space.suffix != ".jsonl":
         return replace(target, space=locate(target.space))
@@ -200,17 +206,17 @@ def bind_task(
         get_ready(listing, triton=spec.dialect == TRITON)
     address, device = found or find_device(target.device, listing=listing)
     _require_dialect(spec, address)
-    spec = _with_conditions(spec, address, target.measure)
+    spec = _with_call_mode(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
     on_stage(Stage("counting valid configurations"))
     space = bind(spec, device, problem)
     return TuningTask(address, device, spec, source, space)
 
 
-def _with_conditions(spec: SpaceSpec, address: Address, asked: CallConditions) -> SpaceSpec:
-    """The space with the requested conditions; raises InputError if the device has no graphs."""
+def _with_call_mode(spec: SpaceSpec, address: Address, asked: CallMode) -> SpaceSpec:
+    """The space with the requested call mode; raises InputError if the device has no graphs."""
     known = spec.measure
-    measure = CallConditions(asked.cache or known.cache, asked.launch or known.launch)
+    measure = CallMode(asked.cache or known.cache, asked.launch or known.launch)
     if BACKENDS[address.backend].dialect != "cuda":
         if measure.launch == "graph":
             raise InputError(

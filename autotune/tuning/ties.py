@@ -27,7 +27,7 @@ def indistinguishable(winner: Measurement, other: Measurement, objective: Object
 def winner_and_ties(
     chosen: Sequence[Trial], measurements: Mapping[str, Measurement], objective: Objective
 ) -> tuple[Trial, ...]:
-    """The best of measured finalists, then those that cannot be told from it, best first."""
+    """The best of measured finalists, then its ties, best first."""
     ranked = sorted(chosen, key=lambda trial: measurements[trial.key].score(objective) or math.inf)
     winner, *others = ranked
     best = measurements[winner.key]

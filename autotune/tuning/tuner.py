@@ -24,8 +24,7 @@ from autotune.searchers import (
 from autotune.searchers.base import PriorResults, ProposesAhead, Searcher, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
-from autotune.tuning.doubts import doubts, load_warnings
-from autotune.tuning.explored import explored
+from autotune.tuning.coverage import coverage_text
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.fresh_inputs import begin_references
@@ -34,11 +33,12 @@ from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.prior_results import gather, recommended, summary
+from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
-from autotune.tuning.staged import StageTimes
+from autotune.tuning.stage_times import StageTimes
 from autotune.tuning.task import TuningTask
+from autotune.tuning.timing_warnings import load_warnings, timing_warnings
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
@@ -89,7 +89,7 @@ def search(
         with timeline.span("import and make the searcher"):
             searcher = make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
         first = tuple(priors)  # more may come
-        note = f"started from {summary(first)}" if first else ""
+        note = f"started from {priors_text(first)}" if first else ""
         explore(context, searcher, options, note, began, ends_here=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
@@ -104,7 +104,7 @@ def search(
             result = finish_on_two_devices(context, context.fleet, searched)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
-            context.journal.append_stages(times.seconds, doubts(result), explored(result))
+            context.journal.append_stages(times.seconds, timing_warnings(result), coverage_text(result))
     times.turn_to("")  # in the timeline, the last stage has the end of the processes
     return result
 
@@ -136,7 +136,7 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    known = [*task.served_elsewhere, *(recommended(task) if options.transfer else ()), *first]
+    known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *first]
     ahead: Sequence[Config] = []
     if isinstance(searcher, ProposesAhead):
         ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
@@ -178,7 +178,7 @@ def priors_of(task: TuningTask, options: Options) -> tuple[PriorResults, ...]:
     engine, _ = choose_engine(options, len(task.space))
     if not (options.transfer and learns_from_priors(engine)):
         return ()
-    return gather(task, options)
+    return gather_priors(task, options)
 
 
 def require_usable(task: TuningTask) -> None:

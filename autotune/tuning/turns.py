@@ -100,11 +100,11 @@ class Turns:
                 self._order.remove(series)
 
     def _time(self, series: Series) -> None:
-        answer: tuple[float, ...] | Failure = self._context.run_on(
-            series.built.instance.problem,
+        answer: tuple[float, ...] | Failure = self._context.run(
             sample,
             series.built.binary,
-            self._context.policy.conditions,
+            series.built.instance.problem,
+            self._context.policy.call_mode,
             count=SAMPLES_PER_TURN,
             batch=series.batch,
             repeatable=series.repeatable,

@@ -18,10 +18,10 @@ from autotune.core.checks import (
     Checks,
     Outcome,
     Unchecked,
-    data,
-    failure,
+    data_check,
+    first_failure,
     is_late,
-    output,
+    output_check,
     reasons,
     unchecked_text,
 )
@@ -44,18 +44,20 @@ class WinnerChecks:
     """Checks each configuration once, and keeps its record."""
 
     records: dict[Config, Checks] = field(default_factory=dict)
-    _on_host: dict[Config, Future[Outcome]] = field(default_factory=dict)  # that were begun early
-    _early: Killable = field(default_factory=Killable)  # their processes
+    _begun: dict[Config, Future[Outcome]] = field(default_factory=dict)  # runs under the CPU's sanitizers
+    _begun_processes: Killable = field(default_factory=Killable)  # of these runs
 
     @contextmanager
-    def begun(self, context: TuningContext, configs: Iterable[Config], deadline_s: float) -> Iterator[None]:
-        """Meanwhile, run configurations that may be stored on the CPU under sanitizers, if it is not timed.
+    def sanitizing(
+        self, context: TuningContext, configs: Iterable[Config], deadline_s: float
+    ) -> Iterator[None]:
+        """Run configurations under the CPU's sanitizers during the block, unless the CPU is timed.
 
         For `check`, they are also compiled with other schedules, and the device's sanitizer starts.
 
         Args:
             context: The open run.
-            configs: Configurations; those that have a record are left out.
+            configs: The configurations; one that has a record is left out.
             deadline_s: When to end, on the clock of `time.perf_counter`.
         """
         is_timed = context.task.device.kind == "cpu"
@@ -63,13 +65,13 @@ class WinnerChecks:
         host = sanitizer_checks.host_sanitizer(context) if likely else None
         sanitizer = context.sanitizer if likely and context.task.spec.verify_sizes else None
         deadline = Deadline(deadline_s)
-        self._early = deadline.processes
+        self._begun_processes = deadline.processes
         threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
         try:
             if sanitizer is not None:
                 sanitizer.begin()
             if host is not None:
-                self._on_host |= {
+                self._begun |= {
                     config: threads.submit(
                         sanitizer_checks.check_on_host, context, host, context.maker.make(config), deadline
                     )
@@ -81,7 +83,7 @@ class WinnerChecks:
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
             deadline.processes.kill()
-            self._on_host.clear()
+            self._begun.clear()
             if sanitizer is not None:
                 sanitizer.end()
 
@@ -104,7 +106,7 @@ class WinnerChecks:
 
         Args:
             context: The open run.
-            configs: Configurations to check; those that have a record are left out.
+            configs: The configurations to check; one that has a record is left out.
             deadline_s: When to end, on the clock of `time.perf_counter`.
 
         Returns:
@@ -113,15 +115,15 @@ class WinnerChecks:
         known = {config: self.records[config] for config in configs if config in self.records}
         # one that compiled before and cannot any more is not stored unchecked
         built, failures = context.build([config for config in configs if config not in known])
-        failures |= {config: failed for config, record in known.items() if (failed := failure(record))}
+        failures |= {config: failed for config, record in known.items() if (failed := first_failure(record))}
         expected = expected_checks(context)
         records = {config: dict(expected) for config in built}
-        of_sanitizers = Deadline(deadline_s)
+        sanitizer_deadline = Deadline(deadline_s)
 
         def take(found: Records) -> None:
             for config, record in found.items():
                 records[config] |= record
-                if config not in failures and (failed := failure(record)) is not None:
+                if config not in failures and (failed := first_failure(record)) is not None:
                     failures[config] = failed
 
         checks: list[_Check] = [
@@ -136,9 +138,9 @@ class WinnerChecks:
         with ThreadPoolExecutor(2) as threads:  # on the CPU and on the device
             by_sanitizers = (
                 threads.submit(
-                    sanitizer_checks.under_host_sanitizer, context, instances, of_sanitizers, self._on_host
+                    sanitizer_checks.under_host_sanitizer, context, instances, sanitizer_deadline, self._begun
                 ),
-                threads.submit(sanitizer_checks.under_device_sanitizer, context, built, of_sanitizers),
+                threads.submit(sanitizer_checks.under_device_sanitizer, context, built, sanitizer_deadline),
             )
             try:
                 for number, check in enumerate(checks):
@@ -150,8 +152,8 @@ class WinnerChecks:
                 for found in by_sanitizers:
                     take(found.result())
             finally:  # after an interrupt, a sanitizer would go on for a minute
-                of_sanitizers.processes.kill()
-                self._early.kill()
+                sanitizer_deadline.processes.kill()
+                self._begun_processes.kill()
         missed = [unchecked_text(reasons(records[config])) for config in built if config not in failures]
         for text, count in Counter(filter(None, missed)).items():
             context.observer.warn(f"{text}: {count_text(count, 'configuration')}")
@@ -164,7 +166,7 @@ class WinnerChecks:
 
 
 def expected_checks(context: TuningContext) -> Checks:
-    """The checks that each configuration is to pass on this device, except for those on other data.
+    """The checks that each configuration is to pass on this device, without the checks on other data.
 
     A check is late until it is made; one that cannot run here has the reason. Outputs were compared and other
     sizes verified during the search.
@@ -172,17 +174,20 @@ def expected_checks(context: TuningContext) -> Checks:
     instance, compared = context.maker.make(context.task.spec.default), context.worker.compared
     sizes = PASSED if instance.verify_problems else Unchecked("the space has no verify_sizes")
     left_out = Unchecked("sanitizers are left out") if context.skips_sanitizer else PASSED
-    expected: dict[str, Outcome] = {output(name): PASSED for name in sorted(compared)}
+    expected: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
     for name in instance.uncompared(compared):
-        expected[output(name)] = Unchecked("the reference does not return it")
+        expected[output_check(name)] = Unchecked("the reference does not return it")
     expected[OTHER_SIZES] = sizes
-    at_sizes = (stress_checks.MANY_RUNS, stress_checks.TILE_SIZES, *map(data, context.task.spec.variants))
+    at_sizes = (
+        stress_checks.MANY_RUNS,
+        stress_checks.TILE_SIZES,
+        *map(data_check, context.task.spec.variants),
+    )
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, LATE))
-    if stress_checks.is_c(context):
+    if context.task.is_c:
         expected[LARGER_SIZES] = LATE
-    if stress_checks.shows_schedules(context):
-        expected[stress_checks.OTHER_SCHEDULES] = LATE
-    if stress_checks.is_c(context):
+        if compared:
+            expected[stress_checks.OTHER_SCHEDULES] = LATE
         host = LATE if find_host_sanitizer() else Unchecked("g++ is not installed")
         expected |= dict.fromkeys((*HOST_TOOLS, sanitizer_checks.LOOPS), _first_unchecked(left_out, host))
     if context.task.dialect == "cuda" or context.sanitizer is not None:

@@ -15,7 +15,7 @@ import pytest
 
 from autotune.compilers.kernel_source import read_source
 from autotune.core.trials import Failure
-from autotune.devices import BACKENDS, Address, backend, cold_environment
+from autotune.devices import BACKENDS, Address, backend, cold_variables
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
 from autotune.evaluation.instance import InstanceMaker
@@ -74,9 +74,9 @@ def what_is_wrong(worker, binary, problems):
 def failures(spec, device, folder, tried):
     """The failure of each configuration that has one; `tried` are instances with their problems."""
     # PoCL 3.0 would make code for the block of each launch, some of it wrong without optimisation (bicgk)
-    environment = cold_environment(str(folder)) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
+    variables = cold_variables(str(folder)) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
     if spec.kernel in LONG_RUNS:
-        environment, more = environment | NOT_VECTORISED, ()
+        variables, more = variables | NOT_VECTORISED, ()
     else:
         more = (UNOPTIMISED,)
     with ExitStack() as opened:
@@ -84,10 +84,10 @@ def failures(spec, device, folder, tried):
             compiler_setting(CPU, device, spec.compiler),
             workers=1,
             timeout_s=120,
-            environment=environment,
+            variables=variables,
         )
         opened.callback(pool.close)
-        worker = Worker(DeviceSetting(CPU, spec.reference), environment)
+        worker = Worker(DeviceSetting(CPU, spec.reference), variables)
         opened.callback(worker.close)
         compiled = [pool.submit(one.source, (*one.options, *more)) for one, _ in tried]
         found = [

@@ -22,7 +22,7 @@ from autotune.serving.cache_schema import device_text, parse_device, parse_recor
 from autotune.serving.miss_log import read_misses
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.options import Options
-from autotune.tuning.prior_results import gather
+from autotune.tuning.prior_results import gather_priors
 from autotune.tuning.task import TuningTask
 
 FOLDER = Path(__file__).parent / "identity-1"
@@ -86,7 +86,7 @@ def test_journals_are_what_other_searches_start_from(monkeypatch, tmp_path):
     known = bound(found)
     elsewhere = replace(known, device=replace(known.device, name="Other CPU"))
     Path("runs").symlink_to(FOLDER)
-    (prior,) = gather(elsewhere, Options(cache=tmp_path))
+    (prior,) = gather_priors(elsewhere, Options(cache=tmp_path))
     assert prior.origin == "Intel Xeon Processor @ 2.50GHz, m=64, n=4096, float32"
     assert len(prior.results) == ROWS["sums"]
 

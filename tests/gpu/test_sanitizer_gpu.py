@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.core.checks import PASSED, failure
+from autotune.core.checks import PASSED, first_failure
 from autotune.core.records import Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
@@ -88,6 +88,6 @@ def test_a_sound_kernel_comes_out_clean(program, reference):
 )
 def test_a_bad_access_is_found(program, reference, body, status, words):
     (found,) = Sanitizer(program, GPU, reference, {}).check([(compiled(body), (PROBLEM,))], Deadline())
-    failed = failure(found)
+    failed = first_failure(found)
     assert failed.status is status
     assert failed.detail.startswith(f"compute-sanitizer found: {words}")

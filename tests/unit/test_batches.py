@@ -7,7 +7,7 @@ import pytest
 
 from autotune.analysis.merge import merge_rows
 from autotune.core.records import Config, Launch
-from autotune.core.trials import Binary, CallConditions, Measurement, Problem, Rule, Status, Trial
+from autotune.core.trials import Binary, CallMode, Measurement, Problem, Rule, Status, Trial
 from autotune.devices import backend
 from autotune.devices.fake import FakeDevice
 from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
@@ -51,8 +51,8 @@ def timed(tmp_path):
         source = f"def kernel(grid, block, x, n):\n    return {cold_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
         buffers = ProblemBuffers(PROBLEM, SharedBuffers(device, prepare(PROBLEM, reference)))
-        policy = MeasurementPolicy(conditions=CallConditions(cache))
-        stopwatch = Stopwatch(program, buffers, policy.conditions, changed=())
+        policy = MeasurementPolicy(call_mode=CallMode(cache))
+        stopwatch = Stopwatch(program, buffers, policy.call_mode, changed=())
         item = WorkItem(Binary(b"", "", "", 0.0), (), PROBLEM, policy, None, batch, 0.0)
         return measure(stopwatch, item, cold_ms, incumbent and IncumbentTimer(incumbent, lambda: None))
 

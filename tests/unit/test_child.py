@@ -169,7 +169,7 @@ def test_a_child_has_the_present_folder_and_variables_of_its_parent(child, tmp_p
     monkeypatch.delenv("HOME")
     monkeypatch.chdir(tmp_path)
     for own in ("parent", "own"):
-        other = Child(int, environment={} if own == "parent" else {"AUTOTUNE_TEST": own})
+        other = Child(int, variables={} if own == "parent" else {"AUTOTUNE_TEST": own})
         assert other.call(variable, "AUTOTUNE_TEST", timeout_s=LIMIT_S) == own
         with pytest.raises(ChildRaised, match="HOME"):
             other.call(variable, "HOME")

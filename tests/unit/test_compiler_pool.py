@@ -50,7 +50,7 @@ def compiled(sources, kept, architecture="sm_90", workers=2, scratch=None):
         timeout_s=60,
         binaries=kept,
         scratch=scratch,
-        environment={},
+        variables={},
     )
     try:
         return [future.result() for future in [pool.submit(source, ()) for source in sources]]
@@ -155,7 +155,7 @@ ENTRIES = tuple(
 def triton_binary(names, kept):
     pytest.importorskip("triton.runtime", reason="needs the extra triton")
     setting = cuda_setting("sm_90", "triton")
-    pool = CompilerPool(setting, workers=2, timeout_s=60, binaries=kept, environment={})
+    pool = CompilerPool(setting, workers=2, timeout_s=60, binaries=kept, variables={})
     try:
         return pool.submit(TRITON_SOURCE, (), names).result()
     finally:

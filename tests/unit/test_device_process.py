@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.core.records import Launch
-from autotune.core.trials import CallConditions, Failure, Measurement, Problem, Rule, Status
+from autotune.core.trials import CallMode, Failure, Measurement, Problem, Rule, Status
 from autotune.devices import Address, backend
 from autotune.errors import Blame, OutOfMemory
 from autotune.evaluation.buffers import device_bytes
@@ -18,7 +18,7 @@ from autotune.evaluation.device_process import (
 )
 from autotune.evaluation.device_samples import energy, sample
 from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, WorkItem
-from autotune.problem.problem_instance import Array, ProblemInstance, Scalar, in_order
+from autotune.problem.problem_instance import Array, ProblemInstance, Scalar, verification_order
 
 N = 100_000
 KERNEL = """\
@@ -65,8 +65,8 @@ def test_a_cpu_verifies_the_problem_with_the_most_threads_first_and_others_in_or
     sizes = (1, 5, 3, 5)
     launches = [Launch("kernel", (1, blocks, 1), (32, 1, 1), 0, ()) for blocks in sizes]
     checks = tuple(replace(problem(seed), launches=(step,)) for seed, step in enumerate(launches))
-    assert [check.definition.seed for check in in_order(checks, "cpu")] == [1, 0, 2, 3]
-    assert in_order(checks, "gpu") == checks and in_order((), "cpu") == ()
+    assert [check.definition.seed for check in verification_order(checks, "cpu")] == [1, 0, 2, 3]
+    assert verification_order(checks, "gpu") == checks and verification_order((), "cpu") == ()
 
 
 def test_a_binary_is_verified_in_full_once_on_each_set_of_checks(open_state):
@@ -108,15 +108,15 @@ def test_the_check_that_stays_is_the_one_that_comes_first_on_the_device(open_sta
     state.note_passed(item)
     for kind in ("cpu", "gpu"):
         state.device.info = replace(state.device.info, kind=kind)
-        assert state.to_verify(item) == in_order(checks, kind)[:1]
+        assert state.to_verify(item) == verification_order(checks, kind)[:1]
 
 
 @pytest.mark.parametrize(("cache", "times_ms"), [("cold", (2.0, 3.0)), ("warm", (2.0, 4.0))])
 def test_one_run_warms_up_before_cold_samples_and_one_before_each_warm_sample(open_state, cache, times_ms):
     counted = KERNEL.replace("def", "runs = []\ndef") + "    runs.append(n)\n    return len(runs)\n"
     binary, state = backend("fake").open_compiler(0).compile(counted, ()), open_state(2**30, problem())
-    conditions = CallConditions(cache)
-    assert sample(state, binary, problem(), conditions, count=2, batch=1, repeatable=True) == times_ms
+    mode = CallMode(cache)
+    assert sample(state, binary, problem(), mode, count=2, batch=1, repeatable=True) == times_ms
 
 
 def test_a_scratch_array_makes_room_for_the_next_one(open_state):

@@ -10,7 +10,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Budget, Objective, Status
 from autotune.errors import BudgetSpent
-from autotune.evaluation.devices import TaskKills
+from autotune.evaluation.devices import JobKills
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.scoring import Scoring
@@ -159,7 +159,7 @@ def test_what_is_being_compiled_when_the_time_is_over_ends(folder, monkeypatch):
 
 
 class AtOnce:
-    """Compilers that are done when they are asked, so that tasks are the same in every run."""
+    """Compilers that are done when they are asked, so that jobs are the same in every run."""
 
     def __init__(self, pool):
         self.pool, self.workers = pool, pool.workers
@@ -171,47 +171,46 @@ class AtOnce:
 
 
 class LossyDevices:
-    """Two devices; each task with the `deadly` binary costs the one that runs it."""
+    """Two devices; each job with the `deadly` binary costs the one that runs it."""
 
     stage = Stage("measuring")
-    count, parallel, slots, task_items = 2, 8, 2, 100
+    count, parallel, slots, job_items = 2, 8, 2, 100
 
     def __init__(self, worker, deadly):
         self.worker, self.deadly = worker, deadly
-        self.tasks = []  # the binaries of each
+        self.jobs = []  # the binaries of each
         self.under_way = {}
         self.lost = set()
         self.most_sent_again = 0  # at the same time
 
     def submit(self, items, timeout_s):
-        task = [item.binary.sha256 for item in items]
+        job = [item.binary.sha256 for item in items]
         future = Future()
-        future.set_result(None if self.deadly in task else [self.run(item, timeout_s) for item in items])
-        self.tasks.append(task)
-        self.under_way[future] = task
+        future.set_result(None if self.deadly in job else [self.run(item, timeout_s) for item in items])
+        self.jobs.append(job)
+        self.under_way[future] = job
         again = [binaries for binaries in self.under_way.values() if self.lost & set(binaries)]
         self.most_sent_again = max(self.most_sent_again, len(again))
         return future
 
     def run(self, item, timeout_s):
-        self.worker.begin_item(item, timeout_s)
-        return Evaluated(self.worker.finish_item(), "fake:0", 0.0)
+        return Evaluated(self.worker.begin_item(item, timeout_s)(), "fake:0", 0.0)
 
     def wait(self):
         pass
 
     def result(self, future):
-        task = self.under_way.pop(future)
+        job = self.under_way.pop(future)
         if future.result() is None:
-            self.lost |= set(task)
-            raise TaskKills
+            self.lost |= set(job)
+            raise JobKills
         return future.result()
 
     def stranded(self):
         return []
 
 
-def test_items_of_a_lost_task_are_sent_again_one_at_a_time_and_only_the_one_to_blame_is_lost(task):
+def test_items_of_a_lost_job_are_sent_again_one_at_a_time_and_only_the_one_to_blame_is_lost(task):
     configs = [task.space.config(row) for row in range(len(task.space))]
     with opened(task, Options(), SearchProgress()) as context:
         deadly = context.pool.compile(context.maker.make(configs[-2])).result().sha256
@@ -227,19 +226,19 @@ def test_items_of_a_lost_task_are_sent_again_one_at_a_time_and_only_the_one_to_b
     failed = [trial for trial in trials if trial.status is not Status.OK]
     assert [trial.config for trial in failed] == [configs[-2]]
     assert failed[0].detail.startswith("the workers that ran it were lost")
-    (first, *_) = (number for number, binaries in enumerate(devices.tasks) if deadly in binaries)
-    lost = devices.tasks[first]
-    assert len(lost) > 1 and devices.tasks[first + 1 :] == [[binary] for binary in lost]
+    (first, *_) = (number for number, binaries in enumerate(devices.jobs) if deadly in binaries)
+    lost = devices.jobs[first]
+    assert len(lost) > 1 and devices.jobs[first + 1 :] == [[binary] for binary in lost]
     assert devices.most_sent_again == 1
 
 
-def test_a_lost_task_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_for(task):
+def test_a_lost_job_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_for(task):
     configs = [task.space.config(row) for row in range(len(task.space))]
     with opened(task, Options(), SearchProgress()) as context:
         deadly = context.pool.compile(context.maker.make(configs[0])).result().sha256
 
         class LostLate(LossyDevices):
-            """The time is over when the first task is lost."""
+            """The time is over when the first job is lost."""
 
             def result(self, future):
                 time.sleep(0.5 if not self.lost else 0.0)
@@ -255,9 +254,9 @@ def test_a_lost_task_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_
         )
         with pytest.raises(BudgetSpent):
             evaluate(evaluator, configs)
-        tasks = len(devices.tasks)
+        jobs = len(devices.jobs)
         assert evaluator.admit(configs[1], charged=False).status is Status.OK
-        assert len(devices.tasks) == tasks + 1
+        assert len(devices.jobs) == jobs + 1
 
 
 def test_what_a_searcher_leaves_under_way_is_finished(folder, monkeypatch):

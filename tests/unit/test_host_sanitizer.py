@@ -219,7 +219,7 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
     if find_host_sanitizer() is None:
         pytest.skip("needs g++")
     context = SimpleNamespace(
-        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="portable")),
+        task=SimpleNamespace(is_c=True),
         skips_sanitizer=False,
         further=ONLY_VERIFIED,
     )
@@ -239,9 +239,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
     config = Config({})
     instance = SimpleNamespace(source=source, config=config, verify_problems=(PROBLEM,))
     context = SimpleNamespace(
-        task=SimpleNamespace(
-            dialect="cuda", spec=SimpleNamespace(dialect="portable"), device=SimpleNamespace(kind=kind)
-        ),
+        task=SimpleNamespace(is_c=True, device=SimpleNamespace(kind=kind)),
         skips_sanitizer=False,
         further=ONLY_VERIFIED,
         pool=SimpleNamespace(workers=1),
@@ -249,8 +247,8 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
     )
     timeline.begin("test")
     checks = WinnerChecks()
-    with checks.begun(context, [config], math.inf):
-        found = under_host_sanitizer(context, {config: instance}, Deadline(), checks._on_host)
+    with checks.sanitizing(context, [config], math.inf):
+        found = under_host_sanitizer(context, {config: instance}, Deadline(), checks._begun)
     assert found == {config: dict.fromkeys((*HOST_TOOLS, LOOPS), PASSED)}
     compiled = [one for one in timeline.taken() if one.name == "g++ for races"]
     timeline.end()

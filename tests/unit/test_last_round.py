@@ -122,7 +122,7 @@ def raced(times_ms, objective=Objective.TIME):
     """Series after two dozen rounds on a machine that becomes twice as slow; the first one stays."""
     rounds = 0
 
-    def run_on(problem, function, time_ms, *arguments, **options):
+    def run(function, time_ms, problem, *arguments, **options):
         return (time_ms * (1 + rounds / 24),) * SAMPLES_PER_TURN
 
     def count(stage):
@@ -134,7 +134,7 @@ def raced(times_ms, objective=Objective.TIME):
         policy=MeasurementPolicy(),
         observer=SimpleNamespace(stage=count),
         worker=SimpleNamespace(load=lambda *problems: None),
-        run_on=run_on,
+        run=run,
     )
     series = []
     for time_ms in times_ms:
@@ -338,7 +338,7 @@ def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_co
         return builds[-1]
 
     context = SimpleNamespace(
-        task=SimpleNamespace(dialect="cuda", spec=SimpleNamespace(dialect="cuda")),
+        task=SimpleNamespace(is_c=True),
         pool=SimpleNamespace(compile=compiled),
         worker=SimpleNamespace(compared=frozenset({"x"})),
         observer=SimpleNamespace(stage=lambda stage: None),
@@ -354,9 +354,7 @@ def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_co
 
 def perturbed_context(compiled, verdict):
     return SimpleNamespace(
-        task=SimpleNamespace(
-            dialect="cuda", spec=SimpleNamespace(dialect="cuda"), device=SimpleNamespace(kind="gpu")
-        ),
+        task=SimpleNamespace(is_c=True, device=SimpleNamespace(kind="gpu")),
         pool=SimpleNamespace(compile=lambda instance: compiled),
         worker=SimpleNamespace(compared=frozenset({"x"})),
         observer=SimpleNamespace(stage=lambda stage: None),
@@ -400,7 +398,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     calls = []
     context.sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
     context.task.spec.verify_sizes = ({"n": 1},)
-    with WinnerChecks().begun(context, [Config({})], math.inf):
+    with WinnerChecks().sanitizing(context, [Config({})], math.inf):
         sources = {compiled.get() for _ in range(builds)}
     assert calls == (["begin", "end"] if builds else [])
     assert len(sources) == builds and instance.source not in sources and compiled.empty()
@@ -465,7 +463,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     instance = SimpleNamespace(verify_problems=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
         task=SimpleNamespace(
-            dialect="cuda", spec=SimpleNamespace(dialect="cuda", default=Config({}), variants=())
+            dialect="cuda", is_c=True, spec=SimpleNamespace(default=Config({}), variants=())
         ),
         maker=SimpleNamespace(make=lambda config: instance),
         worker=SimpleNamespace(compared=frozenset({"y"})),

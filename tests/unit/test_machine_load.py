@@ -7,7 +7,7 @@ from dataclasses import replace
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.processes.machine_load import CpuTimes, cores, cpu_times
-from autotune.tuning.doubts import busy_text, is_busy, load_warnings
+from autotune.tuning.timing_warnings import busy_text, is_busy, load_warnings
 
 BURN = "import time\nwhile time.process_time() < 0.4: pass"
 

@@ -11,7 +11,7 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices import cold_environment
+from autotune.devices import cold_variables
 from autotune.devices.opencl import OpenCLCompiler, OpenCLDevice, built
 from autotune.errors import CompileError
 from tests.devices_here import intel_here, pocl_here
@@ -59,7 +59,7 @@ def test_a_compiled_source_and_a_built_program_are_loaded(compiler):
 
 def test_binaries_of_intel_differ_only_if_their_machine_code_does(tmp_path):
     """They hold the options, and the number of the program in its process."""
-    cold = os.environ | cold_environment(str(tmp_path))
+    cold = os.environ | cold_variables(str(tmp_path))
     command = [sys.executable, "-c", HASHES, SOURCE.replace("2", "FACTOR"), str(intel_here())]
     done = subprocess.run(command, env=cold, check=True, stdout=subprocess.PIPE)
     first, again, unused, other = done.stdout.split()
@@ -77,7 +77,7 @@ def test_a_function_that_nothing_defines_is_a_compile_error(compiler):
 
 @pytest.mark.parametrize(("blocks", "compilations"), [(["2048", "1"], 1), (["1", "2048"], 2)])
 def test_machine_code_for_a_wide_grid_serves_smaller_ones_that_run_later(tmp_path, blocks, compilations):
-    cold = os.environ | cold_environment(str(tmp_path))
+    cold = os.environ | cold_variables(str(tmp_path))
     subprocess.run([sys.executable, "-c", GRIDS, str(pocl_here()), SOURCE, *blocks], env=cold, check=True)
     assert len(list(tmp_path.rglob("twice.so"))) == compilations
 

@@ -13,7 +13,7 @@ from autotune.serving import cache
 from autotune.serving.cache import store
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.options import Options
-from autotune.tuning.prior_results import gather
+from autotune.tuning.prior_results import gather_priors
 from autotune.tuning.task import TuningTask
 from tests.cache_example import PROVENANCE, record
 from tests.cache_example import entry as cached
@@ -62,7 +62,9 @@ def test_other_devices_and_sizes_count_and_this_problem_does_not(bound, tmp_path
     keep(tmp_path / "cache", OTHER_GPU, n, [(fast, 1.0), (slow, 2.0), (invalid, 3.0)])
     keep(tmp_path / "cache", GPU, n, [(fast, 1.0)])
     keep(tmp_path / "cache", GPU, 1000, [(slow, 0.5)])
-    other, size = gather(bound, Options(cache=tmp_path / "cache", journal=tmp_path / "runs" / "own.jsonl"))
+    other, size = gather_priors(
+        bound, Options(cache=tmp_path / "cache", journal=tmp_path / "runs" / "own.jsonl")
+    )
     assert other.origin == f"Other GPU, n={n}, int32"
     assert dict(other.results) == {Config(fast): 1.0, Config(slow): 2.0}
     assert (size.origin, size.results) == ("Example GPU, n=1000, int32", ((Config(slow), 0.5),))
@@ -79,7 +81,7 @@ def test_of_several_caches_a_device_s_first_counts_and_a_namesake_does_not(bound
     write(far, replace(GPU, name="Third GPU", slug="third-gpu"), namesake)
     (near / "damaged").mkdir()
     (near / "damaged/reduce.json").write_text("{")
-    first, second = gather(bound, Options(journal=tmp_path / "own.jsonl"))
+    first, second = gather_priors(bound, Options(journal=tmp_path / "own.jsonl"))
     assert (first.origin, first.results) == ("Example GPU, n=78, int32", ((Config(HERE), 60.0),))
     assert (second.origin, second.results) == ("Other GPU, n=77, int32", ((Config(HERE), 5.0),))
 
@@ -90,15 +92,15 @@ def test_journals_count_with_their_failures_but_not_the_one_that_is_written(boun
     for name in ("own", "other"):
         write_journal(runs / f"{name}.jsonl", "Other GPU", 77, [(failing, None), (working, 4.0)])
     (runs / "broken.jsonl").write_text("no journal")
-    (prior,) = gather(bound, Options(cache=tmp_path / "cache", journal=runs / "own.jsonl"))
+    (prior,) = gather_priors(bound, Options(cache=tmp_path / "cache", journal=runs / "own.jsonl"))
     assert prior.origin == "Other GPU, n=77, int32"
     assert dict(prior.results) == {Config(failing): None, Config(working): 4.0}
     (runs / "other.jsonl").unlink()
-    assert gather(bound, Options(cache=tmp_path / "cache", journal=runs / "own.jsonl")) == ()
+    assert gather_priors(bound, Options(cache=tmp_path / "cache", journal=runs / "own.jsonl")) == ()
 
 
 def test_a_journal_and_the_cache_of_one_problem_are_one_source(bound, tmp_path):
     keep(tmp_path / "cache", OTHER_GPU, 77, [(HERE, 1.0)])
     write_journal(tmp_path / "runs" / "a.jsonl", "Other GPU", 77, [(HERE | {"VECTOR": 2}, 3.0)])
-    (prior,) = gather(bound, Options(cache=tmp_path / "cache", journal=tmp_path / "own.jsonl"))
+    (prior,) = gather_priors(bound, Options(cache=tmp_path / "cache", journal=tmp_path / "own.jsonl"))
     assert dict(prior.results) == {Config(HERE): 1.0, Config(HERE | {"VECTOR": 2}): 3.0}

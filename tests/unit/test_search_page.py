@@ -569,6 +569,16 @@ def test_a_default_within_the_noise_is_not_beaten_where_the_cache_keeps_no_tie_o
     said = headline(search)["Over the default"]
     assert said["value"] == "not distinguishable" and said["note"].startswith("default: 1.4 ms")
     assert said["note"].endswith("; 1 to 1.4 x in single rounds")
+
+
+def test_a_last_round_of_the_best_and_the_default_has_no_other_finalists(tmp_path):
+    best, default = (trial(n, config=Config({**DEFAULT, "BLOCK": n})) for n in (128, DEFAULT["BLOCK"]))
+    known = replace(entry(64), config=best.config, time_ms=1.0, ties=())
+    cache.store(tmp_path, DEVICE, record(known))
+    finals = {one.key: Measurement((ms,) * 4, Rule.LAST_ROUND) for one, ms in ((best, 1.0), (default, 2.0))}
+    header = {"kernel": "reduce", "n": 64, "device": DEVICE.name, "source": known.provenance.source_sha256}
+    path = journal(tmp_path / "a.jsonl", [best, default], finals, **header)
+    (search,) = report_json(gather([path], tmp_path))["searches"]
     assert headline(search)["Ties"]["note"] == "the last round timed the best and the default only"
 
 

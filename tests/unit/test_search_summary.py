@@ -16,10 +16,10 @@ from autotune.devices import Address
 from autotune.processes import machine_load
 from autotune.searchers.base import StoppingEstimate
 from autotune.space import bind, load_space, problem_of
-from autotune.tuning.doubts import shifted
 from autotune.tuning.groups import Group
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
+from autotune.tuning.timing_warnings import shifted
 from tests.conftest import Folder
 from tests.space_example import FAKE
 

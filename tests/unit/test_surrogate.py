@@ -31,7 +31,7 @@ from autotune.searchers.surrogate.source_model import SourceModel, results_in_sp
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.space.recorded import recorded_space, unknown_device
 from autotune.testing import InProcessEvaluator
-from autotune.tuning.prior_results import summary
+from autotune.tuning.prior_results import priors_text
 
 PARAMETERS = (
     Parameter("BLOCK", (16, 32, 64, 128, 256, 512)),
@@ -412,4 +412,4 @@ def test_a_stopping_estimate_says_what_is_left(space):
 def test_a_summary_names_the_sources():
     config = Config({"A": 1})
     one = PriorResults("NVIDIA A100, n=1000, float32", ((config, 1.0),))
-    assert summary([one]) == "1 other result: NVIDIA A100, n=1000, float32 (1)"
+    assert priors_text([one]) == "1 other result: NVIDIA A100, n=1000, float32 (1)"

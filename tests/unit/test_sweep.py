@@ -15,7 +15,7 @@ from autotune.problem.inputs import draw_inputs
 from autotune.problem.problem_instance import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep, sweep_candidates
-from autotune.tuning.halfway import halfway
+from autotune.tuning.halfway_tasks import halfway_tasks
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -295,7 +295,7 @@ def test_sizes_are_searched_from_the_middle_outwards_and_larger_ones_get_smaller
 def halfway_of(folder, **sizes):
     points = [dict(zip(sizes, one, strict=True)) for one in itertools.product(*sizes.values())]
     tasks = bind_sweep(Target(folder.path / "double.yaml", "fake"), points, [], Observer())
-    return [task.space.problem.sizes for task in halfway(tasks)]
+    return [task.space.problem.sizes for task in halfway_tasks(tasks)]
 
 
 def test_sizes_half_way_are_between_neighbours_where_the_default_is_valid(folder):

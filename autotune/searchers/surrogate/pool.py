@@ -77,7 +77,7 @@ class Pool:
         self.fitted_to = 0  # trials
 
     def learn(self, space: Space, trials: Iterable[Trial]) -> None:
-        """Take over the trials of a problem, in place of those that are known."""
+        """Take over the trials of a problem, in place of the known ones."""
         self._trials[space] = tuple(trials)
 
     def count_others(self, space: Space) -> int:

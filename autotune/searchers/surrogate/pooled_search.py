@@ -83,7 +83,7 @@ class _PooledModels:
         self._positions, self._log_score = np.concatenate(positions), np.concatenate(log_score)
 
     def fit(self, history: History, pending: Sequence[int]) -> Model:
-        """A model of the own trials and those of other problems, with times relative to each one's best."""
+        """A model of the trials of all problems, with times relative to each problem's best."""
         fastest_first = np.argsort(history.log_score, kind="stable")  # failures last
         training = training_sample(fastest_first, MAX_OWN, self._rng)
         log_best = history.log_score[training[0]]
@@ -126,6 +126,6 @@ def _fastest_rows(space: Space, problems: Iterable[PooledProblem], each: int) ->
 
 
 def _rows(space: Space, configs: Iterable[Config]) -> list[int]:
-    """The rows of those configurations that a space has, each once."""
+    """The rows of the configurations that a space has, each once."""
     rows = (space.index(config) for config in dict.fromkeys(configs))
     return [row for row in rows if row is not None]

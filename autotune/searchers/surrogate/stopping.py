@@ -26,7 +26,7 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
 
     Args:
         space: the space that was searched.
-        trials: of the search; those outside the space do not count.
+        trials: Of the search; a trial outside the space does not count.
         floor: the best score that is possible on the device.
     """
     trial_of = {row: trial for trial in trials if (row := space.index(trial.config)) is not None}

@@ -12,7 +12,7 @@ import yaml
 from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Failure
-from autotune.devices import Address, backend, cold_environment
+from autotune.devices import Address, backend, cold_variables
 from autotune.evaluation.device_process import DeviceSetting, run_work_item, verify_once
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.work_item import MeasurementPolicy
@@ -29,12 +29,12 @@ FEW = MeasurementPolicy(samples=3, seconds=0.0)
 @pytest.fixture(scope="module")
 def worker_of(tmp_path_factory):
     """A worker for a reference; each has its own child, for mutants write where they should not."""
-    environment = cold_environment(str(tmp_path_factory.mktemp("pocl")))
-    environment |= {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
+    variables = cold_variables(str(tmp_path_factory.mktemp("pocl")))
+    variables |= {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
     workers = {}
 
     def opened(reference):
-        return workers.setdefault(reference, Worker(DeviceSetting(CPU, reference), environment))
+        return workers.setdefault(reference, Worker(DeviceSetting(CPU, reference), variables))
 
     yield opened
     for worker in workers.values():

@@ -6,20 +6,17 @@ import time
 
 from autotune.core import timeline
 from autotune.core.stages import Stage
-from autotune.core.trials import Trial
-from autotune.evaluation.journal import Journal
-from autotune.tuning.observer import Observer
-from autotune.tuning.task import TuningTask
+from autotune.tuning.observer import Observer, Relay
 
 _FIRST = "starting the search"
 
 
-class StageTimes(Observer):
+class StageTimes(Relay):
     """Passes the events of a search on; `seconds` has the time of every stage that has ended, in order."""
 
     def __init__(self, observer: Observer) -> None:
         """Begin the first stage."""
-        self._observer = observer
+        super().__init__(observer)
         self._name, self._began_s = _FIRST, time.perf_counter()
         self.seconds: dict[str, float] = {}
 
@@ -31,23 +28,7 @@ class StageTimes(Observer):
             self.seconds[self._name] = self.seconds.get(self._name, 0.0) + self._began_s - began_s
             self._name = name
 
-    def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
-        """Pass it on."""
-        self._observer.started(task, total, journal, note)
-
-    def tried(self, trial: Trial) -> None:
-        """Pass it on."""
-        self._observer.tried(trial)
-
     def stage(self, stage: Stage) -> None:
         """Pass it on, and turn to its stage."""
         self.turn_to(stage.name)
-        self._observer.stage(stage)
-
-    def warn(self, text: str) -> None:
-        """Pass it on."""
-        self._observer.warn(text)
-
-    def last_round(self, count: int) -> None:
-        """Pass it on."""
-        self._observer.last_round(count)
+        super().stage(stage)

@@ -64,6 +64,6 @@ def compare_bits(
         found = {trial.config: Bits(failure=trial.failure) for trial in trials}
         built, rejected = context.build([one.config for one in trials if one.failure is None], COMPILING)
         for config, (instance, binary) in built.items():
-            answer = context.run_on(instance.problem, output_hashes, binary, RUNS)
+            answer = context.run(output_hashes, binary, instance.problem, RUNS)
             found[config] = Bits(failure=answer) if isinstance(answer, Failure) else Bits(answer)
         return found | {config: Bits(failure=failure) for config, failure in rejected.items()}

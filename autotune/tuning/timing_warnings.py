@@ -49,7 +49,7 @@ def load_warnings(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
         yield f"other processes use the device: {conditions['other_processes']}"
 
 
-def doubts(result: SearchResult) -> list[str]:
+def timing_warnings(result: SearchResult) -> list[str]:
     """The reasons to doubt the times of a search; the last says what to do, if anything can be done."""
     searched_ms = {trial.config: trial.time_ms for trial in result.trials}
     again = ((result.winner.config, result.final), (result.task.spec.default, result.default))

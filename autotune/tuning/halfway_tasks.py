@@ -17,7 +17,7 @@ from autotune.tuning.task import TuningTask
 _PARTS = 8
 
 
-def halfway(tasks: Sequence[TuningTask]) -> list[TuningTask]:
+def halfway_tasks(tasks: Sequence[TuningTask]) -> list[TuningTask]:
     """The tasks half-way between neighbours on a logarithmic axis, if the default is valid there.
 
     Empty if several sizes vary: there would be more midpoints than tasks.

@@ -17,7 +17,7 @@ from autotune.space import load_space
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.recheck import CheckedEntry, CheckState, recheck, refresh
-from autotune.tuning.task import TuningTask, facts, locate
+from autotune.tuning.task import TuningTask, locate, provenance_of
 from autotune.tuning.tuner import priors_of, search
 
 MIN_SEARCH_S = 10.0  # a shorter search finds little
@@ -43,15 +43,15 @@ class Aged:
         return is_beaten or self.checked.state is CheckState.SLOWER
 
 
-def present_facts(kernel: str, address: Address, device: DeviceInfo) -> dict[str, str]:
-    """As `TuningTask.facts`, for a kernel by its name; empty if no space file of this name can be read."""
+def present_provenance(kernel: str, address: Address, device: DeviceInfo) -> dict[str, str]:
+    """As `TuningTask.provenance`, for a kernel by its name; empty if no space of it can be read."""
     try:
         spec = load_space(locate(Path(kernel)))
         source = read_source(spec.source, spec.include_dirs)
         compiler = compiler_name(address, device, spec.compiler)
     except AutotuneError:
         return {}
-    return facts(device, compiler, source, spec)
+    return provenance_of(device, compiler, source, spec)
 
 
 def update(
@@ -73,7 +73,7 @@ def update(
         SetupError: The reference or the device cannot be used.
         WriteError: The journal cannot be written.
     """
-    reasons = changes(entry.provenance, task.facts)
+    reasons = changes(entry.provenance, task.provenance)
     if not reasons:
         return None
     found = Aged(recheck(task, options, observer, entry), reasons)

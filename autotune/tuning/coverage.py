@@ -8,7 +8,7 @@ from autotune.searchers.base import FASTER
 from autotune.tuning.result import SearchResult
 
 
-def explored(result: SearchResult) -> str:
+def coverage_text(result: SearchResult) -> str:
     """The tried share of the space, and the estimate for the rest."""
     estimate, is_noisy = result.stopping_estimate, (result.final.noise or 0.0) > NOISY
     count = f"{estimate.valid:,} valid configurations"
