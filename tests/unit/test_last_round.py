@@ -397,7 +397,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     context.pool = SimpleNamespace(workers=1, compile=lambda one: compiled.put(one.source) or done)
     calls = []
     context.sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
-    context.task.spec.verify_sizes = ({"n": 1},)
+    context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},))
     with WinnerChecks().sanitizing(context, [Config({})], math.inf):
         sources = {compiled.get() for _ in range(builds)}
     assert calls == (["begin", "end"] if builds else [])
