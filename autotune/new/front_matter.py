@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Set
+from collections.abc import Container, Iterator, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from autotune.scaffold import Scaffold
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import definitions
 from autotune.sources.branches import wanted_by
-from autotune.sources.dialects import INTRODUCER
+from autotune.sources.dialects import INTRODUCER, OPENCL
+from autotune.sources.kernel_source import read_kernel_source
 from autotune.sources.preprocessor import Condition, compiled_lines
 
 _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
@@ -35,7 +36,7 @@ def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelF
     refused: set[str] = set()
     best = None
     for _ in range(_ROUNDS):
-        fresh = dict(_definitions(kernel.path, made, found.keys(), refused))
+        fresh = dict(_definitions(kernel.path, made, front, found.keys(), refused))
         if not fresh:
             break
         found |= fresh
@@ -67,7 +68,7 @@ def _text(source: Path, found: dict[str, str]) -> str:
 
 
 def _definitions(
-    source: Path, made: Scaffold, known: Container[str], refused: Container[str]
+    source: Path, made: Scaffold, front: Path, known: Container[str], refused: Container[str]
 ) -> Iterator[tuple[str, str]]:
     """The words that nothing defines, each with a line that may define it and is not `refused`."""
     unknown = KnownTypes.of(made.source.read).unknown_structures
@@ -77,23 +78,24 @@ def _definitions(
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue
-        lines = _include(word, missing.keys(), source)
+        lines = _include(word, missing.keys(), source, front, called)
         if word in called:
             lines += _conversion(word, called[word], made)
         if line := next((one for one in lines if one not in refused), ""):
             yield word, line
 
 
-def _include(word: str, missing: Set[str], source: Path) -> list[str]:
+def _include(word: str, missing: Set[str], source: Path, front: Path, called: Mapping[str, int]) -> list[str]:
     """An include of the file next to a source that defines a word, and the most of all that is missing.
 
-    If the file does so under a condition, what that asks for is defined. None if several files fit: only the
-    host knows which.
+    If the file does so under a condition, what that asks for is defined, as an option of a compiler does. Of
+    several files, the functions of the right one take as many arguments as are passed. None if several fit:
+    only the host knows which.
     """
     found: dict[Path, tuple[int, Condition | None]] = {}
     for file in defining_files(word, source):
         text = source_text(file)
-        if not INTRODUCER.search(text):
+        if file != front and not INTRODUCER.search(text):
             parts: dict[Condition | None, str] = {None: ""}
             for line in compiled_lines(text):
                 directive = f"#{line.directive} " if line.directive else ""
@@ -102,11 +104,24 @@ def _include(word: str, missing: Set[str], source: Path) -> list[str]:
             found[file] = len(missing & definitions(text)), max(counts, key=lambda inner: counts[inner])
     most = max((count for count, _ in found.values()), default=0)
     chosen = [(file, inner) for file, (count, inner) in found.items() if count == most]
+    if len(chosen) > 1:
+        chosen = [(file, inner) for file, inner in chosen if _fits(source_text(file), inner, called)]
     if len(chosen) != 1:
         return []
     ((file, inner),) = chosen
-    asked = (f"#define {name} {value}".rstrip() for name, value in wanted_by(inner).items())
+    asked = (f"#define {name} {value}" for name, value in _asked(inner).items())
     return ["\n".join((*asked, f'#include "{file.relative_to(source.parent).as_posix()}"'))]
+
+
+def _asked(inner: Condition | None) -> dict[str, str]:
+    return {name: value or "1" for name, value in wanted_by(inner).items()}
+
+
+def _fits(text: str, inner: Condition | None, called: Mapping[str, int]) -> bool:
+    """True if functions are called, and all of them with as many arguments as they take."""
+    functions = read_kernel_source(text, _asked(inner), OPENCL).functions
+    counts = [(len(one.parameters), called[one.name]) for one in functions if one.name in called]
+    return bool(counts) and all(taken == passed for taken, passed in counts)
 
 
 def _conversion(word: str, arguments: int, made: Scaffold) -> list[str]:
