@@ -94,12 +94,18 @@ def _steps(sizes: Mapping[str, int], launch: GuessedLaunch) -> int:
     loops = {id(loop) for loop in launch.facts.loops}
     turns = [
         prod(
-            sizes[name]
+            threads if name == "gridDim" else sizes[name]
             for guard in use.guards
             if id(guard) in loops and isinstance(guard, ast.Compare)
             for one in guard.comparators
-            for name in names_in(one) & sizes.keys()
+            for name in _counts(one, launch) & {"gridDim", *sizes}
         )
         for use in launch.facts.accesses
     ]
     return threads * max(turns, default=1)
+
+
+def _counts(bound: ast.expr, launch: GuessedLaunch) -> set[str]:
+    """The names that a bound of a loop grows with; also the grid, by way of variables."""
+    behind = names_in(launch.facts.written_out(bound)) & {"gridDim"}
+    return names_in(bound) | behind

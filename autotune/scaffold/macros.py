@@ -80,7 +80,8 @@ def find_macros(
     kept = {*defaults, *passed, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
     open_names = left_out | source.unknown.keys()
-    wanted = {name for _, values in branches.kernels for name, value in values.items() if value == ""}
+    asked = (branches.required, *(values for _, values in branches.kernels))
+    wanted = {name for values in asked for name, value in values.items() if value == ""}
     candidates = {
         *(name for name in source.unknown if name.isupper() or _CONVENTION.fullmatch(name)),
         *left_out,

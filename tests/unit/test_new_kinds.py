@@ -32,6 +32,8 @@ KERNEL = "__global__ void fill(float *y) { y[threadIdx.x] = 1; }"
         ("#if !LAYOUT", "#endif", False),
         ("#if LAYOUT == 1\n#else", "#endif", False),
         ("#if LAYOUT == 1\n#endif", "", False),
+        ("#if defined(LAYOUT)\n#elif defined(OTHER)\n#else\n#error none\n#endif", "", True),
+        ("#if !defined(LAYOUT) && !defined(OTHER)\n#error none\n#endif", "", True),
     ],
 )
 def test_the_default_is_the_value_for_which_the_kernel_is_compiled(before, after, default):

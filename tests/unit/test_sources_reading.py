@@ -90,6 +90,22 @@ def test_kernels_of_branches_that_are_left_out_come_with_what_these_want():
     ]
 
 
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        ("defined(A) || defined(B)", {"A": ""}),
+        ("defined A && (B == 2)", {"A": "", "B": "2"}),
+        ("A", {"A": "1"}),
+        ("(A == 3 && !defined(C)) || B", {"A": "3"}),
+        ("!A", {}),
+    ],
+)
+def test_of_several_ways_to_a_kernel_the_first_is_wanted(condition, wanted):
+    text = f"#if {condition}\n__global__ void a(int *x) {{}}\n#endif\n"
+    found = kernels_of_branches(read_kernel_source(text), {}, read_branches(text))
+    assert [dict(one) for _, one in found] == [wanted]
+
+
 def test_names_that_nothing_declares_are_the_macros_that_are_left_to_the_user():
     text = """
         #define SIZE (4 * TILE)
