@@ -13,7 +13,7 @@ from autotune.errors import InputError
 from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template, with_function_objects
-from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, constant_value
+from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
 from autotune.sources.dialects import INTRODUCER, portable_macros
@@ -202,6 +202,10 @@ def _stand_ins(
     words = [word for word in (*assumed.undefined, *capitals) if word not in provided | parameters]
     found = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
     found |= {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
+    for name in sorted(used & branches.defined):  # a macro may have put it together: REAL##4
+        vector = VECTOR.fullmatch(name)
+        if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
+            found.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
     known = {*assumed.undefined, *(word for word in source.prefixes if word.isupper())}
     return found | dict.fromkeys(sorted(source.prefixes & known), "")
 
