@@ -499,3 +499,15 @@ def test_a_word_that_a_macro_makes_a_vector_of_is_a_type():
         }
         """
     assert made(text).kernel.types["REAL"] == "float" and "REAL" not in chosen(text)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int end = (blockIdx.x + 1) * n; float sum = 0; for (int i = 0; i < end; i++) sum += i; y[0] = sum;",
+        "int count = gridDim.x * blockDim.x; for (int i = 0; i < count; i++) y[threadIdx.x] += y[i];",
+    ],
+)
+def test_a_size_is_small_if_each_thread_takes_as_many_turns(body):
+    text = f"__global__ void sum(float *y, int n) {{ {body} }}"
+    assert made(text).guess.sizes["n"] == (262_144, 8_192)

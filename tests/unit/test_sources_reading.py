@@ -190,6 +190,11 @@ def test_sources_in_latin_1_with_a_mark_and_ends_of_other_systems_are_read(data,
     assert decoded(data) == text
 
 
+def test_a_kernel_in_a_string_over_several_lines_is_read():
+    text = 'static const char *k = "\n__kernel void k(__global float *y) {}\n\\n";\n'
+    assert list(signatures(unwrapped(text))) == ["k"] and '"' not in unwrapped(text)
+
+
 def test_kernels_in_raw_strings_of_cpp_are_read_at_their_lines():
     text = (
         '// a\nR"(\n__kernel void k(__global float *y) {}\n)"\n// b\n'
