@@ -54,7 +54,9 @@ _NARROW = (
     ),
     _NarrowType("__nv_bfloat16", re.compile(r"\b__nv_bfloat16\b"), "bfloat16.h", "cuda_bf16.h"),
 )
-_HAS_NARROW = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
+_HAS_NARROW = re.compile(
+    r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cooperative_groups|cub/|thrust/|cuda/)"
+)
 # Pairs of halves, which OpenCL has and CUDA's toolkit defines; a source may define its own.
 _PAIRS = re.compile(r"\bhalf2\s*[*&)]|\bhalf2\s+\w+\s*[=;,()\[]")
 _OWN_PAIRS = re.compile(

@@ -6,7 +6,7 @@ import pytest
 
 from autotune.compilers.kernel_source import read_source, render
 from autotune.errors import InputError
-from autotune.new.compiled_draft import KernelFile, compiled_scaffold
+from autotune.new.compiled_draft import KernelFile, compiled_scaffold, plain_scaffold
 from autotune.scaffold import Assumptions, scaffold
 
 
@@ -281,6 +281,36 @@ def test_types_and_macros_are_also_read_from_the_headers_of_a_source(tmp_path):
     assert (draft.kernel.name, draft.complaint) == ("fill", "")
     assert draft.kernel.arguments[0].width == 3
     assert {item.name for item in draft.guess.launch.parameters} == {"ROWS", "BLOCK_SIZE"}
+
+
+def test_what_only_conditions_of_headers_ask_for_is_left_to_these(tmp_path):
+    (tmp_path / "own.h").write_text(
+        "#if __has_cpp_attribute(clang::fallthrough)\n#endif\n#if LEVEL > 1 && WIDTH == 2\n#endif\n"
+    )
+    (tmp_path / "fill.cu").write_text(f'#include "own.h"\n#if WIDTH == 2\n#endif\n{KERNEL}')
+    draft = plain_scaffold(KernelFile(tmp_path / "fill.cu", "fill", "fill.py"), Assumptions())
+    assert {item.name for item in draft.guess.launch.parameters} == {"WIDTH", "BLOCK_SIZE"}
+
+
+def test_halves_of_the_toolkit_are_not_defined_again(tmp_path):
+    (tmp_path / "copy.cu").write_text(
+        "#include <cooperative_groups.h>\n__global__ void copy(half *y) { y[1] = y[0]; }"
+    )
+    assert "#include <cuda_fp16.h>" in render(read_source(tmp_path / "copy.cu"), {})
+
+
+def test_a_loop_bounds_the_indices_in_it_whatever_another_loop_uses_its_name_for():
+    text = """
+        __kernel void sum(int n, __local float *own, __global float *y) {
+            int i, first = get_global_id(0) * n;
+            float total = 0;
+            for (i = first; i < first + n; i++) total += i;
+            own[get_local_id(0)] = total;
+            for (i = 0; i < get_local_size(0); i++) total += own[i];
+            y[get_group_id(0)] = total;
+        }
+        """
+    assert "{name: own, dtype: float32, shape: [BLOCK_SIZE], role: local}" in made(text).space
 
 
 APPLY = """
