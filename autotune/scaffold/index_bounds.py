@@ -155,7 +155,7 @@ class IndexBounds:
         return list(dict.fromkeys(known)), is_complete
 
     def _around(self, use: Access) -> IndexBounds:
-        """The same without the loops that an access is not in, where one that it is in has the same variable."""
+        """The same without loops that an access is not in, if one that it is in has the same variable."""
         own = {id(part) for guard in use.guards for part in ast.walk(guard)}
         loops = [(ast.unparse(one.left), one) for one in self._facts.compared if one.is_loop]
         names = {name for name, one in loops if id(one.right) in own}

@@ -150,8 +150,8 @@ def read_kernels(
         raise InputError(_first_of(own, refusals) if refusals else f"{name}: {_why_none(own)}")
     types = KnownTypes.of(source, assumed.generic)
     stand_ins = _stand_ins(types, source, branches, assumed)
-    own_words = _words(own, values) if own != text else source.code.used
-    of_headers = {*source.code.used, *branches.tested} - own_words - {*assumed.undefined}
+    of_headers = _words(source, branches) - {*assumed.undefined}
+    of_headers -= _words(read_kernel_source(own, values), read_branches(own)) if own != text else of_headers
     dialect = next(one.function.source.dialect for one in found)
     kernels = sorted(
         (replace(kernel, types={**kernel.types, **stand_ins}) for kernel in _told_apart(found, dialect)),
@@ -165,13 +165,13 @@ def read_kernels(
         *(portable_macros() if dialect == "portable" else ()),
     }
     macros = find_macros(source, branches, taken, assumed.undefined)
-    chosen = tuple(macro for macro in macros if own == text or macro.name not in of_headers)
+    chosen = tuple(macro for macro in macros if macro.name not in of_headers)
     return Source(dialect, (*kernels,), chosen, source, branches, program, (*dict.fromkeys(refusals),))
 
 
-def _words(own: str, values: Mapping[str, str]) -> frozenset[str]:
-    """The words that a source without its headers uses, and those that its conditions ask for."""
-    return read_kernel_source(own, values).code.used | read_branches(own).tested.keys()
+def _words(source: KernelSource, branches: Branches) -> frozenset[str]:
+    """The words that a source uses, in any of its branches, and those that its conditions ask for."""
+    return source.code.used | branches.tested.keys() | branches.constants | branches.pragmas
 
 
 def _first_of(own: str, refusals: Sequence[str]) -> str:
