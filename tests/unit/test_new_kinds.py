@@ -292,11 +292,12 @@ def test_what_only_conditions_of_headers_ask_for_is_left_to_these(tmp_path):
     assert {item.name for item in draft.guess.launch.parameters} == {"WIDTH", "BLOCK_SIZE"}
 
 
-def test_halves_of_the_toolkit_are_not_defined_again(tmp_path):
-    (tmp_path / "copy.cu").write_text(
-        "#include <cooperative_groups.h>\n__global__ void copy(half *y) { y[1] = y[0]; }"
-    )
-    assert "#include <cuda_fp16.h>" in render(read_source(tmp_path / "copy.cu"), {})
+@pytest.mark.parametrize("header", ["cooperative_groups.h", "limits"])
+def test_halves_that_a_header_of_the_toolkit_brings_are_not_defined_again(tmp_path, header):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = f"#include <{header}>\n__global__ void copy(half *y, __nv_bfloat16 *x) {{ y[1] = y[0]; }}"
+    (tmp_path / "copy.cu").write_text(text)
+    assert compiled_scaffold(KernelFile(tmp_path / "copy.cu", "copy", "copy.py")).complaint == ""
 
 
 def test_a_loop_bounds_the_indices_in_it_whatever_another_loop_uses_its_name_for():
