@@ -125,7 +125,7 @@ def test_a_macro_is_written_out_as_the_preprocessor_does_it():
         "#define CAT(a, b) a##b\n#define F(x, ...) G(x, __VA_ARGS__)\n"
         "#define G(x, y) x + y\n#define S(x) #x\n"
     )
-    code = preprocessed(f"{text}#define SELF SELF + 1\nCAT(un, signed) F(\n1, 2) SELF S(a b) F\n", {}).text
+    code = preprocessed(f"{text}#define SELF SELF + 1\nCAT(un, signed) F(\n1, 2) SELF S(a\n b) F\n", {}).text
     assert " ".join(code.split()) == 'unsigned 1 + 2 SELF + 1 "a b" F'
 
 
