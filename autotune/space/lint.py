@@ -20,6 +20,7 @@ from autotune.core.text import nearest
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.sources.bare_code import bare_code, bare_lines
 from autotune.sources.branches import Branches, read_branches
+from autotune.sources.dialects import BUILT_IN
 from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
@@ -46,7 +47,6 @@ _BREAKS = (
     "hidden_variable",
     "flat_block",
 )
-_PREDEFINED = re.compile(r"__\w*|CLK?_\w+|CUDA\w*|NDEBUG")
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
     unknown = [
         word
         for word in sorted({*valued, *named, *misspelt})
-        if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word)
+        if word not in defined and word.isupper() and not BUILT_IN.fullmatch(word)
     ]
     unused = [parameter.name for parameter in space.parameters if parameter.name not in used]
     is_pair = len(unused) == len(unknown) == 1
