@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Set
+from collections.abc import Container, Iterator, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +15,11 @@ from autotune.new.compiled_draft import compiled_scaffold
 from autotune.new.missing_definitions import defining_files
 from autotune.new.space_draft import KernelFile
 from autotune.scaffold import Scaffold
-from autotune.scaffold.types import KnownTypes
+from autotune.scaffold.types import UNKNOWN, KnownTypes
 from autotune.sources.bare_code import definitions
 from autotune.sources.branches import wanted_by
 from autotune.sources.dialects import INTRODUCER, OPENCL
-from autotune.sources.kernel_source import read_kernel_source
+from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.preprocessor import Condition, compiled_lines
 
 _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
@@ -78,19 +78,19 @@ def _definitions(
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue
-        lines = _include(word, missing.keys(), source, front, called)
+        lines = _include(word, missing.keys(), source, front, made.source.read)
         if word in called:
             lines += _conversion(word, called[word], made)
         if line := next((one for one in lines if one not in refused), ""):
             yield word, line
 
 
-def _include(word: str, missing: Set[str], source: Path, front: Path, called: Mapping[str, int]) -> list[str]:
+def _include(word: str, missing: Set[str], source: Path, front: Path, read: KernelSource) -> list[str]:
     """An include of the file next to a source that defines a word, and the most of all that is missing.
 
     If the file does so under a condition, what that asks for is defined, as an option of a compiler does. Of
-    several files, the functions of the right one take as many arguments as are passed. None if several fit:
-    only the host knows which.
+    several files, the right one has functions for what `read`, the source, passes. None if several fit: only
+    the host knows which.
     """
     found: dict[Path, tuple[int, Condition | None]] = {}
     for file in defining_files(word, source):
@@ -105,7 +105,7 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, called: Ma
     most = max((count for count, _ in found.values()), default=0)
     chosen = [(file, inner) for file, (count, inner) in found.items() if count == most]
     if len(chosen) > 1:
-        chosen = [(file, inner) for file, inner in chosen if _fits(source_text(file), inner, called)]
+        chosen = [(file, inner) for file, inner in chosen if _fits(source_text(file), inner, read)]
     if len(chosen) != 1:
         return []
     ((file, inner),) = chosen
@@ -117,11 +117,19 @@ def _asked(inner: Condition | None) -> dict[str, str]:
     return {name: value or "1" for name, value in wanted_by(inner).items()}
 
 
-def _fits(text: str, inner: Condition | None, called: Mapping[str, int]) -> bool:
-    """True if functions are called, and all of them with as many arguments as they take."""
-    functions = read_kernel_source(text, _asked(inner), OPENCL).functions
-    counts = [(len(one.parameters), called[one.name]) for one in functions if one.name in called]
-    return bool(counts) and all(taken == passed for taken, passed in counts)
+def _fits(text: str, inner: Condition | None, read: KernelSource) -> bool:
+    """True if a source calls functions of a text as they are declared, whose types it uses, too."""
+    own = [one for one in read.functions if not one.is_of_host]
+    called = {name: count for one in own for name, count in one.called.items()}
+    types, used = KnownTypes.of(read), {name for one in own for name in one.types}
+    functions = [
+        one for one in read_kernel_source(text, _asked(inner), OPENCL).functions if one.name in called
+    ]
+    return bool(functions) and all(
+        len(one.parameters) == called[one.name]
+        and all(each.type in used or types.layout(each.type)[0] != UNKNOWN for each in one.parameters)
+        for one in functions
+    )
 
 
 def _conversion(word: str, arguments: int, made: Scaffold) -> list[str]:

@@ -61,11 +61,12 @@ class Branches:
 def read_branches(text: str) -> Branches:
     """Read the conditions of a source."""
     found = Branches()
+    declared: set[str] = set()
     lines = [*compiled_lines(text)]
     for line, following in zip(lines, (*lines[1:], None), strict=True):
         name, rest = line.directive, line.rest
         if not name:
-            found.constants.update(_constants(rest))
+            found.constants.update(_constants(rest, declared))
             if line.condition and (kernel := INTRODUCER.search(rest)):
                 found.kernels.append((line.place + kernel.start(), wanted_by(line.condition)))
         elif name in ("if", "ifdef", "ifndef", "elif"):
@@ -76,19 +77,22 @@ def read_branches(text: str) -> Branches:
             found.defined.add(word)
             if line.condition and (line.condition.directive, line.condition.rest.strip()) == ("ifdef", body):
                 found.passed[body] = word
-            found.constants.update({*_constants(body)} - {*macro.parameters})
+            found.constants.update({*_constants(body, declared)} - {*macro.parameters})
         elif name == "error" and line.condition:
             found.required |= _against(line.condition)
         elif name == "pragma" and "OPENCL" not in rest:
             found.pragmas.update((_UNROLLED if rest.startswith("unroll") else _CONSTANT).findall(rest))
+    found.constants -= declared
     return found
 
 
-def _constants(line: str) -> Iterator[str]:
-    """The names in capitals that a line uses, and does not declare."""
+def _constants(line: str, declared: set[str]) -> Iterator[str]:
+    """The names in capitals that a line uses; those that it declares are added to `declared`."""
     line = _STRING.sub(" ", line)
     for word in _CONSTANT.finditer(line):
-        if not _DECLARED.search(line, max(0, word.start() - 40), word.start()):
+        if _DECLARED.search(line, max(0, word.start() - 40), word.start()):
+            declared.add(word[0])
+        else:
             yield word[0]
 
 

@@ -542,3 +542,10 @@ def test_a_word_that_a_macro_makes_a_vector_of_is_a_type():
 def test_a_size_is_small_if_each_thread_takes_as_many_turns(body):
     text = f"__global__ void sum(float *y, int n) {{ {body} }}"
     assert made(text).guess.sizes["n"] == (262_144, 8_192)
+
+
+def test_what_only_another_kernel_needs_is_no_parameter():
+    body = "const int SIZE = 3, EDGE = 4; y[SIZE * EDGE] = 1;"
+    other = f"#ifdef MORE\n__global__ void other(float *y) {{ {body} }}\n#endif"
+    assert chosen(f"{KERNEL}\n{other}").keys() == {"BLOCK_SIZE"}
+    assert chosen(f"{other}\n{KERNEL}").keys() == {"MORE", "BLOCK_SIZE"}
