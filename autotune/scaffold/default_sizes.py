@@ -111,7 +111,8 @@ def _steps(sizes: Mapping[str, int], launch: GuessedLaunch) -> int:
 
 def _counts(bound: ast.expr, launch: GuessedLaunch) -> set[str]:
     """The names that a bound of a loop grows with, also by way of variables, unless another cuts it off."""
-    found, left = names_in(bound), [launch.facts.written_out(bound)]
+    found = names_in(bound)
+    left: list[ast.AST] = [launch.facts.written_out(bound)]
     while left:
         node = left.pop()
         if isinstance(node, ast.Name):
