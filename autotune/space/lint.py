@@ -334,12 +334,17 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
     unused = [parameter.name for parameter in space.parameters if parameter.name not in used]
     is_pair = len(unused) == len(unknown) == 1
     meant = f"; did you mean {unused[0]}, which the source does not use? otherwise" if is_pair else ";"
+    values = {*constants, *(name for names in constants.values() for name in names)}
     for word in unknown:
+        place = source_place(space, source, word)
+        is_own = place.startswith(f"{space.spec.source}:")
+        if not is_own and not any(is_slip(word, one) for one in values):  # a header asks for many things
+            continue
         mend = nearest(word, defined) or (
             f"{meant} add `{word}: [0, 1]` to `parameters` and `{word}: 0` to `default` in "
             f"{space.spec.path.name}, or write `#define {word} 1` in the source"
         )
-        yield Finding("unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word))
+        yield Finding("unknown_macro", word, f"nothing defines it{mend}", place)
 
 
 def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[str]) -> Iterator[Finding]:
