@@ -57,11 +57,11 @@ def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelF
 
 
 def _text(source: Path, found: dict[str, str]) -> str:
-    lines = dict.fromkeys(filter(None, found.values()))
+    lines = dict.fromkeys(line for text in found.values() for line in text.split("\n"))
     return "\n".join(
         (
             f"// What the host program of {source.name} may put in front of it, guessed: check each line.",
-            *sorted(lines, key=lambda line: "#include" not in line),
+            *sorted(lines, key=lambda line: "#include" in line),
             f'#include "{source.name}"\n',
         )
     )
@@ -100,8 +100,9 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
             for line in compiled_lines(text):
                 directive = f"#{line.directive} " if line.directive else ""
                 parts[line.condition] = f"{parts.get(line.condition, '')}{directive}{line.rest}\n"
-            counts = {inner: len(missing & definitions(part)) for inner, part in parts.items()}
-            found[file] = len(missing & definitions(text)), max(counts, key=lambda inner: counts[inner])
+            own = {inner: missing & definitions(part) for inner, part in parts.items()}
+            best = max(own, key=lambda inner: (word in own[inner], len(own[inner]), -len(wanted_by(inner))))
+            found[file] = len(missing & definitions(text)), best
     most = max((count for count, _ in found.values()), default=0)
     chosen = [(file, inner) for file, (count, inner) in found.items() if count == most]
     if len(chosen) > 1:

@@ -73,7 +73,15 @@ def test_of_two_neighbours_the_one_that_defines_more_comes_first_with_what_its_c
     )
     text = KERNEL.replace("2 * y[i]", "twice(more(y[i]))")
     front, complaint = fronted(text, a=one, b=f"#ifdef MUL\n{one}#endif\n{two}")
-    assert '#define ADD 1\n#include "b.h"' in front and "a.h" not in front and complaint == ""
+    assert "#define ADD 1" in front and '#include "b.h"' in front and "a.h" not in front and complaint == ""
+
+
+def test_a_neighbour_is_included_once_whatever_conditions_its_parts_have(fronted):
+    one = "float twice(float x) { return x + x; }\n"
+    two = f"#if WIDE\n{one}#else\n{one}#endif\n#ifdef ADD\nfloat more(float x) {{ return x + 1; }}\n#endif\n"
+    front, complaint = fronted(KERNEL.replace("2 * y[i]", "twice(more(y[i]))"), a=two)
+    assert front.count('#include "a.h"') == 1 and "#define ADD 1" in front and "WIDE" not in front
+    assert complaint == ""
 
 
 def test_no_file_includes_itself_after_a_neighbour_that_cannot_be_included(fronted):
