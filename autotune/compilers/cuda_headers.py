@@ -132,9 +132,7 @@ _OF_HOST = """
     thrust/device_ptr.h thrust/sort.h thrust/copy.h thrust/reduce.h thrust/scan.h thrust/execution_policy.h
     cuda.h cublas_v2.h cufft.h curand.h cusparse.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h
     helper_functions.h helper_string.h helper_timer.h
-    bitset cctype cerrno cfenv charconv clocale condition_variable csetjmp csignal cstdarg ctype.h cwchar
-    deque filesystem forward_list future ios iosfwd locale new queue regex shared_mutex stack streambuf
-    string_view system_error typeindex typeinfo unordered_set valarray variant
+    bitset cctype cerrno cfenv clocale csignal cstdarg ctype.h deque forward_list new queue regex stack
     fcntl.h pthread.h signal.h strings.h getopt.h dirent.h sys/timeb.h sys/stat.h sys/resource.h sys/mman.h
     sys/wait.h sys/socket.h cublas.h cublasLt.h cusolverDn.h cusolverSp.h cufftXt.h cufftw.h nvml.h
 """
