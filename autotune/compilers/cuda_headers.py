@@ -132,6 +132,7 @@ _OF_HOST = """
     thrust/device_ptr.h thrust/sort.h thrust/copy.h thrust/reduce.h thrust/scan.h thrust/execution_policy.h
     cuda.h cublas_v2.h cufft.h curand.h cusparse.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h
     helper_functions.h helper_string.h helper_timer.h
+    bitset cctype cerrno cfenv clocale csignal cstdarg ctype.h deque forward_list new queue regex stack
     fcntl.h pthread.h signal.h strings.h getopt.h dirent.h sys/timeb.h sys/stat.h sys/resource.h sys/mman.h
     sys/wait.h sys/socket.h cublas.h cublasLt.h cusolverDn.h cusolverSp.h cufftXt.h cufftw.h nvml.h
 """
@@ -156,7 +157,7 @@ _OF_TOOLKIT = re.compile(
     r"|cooperative_groups|mma|cuComplex|math_constants|curand_kernel)\.hp*"
 )
 # Headers of the standard library that libcu++ has for device code.
-_FOR_DEVICES = "limits type_traits utility tuple array complex ratio optional atomic"
+FOR_DEVICES = ("limits", "type_traits", "utility", "tuple", "array", "complex", "ratio", "optional", "atomic")
 
 
 @cache
@@ -177,7 +178,7 @@ def find_header(name: str) -> Path | None:
 
 def is_cuda_header(name: str) -> bool:
     """True if a CUDA compiler has a header itself: no folder of the source needs to have it."""
-    own = {*_STAND_INS, *_BUILT_IN.split(), *_FOR_DEVICES.split()}
+    own = {*_STAND_INS, *_BUILT_IN.split(), *FOR_DEVICES}
     return name in own or bool(_OF_TOOLKIT.fullmatch(name)) or find_header(name) is not None
 
 
@@ -186,7 +187,7 @@ def stand_ins() -> dict[str, str]:
     """The headers that replace the host's for NVRTC: their texts, by name."""
     found = dict(_STAND_INS)
     found |= {name: _EMPTY for name in _BUILT_IN.split() if find_header(name) is None}
-    for name in _FOR_DEVICES.split():
+    for name in FOR_DEVICES:
         if find_header(f"cuda/std/{name}") is not None:
             found[name] = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
     umbrella = find_header("cub/cub.cuh")

@@ -158,7 +158,8 @@ def _declared(tree: SourceTree, node: Node) -> set[str]:
         named += inside.named_children[-1:]
     if inside.type != "function_definition":
         named += [field(one, "name") for one in descendants(inside) if one.type == "enumerator"]
-    names = {name for one in named for name in _WORD.findall(tree.of(one))[-1:]}
+    texts = (tree.of(one).partition("<")[0] for one in named)  # of a specialisation without its arguments
+    names = {name for text in texts for name in _WORD.findall(text)[-1:]}
     return names | (words & _ROOTS)
 
 

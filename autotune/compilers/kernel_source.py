@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from autotune.compilers.cuda_headers import is_cuda_header
+from autotune.compilers.cuda_headers import FOR_DEVICES, is_cuda_header
 from autotune.compilers.hidden_reads import forced_by_variables, hidden_read
 from autotune.core.escapes import c_string
 from autotune.core.frozen import dataclass
@@ -55,6 +55,9 @@ _NARROW = (
     _NarrowType("__nv_bfloat16", re.compile(r"\b__nv_bfloat16\b"), "bfloat16.h", "cuda_bf16.h"),
 )
 _HAS_NARROW = re.compile(r"#\s*include\s*[<\"](?:cuda_fp16|cuda_bf16|cuda_fp8|mma\.h|cub/|thrust/|cuda/)")
+_MAY_HAVE_NARROW = re.compile(  # where the toolkit is installed
+    rf"#\s*include\s*[<\"](?:cooperative_groups|(?:{'|'.join(FOR_DEVICES)})[>\"])"
+)
 # Pairs of halves, which OpenCL has and CUDA's toolkit defines; a source may define its own.
 _PAIRS = re.compile(r"\bhalf2\s*[*&)]|\bhalf2\s+\w+\s*[=;,()\[]")
 _OWN_PAIRS = re.compile(
@@ -100,6 +103,9 @@ class SourceText:
         if _HAS_NARROW.search(self.text):
             return {one.name: f"#include <{one.toolkit_header}>\n" for one in _NARROW}
         own = {one.name: _own_header(one.own_header) for one in _NARROW}
+        if _MAY_HAVE_NARROW.search(self.text):
+            include = "#if __has_include(<{0}>)\n#include <{0}>\n#endif\n"
+            own = {one.name: include.format(one.toolkit_header) + own[one.name] for one in _NARROW}
         return {**own, "half": _PAIRS_HEADER + own["half"]} if self._has_pairs else own
 
     @cached_property

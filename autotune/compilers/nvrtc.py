@@ -22,9 +22,9 @@ from autotune.compilers.resource_usage import read_resources
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, MissingExtra
 
-_NESTED = "device-side kernel launch could not be processed"
+_NESTED = re.compile(r"device-side kernel launch could not be processed|'__cudaCDP2\w+'")
 _BAD_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)$", re.MULTILINE)
-_ERROR = re.compile(r"^.*\berror\b.*$", re.MULTILINE)
+_ERROR = re.compile(r"^.*\b(?:error|fatal)\b.*$", re.MULTILINE)
 _KERNEL = re.compile(
     r"__global__\s+(?:\w+\s+)*?(?:__launch_bounds__\s*\([^;{]*?\)\s*)?(?:\w+\s+)*?(?!__launch)(\w+)\s*\("
 )
@@ -193,7 +193,7 @@ def name_expression(name: str) -> str:
 
 def _explained(log: str, names: Sequence[str], source: str) -> str:
     """An error with its remedy; else the log without the warnings before its first error."""
-    if _NESTED in log:
+    if _NESTED.search(log):
         return "kernels that launch kernels need nvcc: write `compiler: nvcc` in the space"
     if reason := _why_unknown(log, names, source) or cuda_headers.missing_header(log):
         return reason

@@ -20,6 +20,7 @@ from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
+from autotune.scaffold.types import KnownTypes
 from autotune.sources.triton_module import is_triton
 
 
@@ -129,8 +130,8 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         )
     complaint = first_error(made.complaint)
     if complaint:
-        open_types = [name for name, meaning in made.kernel.types.items() if meaning]
-        complaint += what_helps(made.complaint, path, source.read.original, source.dialect, open_types)
+        structures = KnownTypes.of(source.read).unknown_structures
+        complaint += what_helps(made.complaint, path, source.read.original, source.dialect, structures)
     return SpaceDraft(
         kernel=kernel,
         dialect=source.dialect,

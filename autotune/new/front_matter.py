@@ -15,10 +15,11 @@ from autotune.new.compiled_draft import compiled_scaffold
 from autotune.new.missing_definitions import defining_files
 from autotune.new.space_draft import KernelFile
 from autotune.scaffold import Scaffold
-from autotune.scaffold.types import KnownTypes
+from autotune.scaffold.types import UNKNOWN, KnownTypes
 from autotune.sources.bare_code import definitions
 from autotune.sources.branches import wanted_by
-from autotune.sources.dialects import INTRODUCER
+from autotune.sources.dialects import INTRODUCER, OPENCL
+from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.preprocessor import Condition, compiled_lines
 
 _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
@@ -35,7 +36,7 @@ def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelF
     refused: set[str] = set()
     best = None
     for _ in range(_ROUNDS):
-        fresh = dict(_definitions(kernel.path, made, found.keys(), refused))
+        fresh = dict(_definitions(kernel.path, made, front, found.keys(), refused))
         if not fresh:
             break
         found |= fresh
@@ -56,18 +57,18 @@ def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelF
 
 
 def _text(source: Path, found: dict[str, str]) -> str:
-    lines = dict.fromkeys(filter(None, found.values()))
+    lines = dict.fromkeys(line for text in found.values() for line in text.split("\n"))
     return "\n".join(
         (
             f"// What the host program of {source.name} may put in front of it, guessed: check each line.",
-            *sorted(lines, key=lambda line: "#include" not in line),
+            *sorted(lines, key=lambda line: "#include" in line),
             f'#include "{source.name}"\n',
         )
     )
 
 
 def _definitions(
-    source: Path, made: Scaffold, known: Container[str], refused: Container[str]
+    source: Path, made: Scaffold, front: Path, known: Container[str], refused: Container[str]
 ) -> Iterator[tuple[str, str]]:
     """The words that nothing defines, each with a line that may define it and is not `refused`."""
     unknown = KnownTypes.of(made.source.read).unknown_structures
@@ -77,36 +78,59 @@ def _definitions(
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue
-        lines = _include(word, missing.keys(), source)
+        lines = _include(word, missing.keys(), source, front, made.source.read)
         if word in called:
             lines += _conversion(word, called[word], made)
         if line := next((one for one in lines if one not in refused), ""):
             yield word, line
 
 
-def _include(word: str, missing: Set[str], source: Path) -> list[str]:
+def _include(word: str, missing: Set[str], source: Path, front: Path, read: KernelSource) -> list[str]:
     """An include of the file next to a source that defines a word, and the most of all that is missing.
 
-    If the file does so under a condition, what that asks for is defined. None if several files fit: only the
-    host knows which.
+    If the file does so under a condition, what that asks for is defined, as an option of a compiler does. Of
+    several files, the right one has functions for what `read`, the source, passes. None if several fit: only
+    the host knows which.
     """
     found: dict[Path, tuple[int, Condition | None]] = {}
     for file in defining_files(word, source):
         text = source_text(file)
-        if not INTRODUCER.search(text):
+        if file != front and not INTRODUCER.search(text):
             parts: dict[Condition | None, str] = {None: ""}
             for line in compiled_lines(text):
                 directive = f"#{line.directive} " if line.directive else ""
                 parts[line.condition] = f"{parts.get(line.condition, '')}{directive}{line.rest}\n"
-            counts = {inner: len(missing & definitions(part)) for inner, part in parts.items()}
-            found[file] = len(missing & definitions(text)), max(counts, key=lambda inner: counts[inner])
+            own = {inner: missing & definitions(part) for inner, part in parts.items()}
+            best = max(own, key=lambda inner: (word in own[inner], len(own[inner]), -len(wanted_by(inner))))
+            found[file] = len(missing & definitions(text)), best
     most = max((count for count, _ in found.values()), default=0)
     chosen = [(file, inner) for file, (count, inner) in found.items() if count == most]
+    if len(chosen) > 1:
+        chosen = [(file, inner) for file, inner in chosen if _fits(source_text(file), inner, read)]
     if len(chosen) != 1:
         return []
     ((file, inner),) = chosen
-    asked = (f"#define {name} {value}".rstrip() for name, value in wanted_by(inner).items())
+    asked = (f"#define {name} {value}" for name, value in _asked(inner).items())
     return ["\n".join((*asked, f'#include "{file.relative_to(source.parent).as_posix()}"'))]
+
+
+def _asked(inner: Condition | None) -> dict[str, str]:
+    return {name: value or "1" for name, value in wanted_by(inner).items()}
+
+
+def _fits(text: str, inner: Condition | None, read: KernelSource) -> bool:
+    """True if a source calls functions of a text as they are declared, whose types it uses, too."""
+    own = [one for one in read.functions if not one.is_of_host]
+    called = {name: count for one in own for name, count in one.called.items()}
+    types, used = KnownTypes.of(read), {name for one in own for name in one.types}
+    functions = [
+        one for one in read_kernel_source(text, _asked(inner), OPENCL).functions if one.name in called
+    ]
+    return bool(functions) and all(
+        len(one.parameters) == called[one.name]
+        and all(each.type in used or types.layout(each.type)[0] != UNKNOWN for each in one.parameters)
+        for one in functions
+    )
 
 
 def _conversion(word: str, arguments: int, made: Scaffold) -> list[str]:

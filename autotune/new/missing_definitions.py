@@ -35,7 +35,7 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
         source: The file that it compiled.
         text: The file's text, with what it includes.
         dialect: The file's language.
-        types: Names of types that the source does not define, and for which others stood in.
+        types: Names of structures that the source does not define.
     """
     if dialect == "opencl" and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"

@@ -89,17 +89,34 @@ def _fits(
 
 
 def _steps(sizes: Mapping[str, int], launch: GuessedLaunch) -> int:
-    """How many accesses to the arrays there are about: threads, times the turns of the loops around them."""
+    """How many accesses to the arrays there are about: threads, times the turns of the loops around them.
+
+    Loops without an access count on their own.
+    """
     threads = prod(sizes[name] for text in launch.grid for name in names_in(ast.parse(text)) if name in sizes)
-    loops = {id(loop) for loop in launch.facts.loops}
+    loops = {id(loop): loop for loop in launch.facts.loops}
+    around = [[loops[id(one)] for one in use.guards if id(one) in loops] for use in launch.facts.accesses]
     turns = [
         prod(
-            sizes[name]
-            for guard in use.guards
-            if id(guard) in loops and isinstance(guard, ast.Compare)
-            for one in guard.comparators
-            for name in names_in(one) & sizes.keys()
+            threads if name == "gridDim" else sizes[name]
+            for loop in nest
+            if isinstance(loop, ast.Compare)
+            for bound in loop.comparators
+            for name in _counts(bound, launch) & {"gridDim", *sizes}
         )
-        for use in launch.facts.accesses
+        for nest in (*around, *([loop] for loop in loops.values()))
     ]
     return threads * max(turns, default=1)
+
+
+def _counts(bound: ast.expr, launch: GuessedLaunch) -> set[str]:
+    """The names that a bound of a loop grows with, also by way of variables, unless another cuts it off."""
+    found = names_in(bound)
+    left: list[ast.AST] = [launch.facts.written_out(bound)]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif not isinstance(node, ast.Call | ast.IfExp | ast.Subscript):
+            left += ast.iter_child_nodes(node)
+    return found

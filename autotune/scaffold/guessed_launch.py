@@ -131,8 +131,9 @@ class GuessedLaunch:
 def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> GuessedLaunch:
     """Guess how to launch a kernel."""
     axes = _axes(kernel)
-    tuned = [macro for macro in source.macros if macro.default is None or macro.default.isdigit()]
-    fixed = tuple(macro for macro in source.macros if macro not in tuned)
+    macros = [item for item in source.macros if item.test != "defined" or item.name in kernel.wanted]
+    tuned = [macro for macro in macros if macro.default is None or macro.default.isdigit()]
+    fixed = tuple(macro for macro in macros if macro not in tuned)
     tuned += [template_macro(item) for item in kernel.template if not item.choices]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)
     parameters = with_elements(parameters, kernel.facts)

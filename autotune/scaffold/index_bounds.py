@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -149,10 +149,21 @@ class IndexBounds:
         """How many elements the indices of an array need, and whether all of them have a bound."""
         uses = self._facts.of(array)
         checked = [use for use in uses if not self._is_guarded(use)] or uses
-        found = [self._place(use.index) for use in checked]
+        found = [self._around(use)._place(use.index) for use in checked]
         known = [self._launch.text(one + Bound.of(1)) for one in found if one is not None]
         is_complete = len(known) == len(found) > 0 and array not in self._facts.escaped
         return list(dict.fromkeys(known)), is_complete
+
+    def _around(self, use: Access) -> IndexBounds:
+        """The same without loops that an access is not in, if one that it is in has the same variable."""
+        own = {id(part) for guard in use.guards for part in ast.walk(guard)}
+        loops = [(ast.unparse(one.left), one) for one in self._facts.compared if one.is_loop]
+        names = {name for name, one in loops if id(one.right) in own}
+        others = {id(one) for name, one in loops if name in names and id(one.right) not in own}
+        if not others:
+            return self
+        left = [one for one in self._facts.compared if id(one) not in others]
+        return IndexBounds(replace(self._facts, compared=left), self._launch)
 
     def reads_neighbours(self, array: str) -> bool:
         """Whether guards seem to keep some indices of an array within a size."""

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from autotune.sources.branches import Branches
+from autotune.sources.dialects import BUILT_IN
 from autotune.sources.kernel_source import KernelSource
 
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
@@ -16,12 +17,6 @@ _LIST = re.compile(r"(?<![\w.])\d+(?:(?:\s*,|\s*\||\s+or\b|\s*,\s*or\b)\s*\d+)+(
 _BRACKETED = re.compile(rf"[(\[{{]\s*({_LIST.pattern})\s*[)\]}}]")
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
 _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
-_BUILT_IN = re.compile(
-    r"__\w*|_[A-Z]\w*|DTYPE\w*|CLK_\w+|CL_\w+|CUDA\w*|(?:FLT|DBL|HALF|FP)_\w+|"
-    r"(?:U?CHAR|SCHAR|U?SHRT|U?INT|U?LONG|U?LLONG|SIZE)_(?:MAX|MIN|BIT|WIDTH)|"
-    r"M_(?:E|LOG2E|LOG10E|LN2|LN10|PI|PI_2|PI_4|1_PI|2_PI|2_SQRTPI|SQRT2|SQRT1_2)(?:_[FH])?|"
-    r"NULL|INFINITY|NAN|HUGE_VALF?|TRUE|FALSE|NDEBUG|MAXFLOAT|cl_(?:khr|amd|intel|nv)_\w+|defined|true|false"
-)
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,8 @@ def find_macros(
     kept = {*defaults, *passed, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
     open_names = left_out | source.unknown.keys()
-    wanted = {name for _, values in branches.kernels for name, value in values.items() if value == ""}
+    asked = (branches.required, *(values for _, values in branches.kernels))
+    wanted = {name for values in asked for name, value in values.items() if value == ""}
     candidates = {
         *(name for name in source.unknown if name.isupper() or _CONVENTION.fullmatch(name)),
         *left_out,
@@ -94,7 +90,7 @@ def find_macros(
     excluded |= (branches.defined | {name for name in code.macros if name not in defaults}) - kept
     places = _places(source.original, candidates)
     for name in sorted(candidates - excluded, key=lambda name: places.get(name, 0)):
-        if _BUILT_IN.fullmatch(name):
+        if BUILT_IN.fullmatch(name) or name.startswith("DTYPE"):
             continue
         rights = compared.get(name, [])
         names = tuple(

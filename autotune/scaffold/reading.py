@@ -13,7 +13,7 @@ from autotune.errors import InputError
 from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template, with_function_objects
-from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, constant_value
+from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
 from autotune.sources.dialects import INTRODUCER, portable_macros
@@ -150,8 +150,8 @@ def read_kernels(
         raise InputError(_first_of(own, refusals) if refusals else f"{name}: {_why_none(own)}")
     types = KnownTypes.of(source, assumed.generic)
     stand_ins = _stand_ins(types, source, branches, assumed)
-    own_words = read_kernel_source(own, values).code.used if own != text else source.code.used
-    of_headers = source.code.used - own_words - {*assumed.undefined}
+    of_headers = _words(source, branches) - {*assumed.undefined}
+    of_headers -= _words(read_kernel_source(own, values), read_branches(own)) if own != text else of_headers
     dialect = next(one.function.source.dialect for one in found)
     kernels = sorted(
         (replace(kernel, types={**kernel.types, **stand_ins}) for kernel in _told_apart(found, dialect)),
@@ -167,6 +167,11 @@ def read_kernels(
     macros = find_macros(source, branches, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
     return Source(dialect, (*kernels,), chosen, source, branches, program, (*dict.fromkeys(refusals),))
+
+
+def _words(source: KernelSource, branches: Branches) -> frozenset[str]:
+    """The words that a source uses, in any of its branches, and those that its conditions ask for."""
+    return source.code.used | branches.tested.keys() | branches.constants | branches.pragmas
 
 
 def _first_of(own: str, refusals: Sequence[str]) -> str:
@@ -202,6 +207,10 @@ def _stand_ins(
     words = [word for word in (*assumed.undefined, *capitals) if word not in provided | parameters]
     found = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
     found |= {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
+    for name in sorted(used & branches.defined):  # a macro may have put it together: REAL##4
+        vector = VECTOR.fullmatch(name)
+        if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
+            found.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
     known = {*assumed.undefined, *(word for word in source.prefixes if word.isupper())}
     return found | dict.fromkeys(sorted(source.prefixes & known), "")
 

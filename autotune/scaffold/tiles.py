@@ -238,11 +238,18 @@ def _axes_in(node: ast.expr) -> set[str]:
 
 
 def bounds_of(variables: Collection[str], facts: Facts) -> set[str]:
-    """What variables, or their sums with others, are compared with: `i < n`, `i + k < n`, `i >= n`."""
-    return {
-        one.right.id
-        for one in facts.compared
-        if one.operator == "<" and isinstance(one.right, ast.Name) and _has_sum_of(one.left, variables)
+    """What variables, or their sums with others, are compared with: `i < n`, `i + k < n`, `i >= n`.
+
+    Where that is nothing, what is a number more than that: `i < n - 1`.
+    """
+    compared = (one for one in facts.compared if one.operator == "<")
+    bounds = [one.right for one in compared if _has_sum_of(one.left, variables)]
+    names = {one.id for one in bounds if isinstance(one, ast.Name)}
+    return names or {
+        one.left.id
+        for one in bounds
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)
+        if isinstance(one.left, ast.Name) and isinstance(one.right, ast.Constant)
     }
 
 

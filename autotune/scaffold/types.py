@@ -20,7 +20,7 @@ from autotune.sources.whole_numbers import number_of
 
 UNKNOWN, STRUCT = "unknown", "structure"
 _ALIASES = 8  # of aliases, one after the other
-_VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
+VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
 _OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
@@ -75,7 +75,7 @@ class KnownTypes:
             return _COMPLEX[kind]
         if kind in self.source.types.structures:
             return self._structure(kind)[:2]
-        vector = _VECTOR.fullmatch(kind)
+        vector = VECTOR.fullmatch(kind)
         if vector is not None and vector[1] in SCALARS:
             return SCALARS[vector[1]], self.of_three if vector[2] == "3" else int(vector[2])
         return UNKNOWN, 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,15 @@ from dataclasses import dataclass, field
 from autotune.sources.dialects import INTRODUCER
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.macros import definition
-from autotune.sources.preprocessor import Condition, SourceLine, compiled_lines, condition_guard, words_tested
+from autotune.sources.preprocessor import (
+    DEFINED,
+    Condition,
+    SourceLine,
+    compiled_lines,
+    condition_guard,
+    words_tested,
+)
+from autotune.sources.statements import parsed_expression
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _CONSTANT = re.compile(r"(?<![\w.#])(?<!->)(?<!::)(?<!## )[A-Z][A-Z0-9_]*\b(?!\s*(?:\(|##|::))")
@@ -20,8 +29,6 @@ _UNIQUE = "1000003"  # the value of a name, which no other has
 _UNROLLED = re.compile(r"(?<!\w)(?!unroll\b)[A-Za-z_]\w*")  # the number of steps, by any name
 _NEAR = 300  # letters from the word that begins a kernel to its name
 _EQUAL = re.compile(r"(?<![!\w])(\w+)\s*[=!]=\s*(\w+)\b")
-_WANTED = re.compile(r"(?<![!\w])(\w+)\s*==\s*(\w+)\b|\A[\s(]*([A-Za-z_]\w*)[\s)]*\Z")
-_ASKED = re.compile(r"\s*(?:defined\s*)?\(?\s*(\w+)\s*\)?\s*")
 
 
 @dataclass
@@ -38,6 +45,7 @@ class Branches:
         pragmas: Those in pragmas, and numbers of steps to unroll under any name.
         kernels: Where kernels begin under conditions, and what these want: `#if LAYOUT == 1` that it is 1,
             and an empty text for what only has to be defined.
+        required: What has to hold so that no `#error` is met.
     """
 
     tested: dict[str, str] = field(default_factory=dict)
@@ -47,16 +55,18 @@ class Branches:
     constants: set[str] = field(default_factory=set)
     pragmas: set[str] = field(default_factory=set)
     kernels: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)
+    required: dict[str, str] = field(default_factory=dict)
 
 
 def read_branches(text: str) -> Branches:
     """Read the conditions of a source."""
     found = Branches()
+    declared: set[str] = set()
     lines = [*compiled_lines(text)]
     for line, following in zip(lines, (*lines[1:], None), strict=True):
         name, rest = line.directive, line.rest
         if not name:
-            found.constants.update(_constants(rest))
+            found.constants.update(_constants(rest, declared))
             if line.condition and (kernel := INTRODUCER.search(rest)):
                 found.kernels.append((line.place + kernel.start(), wanted_by(line.condition)))
         elif name in ("if", "ifdef", "ifndef", "elif"):
@@ -67,17 +77,22 @@ def read_branches(text: str) -> Branches:
             found.defined.add(word)
             if line.condition and (line.condition.directive, line.condition.rest.strip()) == ("ifdef", body):
                 found.passed[body] = word
-            found.constants.update({*_constants(body)} - {*macro.parameters})
+            found.constants.update({*_constants(body, declared)} - {*macro.parameters})
+        elif name == "error" and line.condition:
+            found.required |= _against(line.condition)
         elif name == "pragma" and "OPENCL" not in rest:
             found.pragmas.update((_UNROLLED if rest.startswith("unroll") else _CONSTANT).findall(rest))
+    found.constants -= declared
     return found
 
 
-def _constants(line: str) -> Iterator[str]:
-    """The names in capitals that a line uses, and does not declare."""
+def _constants(line: str, declared: set[str]) -> Iterator[str]:
+    """The names in capitals that a line uses; those that it declares are added to `declared`."""
     line = _STRING.sub(" ", line)
     for word in _CONSTANT.finditer(line):
-        if not _DECLARED.search(line, max(0, word.start() - 40), word.start()):
+        if _DECLARED.search(line, max(0, word.start() - 40), word.start()):
+            declared.add(word[0])
+        else:
             yield word[0]
 
 
@@ -102,15 +117,43 @@ def wanted_by(inner: Condition | None) -> Mapping[str, str]:
     """What conditions want of macros; the outermost counts."""
     wanted: dict[str, str] = {}
     while inner is not None:
-        name, rest, own = inner.directive, inner.rest, dict[str, str]()
-        if name in ("if", "elif"):
-            for left, right, alone in _WANTED.findall(rest):
-                own.setdefault(left or alone, right or "1")
-        asked = _ASKED.fullmatch(rest) if name in ("if", "ifdef", "elif") else None
-        if asked is not None and (name == "ifdef" or "defined" in rest):
-            own.setdefault(asked[1], "")
-        wanted, inner = wanted | own, inner.outer
+        wanted, inner = wanted | _wants(_asked(inner)), inner.outer
     return wanted
+
+
+def _against(inner: Condition) -> dict[str, str]:
+    """What keeps a branch from being compiled: the first of those before it, or that its condition fails."""
+    first = inner
+    while first.before is not None:
+        first = first.before
+    return _wants(_asked(first), is_met=first is not inner)
+
+
+def _asked(inner: Condition) -> ast.expr | None:
+    """The condition of a branch as an expression; None for one that cannot be read, and for `#else`."""
+    name, rest = inner.directive, DEFINED.sub(r"defined(\1\2)", inner.rest)
+    given = {"ifdef": f"defined({rest})", "ifndef": f"!defined({rest})", "if": rest, "elif": rest}
+    return parsed_expression(given.get(name, ""))
+
+
+def _wants(condition: ast.expr | None, *, is_met: bool = True) -> dict[str, str]:
+    """What a condition, or its failure, takes of macros by the first way; an empty text is to be defined."""
+    match condition:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _wants(operand, is_met=not is_met)
+        case ast.BoolOp(op=sign, values=parts):
+            needed = parts[:1] if isinstance(sign, ast.Or) == is_met else reversed(parts)
+            found = (_wants(part, is_met=is_met) for part in needed)
+            return {name: value for each in found for name, value in each.items()}
+        case ast.Compare(
+            ast.Name(name), [ast.Eq() | ast.NotEq() as sign], [ast.Name() | ast.Constant() as value]
+        ):
+            return {name: ast.unparse(value)} if isinstance(sign, ast.Eq) == is_met else {}
+        case ast.Call(func=ast.Name("defined"), args=[ast.Name(name)]) if is_met:
+            return {name: ""}
+        case ast.Name(name) if is_met:
+            return {name: "1"}
+    return {}
 
 
 def kernels_of_branches(
@@ -139,7 +182,8 @@ def kernels_of_branches(
                 known.add(one.place)
                 names.add(one.name)
                 found.append((one, _around(one.place, wanted) or dict(condition)))
-    yield from sorted(found, key=lambda item: item[0].place)
+    for one, own in sorted(found, key=lambda item: item[0].place):
+        yield one, {**branches.required, **own}
 
 
 def _around(place: int, wanted: Mapping[int, Mapping[str, str]]) -> Mapping[str, str]:

@@ -19,6 +19,12 @@ _INTRODUCED = {  # what a kernel begins with; the first dialect with a match is 
     ),
 }
 INTRODUCER = re.compile("|".join(words.pattern for words in _INTRODUCED.values()))
+BUILT_IN = re.compile(  # words of compilers and of their libraries, which no source has to define
+    r"__\w*|_[A-Z]\w*|CLK_\w+|CL_\w+|CU(?:DA|BLAS|FFT|SPARSE|RAND|SOLVER|DNN)\w*|(?:FLT|DBL|HALF|FP)_\w+|"
+    r"(?:U?CHAR|SCHAR|U?SHRT|U?INT(?:8|16|32|64)?|U?LONG|U?LLONG|SIZE)_(?:MAX|MIN|BIT|WIDTH)|"
+    r"M_(?:E|LOG2E|LOG10E|LN2|LN10|PI|PI_2|PI_4|1_PI|2_PI|2_SQRTPI|SQRT2|SQRT1_2)(?:_[FH])?|"
+    r"NULL|INFINITY|NAN|HUGE_VALF?|TRUE|FALSE|NDEBUG|MAXFLOAT|cl_(?:khr|amd|intel|nv)_\w+|defined|true|false"
+)
 # The parser knows attributes only as GCC writes them.
 _COMMON = """
 #define __align__(bytes) __attribute__((aligned(bytes)))

@@ -143,7 +143,8 @@ def _with_arguments(
         raw = [text for text, _ in values[word]]
         before, after = words[place - 1 : place], words[place + 1 : place + 2]
         if before == ["#"]:
-            found[-1] = '"' + "".join(raw).strip().replace("\\", "\\\\").replace('"', '\\"') + '"'
+            line = "".join(" " if text.isspace() else text for text in raw)
+            found[-1] = '"' + line.strip().replace("\\", "\\\\").replace('"', '\\"') + '"'
         elif before == ["##"] or after == ["##"]:
             found.append("".join(raw).strip())
         else:

@@ -8,7 +8,10 @@ from itertools import pairwise
 from autotune.sources.bare_code import blank, without_comments
 from autotune.sources.dialects import INTRODUCER
 
-_RAW = re.compile(r'\bu?8?R"([^ ()\\\t\n]{0,16})\(')  # where a raw string of C++ begins
+_RAW = re.compile(  # where a raw string of C++ begins, or one over several lines that a script turns into C
+    r'\bu?8?R"(?P<mark>[^ ()\\\t\n]{0,16})\(|=[ \t]*"[ \t]*$', re.MULTILINE
+)
+_END = re.compile(r'(?:\\n)?";')  # of the latter
 _RAW_ENDS = re.compile(
     r'R"[^ ()\\\t\n]{0,16}\(|\)[^ ()\\\t\n]{0,16}"'
 )  # what is left of one without its content
@@ -32,11 +35,13 @@ def by_raw_strings(text: str) -> list[str]:
     """The parts of a text outside and inside of raw strings of C++, by turns; the first is outside."""
     edges, place = [0], 0
     while (opening := _RAW.search(text, place)) is not None:
-        end = text.find(ending := f'){opening[1]}"', opening.end())
-        if end < 0:
+        is_raw = opening["mark"] is not None
+        ending = re.compile(re.escape(f'){opening["mark"]}"')) if is_raw else _END
+        end = ending.search(text, opening.end())
+        if end is None:
             break
-        edges += [opening.end(), end]
-        place = end + len(ending)
+        edges += [opening.end(), end.start()]
+        place = end.end()
     return [text[begin:end] for begin, end in pairwise([*edges, len(text)])]
 
 

@@ -20,7 +20,7 @@ from autotune.sources.statements import parsed_expression
 from autotune.sources.whole_numbers import value_of
 
 DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
-_DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
+DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _SPELT = {  # operators of C++ in words
     **{"and": "&&", "or": "||", "not": "!", "not_eq": "!="},
@@ -41,6 +41,7 @@ class Condition:
         is_within: Whether the conditions around it hold.
         holds: Whether its own condition does.
         earlier: Whether that of an earlier branch does.
+        before: The branch before it, for `#elif` and `#else`.
     """
 
     directive: str
@@ -49,6 +50,7 @@ class Condition:
     is_within: bool | None
     holds: bool | None
     earlier: bool | None = False
+    before: Condition | None = None
 
     @property
     def state(self) -> bool | None:
@@ -112,7 +114,7 @@ def compiled_lines(
             if not around.is_chosen and around.is_within is not False:
                 yield read
             holds = True if name == "else" else _holds(name[2:], rest, macros)
-            around = Condition(name, rest, around.outer, around.is_within, holds, around.is_chosen)
+            around = Condition(name, rest, around.outer, around.is_within, holds, around.is_chosen, around)
         elif name == "endif":
             around = around.outer if around and around is not within else around
         elif state is not False:
@@ -127,7 +129,7 @@ def condition_guard(directive: str, rest: str) -> str:
         found = _WORD.match(rest)
     else:
         negated = re.fullmatch(r"!\s*(defined.*)", rest.strip()) if directive == "if" else None
-        found = _DEFINED.fullmatch(negated[1].strip()) if negated else None
+        found = DEFINED.fullmatch(negated[1].strip()) if negated else None
     return "" if found is None else found[0] if directive == "ifndef" else found[1] or found[2]
 
 
@@ -153,7 +155,7 @@ def _decided(kind: str, rest: str, macros: MacroTable) -> bool | None:
     def undefined(name: str) -> int | None:
         return 0 if _is_defined(name, macros) is False else None
 
-    asked = _DEFINED.sub(lambda found: _answer(_is_defined(found[1] or found[2], macros)), rest)
+    asked = DEFINED.sub(lambda found: _answer(_is_defined(found[1] or found[2], macros)), rest)
     try:
         words = expanded(
             ((one[0], 0) for one in TOKEN.finditer(asked)),
@@ -174,4 +176,4 @@ def _answer(is_defined: bool | None) -> str:
 
 def words_tested(rest: str) -> set[str]:
     """The words of a condition whose value counts, and not only whether they are defined."""
-    return set(_WORD.findall(_DEFINED.sub(" ", rest)))
+    return set(_WORD.findall(DEFINED.sub(" ", rest)))

@@ -20,6 +20,7 @@ from autotune.core.text import nearest
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.sources.bare_code import bare_code, bare_lines
 from autotune.sources.branches import Branches, read_branches
+from autotune.sources.dialects import BUILT_IN
 from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
@@ -46,7 +47,6 @@ _BREAKS = (
     "hidden_variable",
     "flat_block",
 )
-_PREDEFINED = re.compile(r"__\w*|CLK?_\w+|CUDA\w*|NDEBUG")
 
 
 @dataclass(frozen=True)
@@ -329,17 +329,22 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
     unknown = [
         word
         for word in sorted({*valued, *named, *misspelt})
-        if word not in defined and word.isupper() and not _PREDEFINED.fullmatch(word)
+        if word not in defined and word.isupper() and not BUILT_IN.fullmatch(word)
     ]
     unused = [parameter.name for parameter in space.parameters if parameter.name not in used]
     is_pair = len(unused) == len(unknown) == 1
     meant = f"; did you mean {unused[0]}, which the source does not use? otherwise" if is_pair else ";"
+    values = {*constants, *(name for names in constants.values() for name in names)}
     for word in unknown:
+        place = source_place(space, source, word)
+        is_own = place.startswith(f"{space.spec.source}:")
+        if not is_own and not any(is_slip(word, one) for one in values):  # a header asks for many things
+            continue
         mend = nearest(word, defined) or (
             f"{meant} add `{word}: [0, 1]` to `parameters` and `{word}: 0` to `default` in "
             f"{space.spec.path.name}, or write `#define {word} 1` in the source"
         )
-        yield Finding("unknown_macro", word, f"nothing defines it{mend}", source_place(space, source, word))
+        yield Finding("unknown_macro", word, f"nothing defines it{mend}", place)
 
 
 def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[str]) -> Iterator[Finding]:

@@ -48,6 +48,20 @@ def test_a_function_that_two_neighbours_define_is_left_to_the_user(fronted):
     assert front.count("#include") == 2 and "'twice'" in complaint
 
 
+def test_of_two_neighbours_the_one_whose_function_takes_what_is_passed_is_included(fronted):
+    one = "float twice(float x) { return x + x; }"
+    two = "float twice(float x, float y) { return x + y; }"
+    three = two.replace("float y", "OTHER y")
+    front, complaint = fronted(KERNEL.replace("2 * y[i]", "twice(y[i], y[i])"), a=one, b=two, c=three)
+    assert '#include "b.h"' in front and front.count("#include") == 3 and complaint == ""
+
+
+def test_a_word_that_a_neighbour_asks_for_and_uses_as_a_number_is_one(fronted):
+    one = "#ifdef AXIS\nint first(Shape shape) { return shape.extents[AXIS]; }\n#endif\n"
+    front, complaint = fronted(KERNEL.replace("shape.first", "first(shape)"), a=one)
+    assert "#define AXIS 1" in front and complaint == ""
+
+
 def test_what_the_host_leaves_out_needs_no_file(fronted):
     assert fronted("__kernel void f(__global float *y) { y[0] = unknown(1); }") == ("", "")
 
@@ -59,4 +73,18 @@ def test_of_two_neighbours_the_one_that_defines_more_comes_first_with_what_its_c
     )
     text = KERNEL.replace("2 * y[i]", "twice(more(y[i]))")
     front, complaint = fronted(text, a=one, b=f"#ifdef MUL\n{one}#endif\n{two}")
-    assert '#define ADD\n#include "b.h"' in front and "a.h" not in front and complaint == ""
+    assert "#define ADD 1" in front and '#include "b.h"' in front and "a.h" not in front and complaint == ""
+
+
+def test_a_neighbour_is_included_once_whatever_conditions_its_parts_have(fronted):
+    one = "float twice(float x) { return x + x; }\n"
+    two = f"#if WIDE\n{one}#else\n{one}#endif\n#ifdef ADD\nfloat more(float x) {{ return x + 1; }}\n#endif\n"
+    front, complaint = fronted(KERNEL.replace("2 * y[i]", "twice(more(y[i]))"), a=two)
+    assert front.count('#include "a.h"') == 1 and "#define ADD 1" in front and "WIDE" not in front
+    assert complaint == ""
+
+
+def test_no_file_includes_itself_after_a_neighbour_that_cannot_be_included(fronted):
+    one = f"#ifdef AXIS\n{SHAPE}\n#endif\n{SHAPE}\nint first(Shape shape) {{ return shape.extents[AXIS]; }}\n"
+    front, _ = fronted(KERNEL.replace("shape.first", "first(shape)"), a=one)
+    assert "scale_front.cl" not in front

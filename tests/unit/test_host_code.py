@@ -130,6 +130,12 @@ def test_the_needed_part_has_what_kernels_name_through_macros_types_and_function
     assert left.count("{") == left.count("}")
 
 
+def test_a_specialisation_is_needed_by_its_own_name_and_not_by_those_of_its_arguments():
+    text = "template <> struct made<own::T> {};\n__global__ void k(int *x) { typedef int T; x[0] = T(1); }"
+    assert "made" not in needed_part(text, ["k"])
+    assert "made" in needed_part(text.replace("T(1)", "sizeof(made<T>)"), ["k"])
+
+
 def test_a_kernel_with_the_names_of_c_is_needed_and_its_own_error_is_told():
     pytest.importorskip("cuda.bindings.nvrtc")
     text = (

@@ -58,6 +58,13 @@ def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
 
 
 @pytest.mark.parametrize(
+    "complaint", ["JIT session error: Symbols not found: [ twice ]", "Unresolved extern function 'twice'"]
+)
+def test_a_function_that_is_only_declared_is_asked_for(source, complaint):
+    assert "no file next to k.cl defines twice: write it" in helps(complaint, source, "opencl")
+
+
+@pytest.mark.parametrize(
     ("complaint", "extension"),
     [
         ("error: implicit declaration of function 'sub_group_reduce_add' is invalid", "cl_khr_subgroups"),

@@ -6,7 +6,7 @@ import pytest
 
 from autotune.compilers.kernel_source import read_source, render
 from autotune.errors import InputError
-from autotune.new.compiled_draft import KernelFile, compiled_scaffold
+from autotune.new.compiled_draft import KernelFile, compiled_scaffold, plain_scaffold
 from autotune.scaffold import Assumptions, scaffold
 
 
@@ -32,6 +32,8 @@ KERNEL = "__global__ void fill(float *y) { y[threadIdx.x] = 1; }"
         ("#if !LAYOUT", "#endif", False),
         ("#if LAYOUT == 1\n#else", "#endif", False),
         ("#if LAYOUT == 1\n#endif", "", False),
+        ("#if defined(LAYOUT)\n#elif defined(OTHER)\n#else\n#error none\n#endif", "", True),
+        ("#if !defined(LAYOUT) && !defined(OTHER)\n#error none\n#endif", "", True),
     ],
 )
 def test_the_default_is_the_value_for_which_the_kernel_is_compiled(before, after, default):
@@ -281,6 +283,37 @@ def test_types_and_macros_are_also_read_from_the_headers_of_a_source(tmp_path):
     assert {item.name for item in draft.guess.launch.parameters} == {"ROWS", "BLOCK_SIZE"}
 
 
+def test_what_only_conditions_of_headers_ask_for_is_left_to_these(tmp_path):
+    (tmp_path / "own.h").write_text(
+        "#if __has_cpp_attribute(clang::fallthrough)\n#endif\n#if LEVEL > 1 && WIDTH == 2\n#endif\n"
+    )
+    (tmp_path / "fill.cu").write_text(f'#include "own.h"\n#if WIDTH == 2\n#endif\n{KERNEL}')
+    draft = plain_scaffold(KernelFile(tmp_path / "fill.cu", "fill", "fill.py"), Assumptions())
+    assert {item.name for item in draft.guess.launch.parameters} == {"WIDTH", "BLOCK_SIZE"}
+
+
+@pytest.mark.parametrize("header", ["cooperative_groups.h", "limits"])
+def test_halves_that_a_header_of_the_toolkit_brings_are_not_defined_again(tmp_path, header):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = f"#include <{header}>\n__global__ void copy(half *y, __nv_bfloat16 *x) {{ y[1] = y[0]; }}"
+    (tmp_path / "copy.cu").write_text(text)
+    assert compiled_scaffold(KernelFile(tmp_path / "copy.cu", "copy", "copy.py")).complaint == ""
+
+
+def test_a_loop_bounds_the_indices_in_it_whatever_another_loop_uses_its_name_for():
+    text = """
+        __kernel void sum(int n, __local float *own, __global float *y) {
+            int i, first = get_global_id(0) * n;
+            float total = 0;
+            for (i = first; i < first + n; i++) total += i;
+            own[get_local_id(0)] = total;
+            for (i = 0; i < get_local_size(0); i++) total += own[i];
+            y[get_group_id(0)] = total;
+        }
+        """
+    assert "{name: own, dtype: float32, shape: [BLOCK_SIZE], role: local}" in made(text).space
+
+
 APPLY = """
     struct Plain { float x; };
     template <typename T> struct Relu { __device__ T operator()(T x) const { return x > 0 ? x : 0; } };
@@ -484,3 +517,35 @@ def test_a_structure_that_points_to_its_like_is_refused_in_one_line():
 def test_a_type_of_a_template_is_a_vector_if_members_of_it_are_used(used, given):
     text = f"template <typename T2> __global__ void k(const T2 *x, float *y, int i) {{ y[i] = {used}; }}"
     assert scaffold("k.cu", "k", text).kernel.entry == f"k<{given}>"
+
+
+def test_a_word_that_a_macro_makes_a_vector_of_is_a_type():
+    text = """
+        #define PASTE(type, count) type##count
+        #define VECTOR(type, count) PASTE(type, count)
+        #define REAL4 VECTOR(REAL, 4)
+        __kernel void twice(__global float *y) {
+            REAL4 value = vload4(get_global_id(0), y);
+            vstore4(value + value, get_global_id(0), y);
+        }
+        """
+    assert made(text).kernel.types["REAL"] == "float" and "REAL" not in chosen(text)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int end = (blockIdx.x + 1) * n; float sum = 0; for (int i = 0; i < end; i++) sum += i; y[0] = sum;",
+        "int count = gridDim.x * blockDim.x; for (int i = 0; i < count; i++) y[threadIdx.x] += y[i];",
+    ],
+)
+def test_a_size_is_small_if_each_thread_takes_as_many_turns(body):
+    text = f"__global__ void sum(float *y, int n) {{ {body} }}"
+    assert made(text).guess.sizes["n"] == (262_144, 8_192)
+
+
+def test_what_only_another_kernel_needs_is_no_parameter():
+    body = "const int SIZE = 3, EDGE = 4; y[SIZE * EDGE] = 1;"
+    other = f"#ifdef MORE\n__global__ void other(float *y) {{ {body} }}\n#endif"
+    assert chosen(f"{KERNEL}\n{other}").keys() == {"BLOCK_SIZE"}
+    assert chosen(f"{other}\n{KERNEL}").keys() == {"MORE", "BLOCK_SIZE"}

@@ -262,6 +262,21 @@ def test_variables_of_several_loops_with_one_name_have_bounds_of_their_own():
     assert shapes == {"data": ("n",), "bins": ("256",)}
 
 
+def test_an_axis_goes_along_the_size_whose_edge_a_stencil_leaves_out():
+    found = made(
+        """
+        __kernel void blur(__global const float *a, __global float *b, int ni, int nj)
+        {
+            int j = get_global_id(0), i = get_global_id(1);
+            if (i < ni - 1 && j < nj - 1 && i > 0 && j > 0)
+                b[i * nj + j] = a[(i - 1) * nj + j] + a[(i + 1) * nj + j];
+        }
+        """,
+        "kernel.cl",
+    )
+    assert found.launch.grid == ("ceil_div(nj, BLOCK_SIZE_X)", "ceil_div(ni, BLOCK_SIZE_Y)")
+
+
 def test_an_axis_without_blocks_is_not_in_the_grid():
     found = made(
         """

@@ -90,6 +90,22 @@ def test_kernels_of_branches_that_are_left_out_come_with_what_these_want():
     ]
 
 
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        ("defined(A) || defined(B)", {"A": ""}),
+        ("defined A && (B == 2)", {"A": "", "B": "2"}),
+        ("A", {"A": "1"}),
+        ("(A == 3 && !defined(C)) || B", {"A": "3"}),
+        ("!A", {}),
+    ],
+)
+def test_of_several_ways_to_a_kernel_the_first_is_wanted(condition, wanted):
+    text = f"#if {condition}\n__global__ void a(int *x) {{}}\n#endif\n"
+    found = kernels_of_branches(read_kernel_source(text), {}, read_branches(text))
+    assert [dict(one) for _, one in found] == [wanted]
+
+
 def test_names_that_nothing_declares_are_the_macros_that_are_left_to_the_user():
     text = """
         #define SIZE (4 * TILE)
@@ -109,7 +125,7 @@ def test_a_macro_is_written_out_as_the_preprocessor_does_it():
         "#define CAT(a, b) a##b\n#define F(x, ...) G(x, __VA_ARGS__)\n"
         "#define G(x, y) x + y\n#define S(x) #x\n"
     )
-    code = preprocessed(f"{text}#define SELF SELF + 1\nCAT(un, signed) F(\n1, 2) SELF S(a b) F\n", {}).text
+    code = preprocessed(f"{text}#define SELF SELF + 1\nCAT(un, signed) F(\n1, 2) SELF S(a\n b) F\n", {}).text
     assert " ".join(code.split()) == 'unsigned 1 + 2 SELF + 1 "a b" F'
 
 
@@ -172,6 +188,11 @@ def test_launches_have_their_extents_template_and_variables():
 )
 def test_sources_in_latin_1_with_a_mark_and_ends_of_other_systems_are_read(data, text):
     assert decoded(data) == text
+
+
+def test_a_kernel_in_a_string_over_several_lines_is_read():
+    text = 'static const char *k = "\n__kernel void k(__global float *y) {}\n\\n";\n'
+    assert list(signatures(unwrapped(text))) == ["k"] and '"' not in unwrapped(text)
 
 
 def test_kernels_in_raw_strings_of_cpp_are_read_at_their_lines():

@@ -135,9 +135,12 @@ def test_counting_gives_up_on_a_constraint_of_too_many_combinations(tmp_path):
         (SOURCE + "#define TILE 4\n#if TILE > 2\n#endif", set()),
         (SOURCE + "#ifdef __CUDACC__\n#elif defined(CL_VERSION_2_0) && DTYPE_FLOAT64\n#endif", set()),
         (SOURCE + "#define GLOBAL_MEM_FENCE 1\nDEVICE void g() { barrier(CLK_GLOBAL_MEM_FENCE); }", set()),
+        (SOURCE + "#if _MSC_VER > 1900 || SIZE_MAX > 9\n#endif", set()),
         (SOURCE + "#define \\\n  ALGORITHM 4\n", set()),
         (SOURCE + "#ifdef MEMORY_ONLY\n#elif defined(COMPUTE_ONLY)\n#endif", set()),
         (SOURCE + '#line 1 "OTHER.cu"\n#if UNROLL && DTYPE_INT32\n#endif', set()),
+        (SOURCE + '#line 1 "other.h"\n#if LEVEL > 1\n#define LEVER 1\n#endif', set()),
+        (SOURCE + '#line 1 "other.h"\n#if UNROL > 1\n#endif', {("unknown_macro", "UNROL")}),
     ],
 )
 def test_unused_parameters_and_unknown_macros_are_found(tmp_path, source, found):
