@@ -1,6 +1,8 @@
-"""For tests of the sizes that a last round adds: those of a small CUDA kernel, and its default's instance."""
+"""For tests of the sizes that a last round adds: those of a small kernel, and its default's instance."""
 
 from types import SimpleNamespace
+
+import yaml
 
 from autotune.compilers.kernel_source import read_source
 from autotune.evaluation.instance import InstanceMaker
@@ -11,11 +13,11 @@ from tests.space_example import GPU
 
 def sizes_and_instance(folder, name, source, space):
     """Write a kernel with its space, and return its further sizes and the instance of its default."""
-    (folder / f"{name}.cu").write_text(source)
+    (folder / yaml.safe_load(space)["source"]).write_text(source)
     (folder / f"{name}.py").write_text("def reference(inputs, sizes):\n    return {}\n")
     (folder / f"{name}.yaml").write_text(space)
     spec = load_space(folder / f"{name}.yaml")
     bound = bind(spec, GPU, problem_of(spec, GPU))
-    task = SimpleNamespace(space=bound, source=read_source(spec.source), dialect="cuda", spec=spec)
-    maker = InstanceMaker(bound, task.source, "cuda", {})
+    task = SimpleNamespace(space=bound, source=read_source(spec.source), dialect=spec.dialect, spec=spec)
+    maker = InstanceMaker(bound, task.source, spec.dialect, {})
     return FurtherSizes(task, maker), maker.make(spec.default)

@@ -175,7 +175,7 @@ def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
 
 def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
     """The outcome of reading how the kernels count, for sizes that memory has no room for."""
-    if not is_c(context):
+    if not has_indices(context):
         return {}
     records: dict[Config, Checks] = {}
     for config, one in built.items():
@@ -184,6 +184,11 @@ def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadl
         reason = context.further.unknown_beyond(one.instance)
         records[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
     return records
+
+
+def has_indices(context: TuningContext) -> bool:
+    """True if it can be read how the source counts."""
+    return is_c(context) or context.task.spec.dialect == TRITON
 
 
 def is_c(context: TuningContext) -> bool:

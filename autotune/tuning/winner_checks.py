@@ -168,7 +168,7 @@ def expected_checks(context: TuningContext) -> Checks:
     expected[OTHER_SIZES] = sizes
     at_sizes = (stress_checks.MANY_RUNS, stress_checks.TILE_SIZES, *map(data, context.task.spec.variants))
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, LATE))
-    if stress_checks.is_c(context):
+    if stress_checks.has_indices(context):
         expected[LARGER_SIZES] = LATE
     if stress_checks.shows_schedules(context):
         expected[stress_checks.OTHER_SCHEDULES] = LATE

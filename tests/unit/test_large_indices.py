@@ -36,7 +36,8 @@ __global__ void doubled(const float *x, float *y, unsigned columns)
 """
 WIDE, NARROW = "(size_t)blockIdx.y * columns", "blockIdx.y * columns"
 UNKNOWN = "it is not known if indices overflow in arrays of more than 2^32 elements"
-OVERFLOWS = "an index of x overflows, for example at rows=68,736 columns=68,736"
+SIGNED = "an index of x overflows beyond 2^31 elements, for example at rows=48,604 columns=48,604"
+OVERFLOWS = "an index of x overflows beyond 2^32 elements, for example at rows=68,736 columns=68,736"
 
 
 def reason(folder, source=SOURCE, space=SPACE):
@@ -49,7 +50,7 @@ def reason(folder, source=SOURCE, space=SPACE):
     [
         (WIDE, ""),
         (NARROW, OVERFLOWS),
-        ("(size_t)(int)(blockIdx.y * columns)", OVERFLOWS),
+        ("(size_t)(int)(blockIdx.y * columns)", SIGNED),
         ("(size_t)x[blockIdx.y]", UNKNOWN),  # what memory holds is not known
     ],
 )
@@ -67,3 +68,78 @@ def test_the_indices_of_a_kernel_that_is_not_understood_are_not_known(tmp_path):
         "    }\n}", "    }\nend:;\n}"
     )
     assert reason(tmp_path, source) == UNKNOWN
+
+
+IN_TRITON = """\
+schema: 1
+kernel: doubled
+dialect: triton
+source: doubled_kernel.py
+reference: doubled.py
+dtypes: [float32]
+sizes: {default: {n: 1_000_000}}
+verify_sizes: [{n: 1}, {n: 129}]
+parameters:
+  BLOCK: [128]
+default: {BLOCK: 128}
+arguments:
+  - {name: x, dtype: float32, shape: [n], role: in, fill: {uniform: [-1, 1]}}
+  - {name: y, dtype: float32, shape: [n], role: out}
+  - {name: n, dtype: int64, value: n}
+launch:
+  - {entry: doubled, grid: ["ceil_div(n, BLOCK)"], arguments: [x, y, n]}
+"""
+KERNEL = """\
+import triton
+import triton.language as tl
+
+WIDE = tl.constexpr(True)
+
+@triton.jit
+def first_of(program, SIZE: tl.constexpr):
+    return program * SIZE
+
+@triton.jit
+def doubled(x, y, n, BLOCK: tl.constexpr):
+    hashed = tl.program_id(0) * 40503 * 65521  # overflows on purpose, and is no index
+    at = {}
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+"""
+CAST = "tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)"
+IN_32_BITS = "an index of x overflows beyond 2^31 elements, for example at n=2,362,232,014"
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (CAST, ""),
+        (CAST.replace(".to(tl.int64)", ""), IN_32_BITS),
+        (f"({CAST.replace('.to(tl.int64)', '')}).to(tl.int64)", IN_32_BITS),
+        ("first_of(tl.program_id(axis=0), BLOCK) + tl.arange(0, BLOCK)", IN_32_BITS),
+        ("first_of(tl.cast(tl.program_id(0), tl.int64), SIZE=BLOCK) + tl.arange(0, BLOCK)", ""),
+        (f"{CAST}\n    if not WIDE:\n        at = at.to(tl.int32)", ""),
+        (f"{CAST}\n    if n > 7:\n        at = at.to(tl.int32)", IN_32_BITS),
+        (f"tl.load(x + {CAST})", UNKNOWN),  # what memory holds is not known
+    ],
+)
+def test_an_index_in_triton_has_32_bits_unless_it_is_cast_before_it_grows(tmp_path, index, expected):
+    assert reason(tmp_path, KERNEL.replace("{}", index), IN_TRITON) == expected
+
+
+LOOP = """\
+    at = tl.arange(0, BLOCK){}
+    for start in range(0, n, BLOCK):
+        tl.store(y + at, 2 * tl.load(x + at))
+        at += BLOCK
+"""
+
+
+def test_an_index_in_triton_that_grows_in_each_turn_of_a_loop_overflows_too(tmp_path):
+    head = KERNEL[: KERNEL.index("    at = ")]
+    assert reason(tmp_path, head + LOOP.replace("{}", ""), IN_TRITON) == IN_32_BITS
+    assert reason(tmp_path, head + LOOP.replace("{}", ".to(tl.int64)"), IN_TRITON) == ""
+
+
+def test_a_pointer_in_triton_that_moves_on_in_each_turn_does_not_overflow(tmp_path):
+    moving = LOOP.replace("{}", "").replace("at += BLOCK", "x += BLOCK\n        y += BLOCK")
+    assert reason(tmp_path, KERNEL[: KERNEL.index("    at = ")] + moving, IN_TRITON) == ""
