@@ -19,8 +19,8 @@
 #define restrict __restrict__
 typedef unsigned char uchar;
 
-#define CLK_LOCAL_MEM_FENCE 1
-#define CLK_GLOBAL_MEM_FENCE 2
+#define CLK_LOCAL_MEM_FENCE autotune::OF_SHARED
+#define CLK_GLOBAL_MEM_FENCE autotune::OF_GLOBAL
 
 static inline unsigned int get_work_dim() { return blockDim.z * gridDim.z > 1 ? 3 : blockDim.y * gridDim.y > 1 ? 2 : 1; }
 #define DEFINE_INDEX(name, from, otherwise)                                                                             \
@@ -48,11 +48,28 @@ static inline void barrier(int memory)
 {
     if (memory & CLK_GLOBAL_MEM_FENCE)
         __threadfence();
+    autotune::ordered = memory;
     __syncthreads();
     if (memory & CLK_GLOBAL_MEM_FENCE)
         __threadfence();
 }
 #define work_group_barrier barrier
+
+/* Each thread copies a part of what the block copies, when it waits for that. */
+typedef int event_t;
+template <class T> static inline event_t async_work_group_copy(T *to, const T *from, size_t count, event_t event)
+{
+    const size_t most = (count + autotune::count - 1) / autotune::count, first = most * autotune::current->number;
+    if (first < count)
+        autotune::begin_copy(to + first, from + first, min(most, count - first) * sizeof(T));
+    autotune::end_group();
+    return event;
+}
+static inline void wait_group_events(int, event_t *)
+{
+    autotune::wait_for_copies(0);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+}
 
 #define atomic_add atomicAdd
 #define atomic_sub atomicSub

@@ -78,6 +78,9 @@ struct fiber_t {
     unsigned int begun, ended, group; /* of copies, since the block began */
 };
 
+/* What the barrier that threads wait at orders. */
+enum memory_t { OF_SHARED = 1, OF_GLOBAL = 2 };
+static unsigned int ordered = OF_SHARED | OF_GLOBAL;
 static uint3 block_of_grid, block_extent, grid_extent;
 static void (*kernel)();
 static fiber_t fibers[MAX_THREADS], *current;
