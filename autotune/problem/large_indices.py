@@ -25,7 +25,7 @@ from autotune.sources.triton_module import Module
 from autotune.sources.triton_ranges import UNKNOWN, NotFollowed, Pointer, RangeRun, number
 from autotune.space.signatures import own_name
 
-_LARGE, _SMALL = 32, 24  # powers of two, in elements
+_LARGE, _SMALL = (32, 31), 24  # powers of two, in elements; numbers of 32 bits may hold the second only
 _SPARE = 1.1
 _BITS = {"int32": 32, "int64": 64}
 
@@ -33,7 +33,7 @@ Overflow = Callable[[ProblemInstance], str | None]  # the array; empty without, 
 
 
 def overflowing(overflow: Overflow, timed: ProblemInstance, domain: Domain, make: Make) -> str | None:
-    """An array of which an index overflows where arrays have more than 2^32 elements, as text.
+    """An array of which an index overflows where arrays have more than 2^32 elements, or 2^31, as text.
 
     Args:
         overflow: Finds an array of which an index overflows in a problem.
@@ -50,13 +50,13 @@ def overflowing(overflow: Overflow, timed: ProblemInstance, domain: Domain, make
         made = (make(domain.declared(sizes)) for sizes in _grown(timed, 2**power))
         return next((one for one in made if one is not None and _elements(one) > 2**power), None)
 
-    if (large := at(_LARGE)) is None:
+    power, large = next(((one, made) for one in _LARGE if (made := at(one)) is not None), (0, None))
+    if large is None:
         return ""
     if overflow(timed) != "":  # it counts beyond 32 bits on purpose, or is not understood
         return None
     if not (array := overflow(large)):
         return array
-    power = _LARGE
     while power > _SMALL and (smaller := at(power - 1)) is not None and overflow(smaller) == array:
         power, large = power - 1, smaller
     sizes = table_sizes(large.definition.sizes)

@@ -109,7 +109,7 @@ class FurtherSizes:
         if (overflow := self._overflow(instance)) is not None:
             found = overflowing(overflow, instance.problem, self._domain(instance), self._make(instance))
         if found is None:
-            return "it is not known if indices overflow in arrays of more than 2^32 elements"
+            return "it is not known if indices overflow in arrays of more than 2^31 elements"
         return found
 
     def _overflow(self, instance: KernelInstance) -> Overflow | None:

@@ -35,7 +35,7 @@ __global__ void doubled(const float *x, float *y, unsigned columns)
 }
 """
 WIDE, NARROW = "(size_t)blockIdx.y * columns", "blockIdx.y * columns"
-UNKNOWN = "it is not known if indices overflow in arrays of more than 2^32 elements"
+UNKNOWN = "it is not known if indices overflow in arrays of more than 2^31 elements"
 SIGNED = "an index of x overflows beyond 2^31 elements, for example at rows=48,604 columns=48,604"
 OVERFLOWS = "an index of x overflows beyond 2^32 elements, for example at rows=68,736 columns=68,736"
 
@@ -61,6 +61,18 @@ def test_an_index_of_32_bits_that_overflows_is_told_with_sizes_at_which_it_does(
 def test_arguments_that_hold_no_larger_size_leave_nothing_to_check(tmp_path):
     space = SPACE.replace("[rows, columns], role", "[columns], role").replace(", rows], block", ", 1], block")
     assert reason(tmp_path, SOURCE.replace(WIDE, "0u"), space) == ""
+
+
+@pytest.mark.parametrize(("kind", "found"), [("int", SIGNED), ("unsigned", ""), ("size_t", "")])
+def test_arguments_of_32_bits_hold_sizes_at_which_signed_indices_overflow(tmp_path, kind, found):
+    space = SPACE.replace("dtype: uint32, value: columns", "dtype: uint32, value: rows * columns")
+    space = space.replace('"ceil_div(columns, BLOCK)", rows]', '"ceil_div(rows * columns, BLOCK)", 1]')
+    at = f"const {kind} at = blockIdx.x * BLOCK + threadIdx.x;"
+    source = (
+        SOURCE[: SOURCE.index("    const unsigned column")]
+        + f"    {at}\n    if (at < columns)\n        y[at] = x[at];\n}}\n"
+    )
+    assert reason(tmp_path, source, space) == found
 
 
 def test_the_indices_of_a_kernel_that_is_not_understood_are_not_known(tmp_path):
