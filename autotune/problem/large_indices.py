@@ -72,6 +72,8 @@ def overflow_in_c(runs: IndexRuns) -> Overflow:
                 if name == other and found != wanted:
                     return name
             is_known = all(known for *_, known in wide.reached)
+            followed = {name for name, places, _ in wide.reached if places}
+            is_known &= all(name in followed for name, *_ in wide.reached)  # not only where data decides
             if not (one.is_whole and is_known and len(one.reached) == len(wide.reached)):
                 return None
         return ""

@@ -58,6 +58,10 @@ def test_an_index_of_32_bits_that_overflows_is_told_with_sizes_at_which_it_does(
     assert reason(tmp_path, SOURCE.replace(WIDE, written)) == expected
 
 
+def test_an_array_that_only_data_leads_to_is_not_known(tmp_path):
+    assert reason(tmp_path, SOURCE.replace("y[at] =", "if (x[at] > 0)\n            y[at] =")) == UNKNOWN
+
+
 def test_arguments_that_hold_no_larger_size_leave_nothing_to_check(tmp_path):
     space = SPACE.replace("[rows, columns], role", "[columns], role").replace(", rows], block", ", 1], block")
     assert reason(tmp_path, SOURCE.replace(WIDE, "0u"), space) == ""
