@@ -19,8 +19,8 @@
 #define restrict __restrict__
 typedef unsigned char uchar;
 
-#define CLK_LOCAL_MEM_FENCE autotune::OF_SHARED
-#define CLK_GLOBAL_MEM_FENCE autotune::OF_GLOBAL
+#define CLK_LOCAL_MEM_FENCE 1
+#define CLK_GLOBAL_MEM_FENCE 2
 
 static inline unsigned int get_work_dim() { return blockDim.z * gridDim.z > 1 ? 3 : blockDim.y * gridDim.y > 1 ? 2 : 1; }
 #define DEFINE_INDEX(name, from, otherwise)                                                                             \
@@ -43,12 +43,13 @@ static inline size_t get_global_id(unsigned int axis)
 static inline void mem_fence(int) { __threadfence(); }
 static inline void read_mem_fence(int) { __threadfence(); }
 static inline void write_mem_fence(int) { __threadfence(); }
-/* One for global memory is a fence for other blocks, too. */
+/* One for global memory is a fence for other blocks, too, and taken for one for local memory: many kernels do that. */
 static inline void barrier(int memory)
 {
     if (memory & CLK_GLOBAL_MEM_FENCE)
         __threadfence();
-    autotune::ordered = memory;
+    else
+        autotune::orders_global = false;
     __syncthreads();
     if (memory & CLK_GLOBAL_MEM_FENCE)
         __threadfence();

@@ -5,7 +5,8 @@
  * For every four bytes of global and shared memory it keeps the last write, the last atomics of two blocks and the last
  * reads of two threads and of another block. Two accesses by different threads, one of them a write and not both atomic, race unless one of these is
  * between them:
- *   - the start of a launch, a barrier of the block for this kind of memory, a barrier of the warp that both took part in
+ *   - the start of a launch, a barrier of the block, for global memory if they are there, a barrier of the warp that both
+ *     took part in
  *   - a fence and then an atomic of the first thread (or of one that a barrier has brought up to date with it), and
  *     later an atomic and then a fence of the second. Which memory the atomics are on does not matter
  * Volatile accesses to global memory count as atomics: they are how blocks hand over flags.
@@ -27,8 +28,8 @@ struct access_t {
 enum slot_t { WRITE, CHANGE, FOREIGN_CHANGE, READ, OTHER_READ, FOREIGN_READ, SLOTS };
 struct cell_t { access_t last[SLOTS]; };
 
-/* Events so far; at the last launch, at the block's last barriers for global and for shared memory, at the last atomic. */
-static unsigned int now = 1, launch_time, global_time, shared_time, atomic_time;
+/* Events so far; at the last launch, at the block's last barrier, at the last for global memory, at the last atomic. */
+static unsigned int now = 1, launch_time, block_time, global_time, atomic_time;
 /* What other blocks may see: of each thread, and of all threads of each block. */
 static unsigned int *published, *block_published;
 
@@ -63,12 +64,10 @@ UNWATCHED void end_block_barrier()
             raise(&published[in_launch(i)], fiber->fenced_at_barrier);
         fiber->fenced_at_barrier = fiber->fenced[i % 32];
     }
-    if (ordered & OF_GLOBAL)
-        global_time = now;
-    if (ordered & OF_SHARED)
-        shared_time = now;
-    ordered = OF_GLOBAL | OF_SHARED;
-    now++;
+    block_time = now++;
+    if (orders_global)
+        global_time = block_time;
+    orders_global = true;
 }
 
 /* Of lanes of one warp, a bit each. */
@@ -107,7 +106,7 @@ UNWATCHED bool is_before(const access_t *access, bool is_shared)
     const unsigned int thread = access->thread, from = (thread - 1) / count;
     if (thread == in_launch(current->number) || access->time <= launch_time)
         return true;
-    if (from == block && (access->time <= (is_shared ? shared_time : global_time) ||
+    if (from == block && (access->time <= (is_shared ? block_time : global_time) ||
                           ((thread - 1) % count / 32 == current->number / 32 &&
                            access->time <= current->met[(thread - 1) % count % 32])))
         return true;

@@ -78,9 +78,7 @@ struct fiber_t {
     unsigned int begun, ended, group; /* of copies, since the block began */
 };
 
-/* What the barrier that threads wait at orders. */
-enum memory_t { OF_SHARED = 1, OF_GLOBAL = 2 };
-static unsigned int ordered = OF_SHARED | OF_GLOBAL;
+static bool orders_global = true; /* whether the barrier at which threads wait is one for global memory, too */
 static uint3 block_of_grid, block_extent, grid_extent;
 static void (*kernel)();
 static fiber_t fibers[MAX_THREADS], *current;

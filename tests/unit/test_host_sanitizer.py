@@ -299,12 +299,6 @@ COPIES = """
             r"a race: read in sums \(sums.cl:17\) and write in sums",
         ),
         # a barrier orders the memory that it names, not all
-        (
-            "float4)(1, 2, 3, (float)get_num_groups(0));\n    barrier(CLK_LOCAL",
-            "float4)(1, 2, 3, (float)get_num_groups(0));\n    barrier(CLK_GLOBAL",
-            WRONG,
-            r"a race: read in sums \(sums.cl:1\) and write in sums \(sums.cl:9\)",
-        ),
         ("barrier(CLK_GLOBAL_MEM_FENCE);", f"barrier(CLK_GLOBAL_MEM_FENCE); {NEXT}", None, ""),
         (
             "barrier(CLK_GLOBAL_MEM_FENCE);",
