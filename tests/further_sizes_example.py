@@ -16,7 +16,11 @@ def sizes_and_instance(folder, name, source, space):
     (folder / yaml.safe_load(space)["source"]).write_text(source)
     (folder / f"{name}.py").write_text("def reference(inputs, sizes):\n    return {}\n")
     (folder / f"{name}.yaml").write_text(space)
-    spec = load_space(folder / f"{name}.yaml")
+    return sizes_of(load_space(folder / f"{name}.yaml"))
+
+
+def sizes_of(spec):
+    """The further sizes of a space on a GPU, and the instance of its default."""
     bound = bind(spec, GPU, problem_of(spec, GPU))
     task = SimpleNamespace(space=bound, source=read_source(spec.source), dialect=spec.dialect, spec=spec)
     maker = InstanceMaker(bound, task.source, spec.dialect, {})

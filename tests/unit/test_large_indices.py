@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.further_sizes_example import sizes_and_instance
+from tests.further_sizes_example import sizes_and_instance, sizes_of
+from tests.kernel_space import spec_of
 
 SPACE = """\
 schema: 1
@@ -159,3 +160,22 @@ def test_an_index_in_triton_that_grows_in_each_turn_of_a_loop_overflows_too(tmp_
 def test_a_pointer_in_triton_that_moves_on_in_each_turn_does_not_overflow(tmp_path):
     moving = LOOP.replace("{}", "").replace("at += BLOCK", "x += BLOCK\n        y += BLOCK")
     assert reason(tmp_path, KERNEL[: KERNEL.index("    at = ")] + moving, IN_TRITON) == ""
+
+
+NARROW_PRODUCT = "an index of a overflows beyond 2^31 elements, for example at m=288,358 n=8,192 k=8,192"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("attention", ""),
+        ("layer_norm", ""),
+        ("reduce", ""),
+        ("softmax", ""),
+        ("matmul", NARROW_PRODUCT),
+        ("matmul_float8", NARROW_PRODUCT),
+    ],
+)
+def test_the_indices_of_every_shipped_kernel_in_triton_are_followed(name, expected):
+    sizes, instance = sizes_of(spec_of(f"triton_{name}"))
+    assert sizes.unknown_beyond(instance) == expected
