@@ -43,16 +43,34 @@ static inline size_t get_global_id(unsigned int axis)
 static inline void mem_fence(int) { __threadfence(); }
 static inline void read_mem_fence(int) { __threadfence(); }
 static inline void write_mem_fence(int) { __threadfence(); }
-/* One for global memory is a fence for other blocks, too. */
+/* One for global memory is a fence for other blocks, too, and taken for one for local memory: many kernels do that. */
 static inline void barrier(int memory)
 {
     if (memory & CLK_GLOBAL_MEM_FENCE)
         __threadfence();
+    else
+        autotune::orders_global = false;
     __syncthreads();
     if (memory & CLK_GLOBAL_MEM_FENCE)
         __threadfence();
 }
 #define work_group_barrier barrier
+
+/* Each thread copies a part of what the block copies, when it waits for that. */
+typedef int event_t;
+template <class T> static inline event_t async_work_group_copy(T *to, const T *from, size_t count, event_t event)
+{
+    const size_t most = (count + autotune::count - 1) / autotune::count, first = most * autotune::current->number;
+    if (first < count)
+        autotune::begin_copy(to + first, from + first, min(most, count - first) * sizeof(T));
+    autotune::end_group();
+    return event;
+}
+static inline void wait_group_events(int, event_t *)
+{
+    autotune::wait_for_copies(0);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+}
 
 #define atomic_add atomicAdd
 #define atomic_sub atomicSub

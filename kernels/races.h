@@ -5,7 +5,8 @@
  * For every four bytes of global and shared memory it keeps the last write, the last atomics of two blocks and the last
  * reads of two threads and of another block. Two accesses by different threads, one of them a write and not both atomic, race unless one of these is
  * between them:
- *   - the start of a launch, a barrier of the block, a barrier of the warp that both took part in
+ *   - the start of a launch, a barrier of the block, for global memory if they are there, a barrier of the warp that both
+ *     took part in
  *   - a fence and then an atomic of the first thread (or of one that a barrier has brought up to date with it), and
  *     later an atomic and then a fence of the second. Which memory the atomics are on does not matter
  * Volatile accesses to global memory count as atomics: they are how blocks hand over flags.
@@ -27,8 +28,8 @@ struct access_t {
 enum slot_t { WRITE, CHANGE, FOREIGN_CHANGE, READ, OTHER_READ, FOREIGN_READ, SLOTS };
 struct cell_t { access_t last[SLOTS]; };
 
-/* Events so far; at the last launch, at the block's last barrier, at the last atomic. */
-static unsigned int now = 1, launch_time, block_time, atomic_time;
+/* Events so far; at the last launch, at the block's last barrier, at the last for global memory, at the last atomic. */
+static unsigned int now = 1, launch_time, block_time, global_time, atomic_time;
 /* What other blocks may see: of each thread, and of all threads of each block. */
 static unsigned int *published, *block_published;
 
@@ -59,11 +60,14 @@ UNWATCHED void end_block_barrier()
     for (unsigned int i = 0; i < count; i++) {
         fiber_t *fiber = &fibers[i];
         fiber->seen = seen;
-        if (atomic_time > block_time)
+        if (atomic_time > global_time)
             raise(&published[in_launch(i)], fiber->fenced_at_barrier);
         fiber->fenced_at_barrier = fiber->fenced[i % 32];
     }
     block_time = now++;
+    if (orders_global)
+        global_time = block_time;
+    orders_global = true;
 }
 
 /* Of lanes of one warp, a bit each. */
@@ -83,7 +87,7 @@ UNWATCHED void fence()
 {
     memcpy(current->fenced, current->met, sizeof current->met);
     current->fenced[current->number % 32] = now++;
-    current->block_fenced = block_time;
+    current->block_fenced = global_time;
     raise(&current->seen, current->touched);
 }
 
@@ -97,12 +101,12 @@ UNWATCHED void touch()
     current->touched = atomic_time = now++;
 }
 
-UNWATCHED bool is_before(const access_t *access)
+UNWATCHED bool is_before(const access_t *access, bool is_shared)
 {
     const unsigned int thread = access->thread, from = (thread - 1) / count;
     if (thread == in_launch(current->number) || access->time <= launch_time)
         return true;
-    if (from == block && (access->time <= block_time ||
+    if (from == block && (access->time <= (is_shared ? block_time : global_time) ||
                           ((thread - 1) % count / 32 == current->number / 32 &&
                            access->time <= current->met[(thread - 1) % count % 32])))
         return true;
@@ -127,7 +131,7 @@ UNWATCHED void record(const void *address, size_t size, bool is_write, bool is_a
         own.bytes = ((1 << bytes) - 1) << at % 4;
         for (access_t *before = cell->last; before < cell->last + (is_write ? SLOTS : READ); before++) {
             if (!before->thread || !(before->bytes & own.bytes) || (before->is_atomic && is_atomic) ||
-                (is_shared && (before->thread - 1) / count != block) || is_before(before))
+                (is_shared && (before->thread - 1) / count != block) || is_before(before, is_shared))
                 continue;
             const char *const kinds[2][2] = {{"read", "atomic read"}, {"write", "atomic write"}};
             printf("RACE: %s at %x and %s at %x\n", kinds[is_write][is_atomic], own.code,

@@ -78,6 +78,7 @@ struct fiber_t {
     unsigned int begun, ended, group; /* of copies, since the block began */
 };
 
+static bool orders_global = true; /* whether the barrier at which threads wait is one for global memory, too */
 static uint3 block_of_grid, block_extent, grid_extent;
 static void (*kernel)();
 static fiber_t fibers[MAX_THREADS], *current;

@@ -1,44 +1,119 @@
 """Finds indices that 32 bits cannot hold at sizes for which memory has no room.
 
-A kernel runs on indices alone at such a size: once as it counts, and once with 64 bits wherever it counts
-with 32. An array that threads then reach at other places has an index that overflows.
+A kernel in C runs on indices alone at such a size: once as it counts, and once with 64 bits wherever it
+counts with 32. An array that threads then reach at other places has an index that overflows. Of a kernel in
+Triton, the numbers of programs are followed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 from autotune.core.records import Sizes
+from autotune.core.syntax import parse_expression
 from autotune.core.text import table_sizes
 from autotune.problem.covering import Domain
 from autotune.problem.index_runs import IndexRuns
 from autotune.problem.loops import Make
 from autotune.problem.problem_instance import ProblemInstance
+from autotune.sources.triton import kernels
+from autotune.sources.triton_module import Module
+from autotune.sources.triton_ranges import UNKNOWN, NotFollowed, Pointer, RangeRun, number
+from autotune.space.signatures import own_name
 
-_LARGE = 2**32  # elements
+_LARGE, _SMALL = (32, 31), 24  # powers of two, in elements; numbers of 32 bits may hold the second only
 _SPARE = 1.1
+_BITS = {"int32": 32, "int64": 64}
+
+Overflow = Callable[[ProblemInstance], str | None]  # the array; empty without, None if it is not known
 
 
-def overflowing(runs: IndexRuns, timed: ProblemInstance, domain: Domain, make: Make) -> str | None:
-    """An array of which an index overflows where arrays have more than 2^32 elements, with sizes, as text.
+def overflowing(overflow: Overflow, timed: ProblemInstance, domain: Domain, make: Make) -> str | None:
+    """An array of which an index overflows where arrays have more than 2^32 elements, or 2^31, as text.
 
     Args:
-        runs: The kernels of the configuration.
+        overflow: Finds an array of which an index overflows in a problem.
         timed: The problem of the size to tune for.
         domain: The domain of the space's sizes.
         make: Makes the problem of sizes; None where the arguments do not hold them.
 
     Returns:
-        An array and sizes; empty if there is no such array or size, and None if it is not known.
+        An array, from how many elements on, and sizes; empty if there is none, or no such size, and None if
+        it is not known.
     """
-    made = (make(domain.declared(sizes)) for sizes in _large(timed))
-    large = next((one for one in made if one is not None and _elements(one) > _LARGE), None)
+
+    def at(power: int) -> ProblemInstance | None:
+        made = (make(domain.declared(sizes)) for sizes in _grown(timed, 2**power))
+        return next((one for one in made if one is not None and _elements(one) > 2**power), None)
+
+    power, large = next(((one, made) for one in _LARGE if (made := at(one)) is not None), (0, None))
     if large is None:
         return ""
-    if _differing(runs, timed) != "":  # it counts beyond 32 bits on purpose, or is not understood
+    if overflow(timed) != "":  # it counts beyond 32 bits on purpose, or is not understood
         return None
-    array = _differing(runs, large)
-    return array and f"an index of {array} overflows, for example at {table_sizes(large.definition.sizes)}"
+    if not (array := overflow(large)):
+        return array
+    while power > _SMALL and (smaller := at(power - 1)) is not None and overflow(smaller) == array:
+        power, large = power - 1, smaller
+    sizes = table_sizes(large.definition.sizes)
+    return f"an index of {array} overflows beyond 2^{power} elements, for example at {sizes}"
+
+
+def overflow_in_c(runs: IndexRuns) -> Overflow:
+    """By running kernels in C on indices alone, with 32 and with 64 bits."""
+
+    def differing(problem: ProblemInstance) -> str | None:
+        for one, wide in zip(runs.of(problem), runs.of(problem, is_wide=True), strict=True):
+            for (name, found, _), (other, wanted, _) in zip(one.reached, wide.reached, strict=False):
+                if name == other and found != wanted:
+                    return name
+            is_known = all(known for *_, known in wide.reached)
+            followed = {name for name, places, _ in wide.reached if places}
+            is_known &= all(name in followed for name, *_ in wide.reached)  # not only where data decides
+            if not (one.is_whole and is_known and len(one.reached) == len(wide.reached)):
+                return None
+        return ""
+
+    return differing
+
+
+def overflow_in_triton(text: str, path: Path) -> Overflow:
+    """By following the programs at the corners of each grid in Triton; raises InputError for other texts."""
+    module, parameters = Module(text, path), kernels(text, path)
+
+    def found(problem: ProblemInstance) -> str | None:
+        given: dict[str, Any] = {one.name: Pointer(one.name) for one in problem.arrays}
+        given |= {
+            one.name: number(one.value, _BITS[one.dtype]) for one in problem.scalars if one.dtype in _BITS
+        }
+        is_known = True
+        for launch in dict.fromkeys(problem.launches):
+            name, values = own_name(launch.entry), iter(launch.arguments)
+            taken = [one.name for one in parameters[name] if not one.is_constant]
+            named = {one: given.get(next(values), UNKNOWN) for one in taken} | _constants(launch.entry)
+            for program in product(*({0, extent - 1} for extent in launch.grid)):  # at the corners
+                run = RangeRun(module, launch.grid, program)
+                try:
+                    run.run(module.kernels[name], (), named)
+                except (NotFollowed, RecursionError):
+                    return None
+                if run.overflowing:
+                    return next(one.name for one in problem.arrays if one.name in run.overflowing)
+                is_known &= run.is_known
+        return "" if is_known else None
+
+    return found
+
+
+def _constants(entry: str) -> dict[str, Any]:
+    """The constants of a launch in Triton."""
+    call = parse_expression(entry)
+    assert isinstance(call, ast.Call)
+    return {one.arg or "": number(ast.literal_eval(one.value)) for one in call.keywords}
 
 
 def _elements(problem: ProblemInstance) -> int:
@@ -46,21 +121,9 @@ def _elements(problem: ProblemInstance) -> int:
     return max((array.count for array in problem.arrays), default=0)
 
 
-def _large(timed: ProblemInstance) -> Iterator[Sizes]:
+def _grown(timed: ProblemInstance, elements: int) -> Iterator[Sizes]:
     """Sizes of arrays with more elements: all grow, or one."""
-    sizes, times = timed.definition.sizes, _SPARE * _LARGE / max(1, _elements(timed))
+    sizes, times = timed.definition.sizes, _SPARE * elements / max(1, _elements(timed))
     yield {name: round(size * times ** (1 / len(sizes))) + 1 for name, size in sizes.items()}
     for name, size in sizes.items():
         yield {**sizes, name: round(size * times)}
-
-
-def _differing(runs: IndexRuns, problem: ProblemInstance) -> str | None:
-    """The first array that is reached elsewhere with wide indices; empty without, None if not known."""
-    for one, wide in zip(runs.of(problem), runs.of(problem, is_wide=True), strict=True):
-        for (name, found, _), (other, wanted, _) in zip(one.reached, wide.reached, strict=False):
-            if name == other and found != wanted:
-                return name
-        is_known = all(known for *_, known in wide.reached)
-        if not (one.is_whole and is_known and len(one.reached) == len(wide.reached)):
-            return None
-    return ""

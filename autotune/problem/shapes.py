@@ -87,6 +87,7 @@ _SIGNS: dict[str, _Shape] = {"negative": _negative, "positive": _positive}
 _UNBOUNDED: dict[str, _Shape] = {"far above": _far(1), "far below": _far(-1), "one large": _one_large}
 _FUNCTIONS = _ANY | _SIGNS | _UNBOUNDED | {"halves between": _halves, "wide": _wide}
 SHAPES = (*_FUNCTIONS, _CLOSE)
+WITHIN_FILLS = (*_ANY, *_SIGNS, "halves between", _CLOSE)  # have no value that the fill may not have
 
 
 def fill_of_shape(name: str, fill: Fill | None, dtype: str, shape: tuple[int, ...]) -> Fill | None:

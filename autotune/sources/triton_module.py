@@ -163,6 +163,15 @@ class Module:
                 return other.function(name) if other is not None else None
         return None
 
+    def called(self, node: ast.expr) -> tuple[Module, ast.FunctionDef] | None:
+        """The function for the device that a call names, and its file."""
+        match node:
+            case ast.Name(name):
+                return self.function(name)
+            case ast.Attribute(ast.Name(base), name):
+                return self.function_of(base, name)
+        return None
+
     def assigned(self, name: str) -> ast.expr | None:
         """The expression that a name is assigned."""
         for one in self.statements:

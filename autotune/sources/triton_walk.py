@@ -364,7 +364,7 @@ class _Walker:
         if isinstance(node.func, ast.Attribute):
             base = self.value(node.func.value, names)
         self._element_types(called, given, named, is_method=bool(base.terms))
-        if (function := self._function(node.func)) is not None:
+        if (function := self._module.called(node.func)) is not None:
             return self._helper(*function, given, named)
         first = given[0] if given else NOTHING
         match called:
@@ -433,15 +433,6 @@ class _Walker:
         for key in ("cache_modifier", "eviction_policy"):  # texts, of which the empty one changes nothing
             if key in named and named[key].parameter:
                 self.found.choices.setdefault(named[key].parameter, []).insert(0, "")
-
-    def _function(self, called: ast.expr) -> tuple[Module, ast.FunctionDef] | None:
-        """The helper function of a call, here or in a module that is imported."""
-        match called:
-            case ast.Name(name):
-                return self._module.function(name)
-            case ast.Attribute(ast.Name(base), name):
-                return self._module.function_of(base, name)
-        return None
 
     def _helper(
         self, module: Module, function: ast.FunctionDef, given: Sequence[Sum], named: Mapping[str, Sum]

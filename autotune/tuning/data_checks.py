@@ -20,7 +20,7 @@ from autotune.evaluation.references import MAX_JUDGED_S
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.problem.data_sets import DATA_SETS, MAX_BYTES, at_sizes, other_data, with_margin
 from autotune.problem.problem_instance import ProblemInstance
-from autotune.problem.shapes import SHAPES
+from autotune.problem.shapes import SHAPES, WITHIN_FILLS
 from autotune.tuning.check_outcomes import Records, is_finding, outcome_of
 from autotune.tuning.context import Built, TuningContext
 from autotune.tuning.task import TuningTask
@@ -44,19 +44,20 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
         for problems in _by_size(built if name in special else with_default, name):
             context.observer.stage(Stage("last round: other data", number, len(sets)))
             context.references.settle(tuple(problems.values()))
-            judged = None if name in special else problems.pop(default, None)
-            if judged is not None:
-                late = deadline.is_over
-                if not late and not _applies(context, with_default[default].binary, judged, name, slow):
-                    continue
-                if default in records:
-                    _note(records[default], name, LATE if late else PASSED)
+            applies: Outcome | None = PASSED
+            if name not in special and (judged := problems.pop(default, None)) is not None:
+                applies = _applies(context, with_default[default].binary, judged, name, slow, deadline)
+                if applies is not None and default in records:
+                    _note(records[default], name, applies)
             elif name in SHAPES:
-                continue  # only the default tells if the reference takes these data
+                continue  # the reference may not take such data, which only the default tells
+            if applies is None:
+                continue
             for config, problem in problems.items():
                 if first_failure(records[config]) is None:
-                    late = deadline.is_over
-                    outcome = LATE if late else _verified(context, built[config].binary, problem, name)
+                    outcome = LATE if deadline.is_over else applies
+                    if outcome is PASSED:
+                        outcome = _verified(context, built[config].binary, problem, name)
                     _note(records[config], name, outcome)
     return records
 
@@ -75,36 +76,47 @@ def _verified(context: TuningContext, binary: Binary, problem: ProblemInstance, 
 
 
 def _applies(
-    context: TuningContext, default: Binary, problem: ProblemInstance, name: str, slow: set[str]
-) -> bool:
-    """True if a data set counts against configurations, because the default is right on it."""
+    context: TuningContext,
+    default: Binary,
+    problem: ProblemInstance,
+    name: str,
+    slow: set[str],
+    deadline: Deadline,
+) -> Outcome | None:
+    """PASSED if a data set counts against configurations, because the default is right on it; None if not."""
     size = size_text(problem.definition.sizes)
+    if deadline.is_over:
+        return LATE
     if name in SHAPES and size in slow:
-        return False
+        return None
     began_s = time.perf_counter()
-    is_right = _is_right(context, default, problem, name)
+    found = _on_default(context, default, problem, name)
     if time.perf_counter() - began_s > MAX_JUDGED_S:
         slow.add(size)
-    return is_right
+    return found
 
 
-def _is_right(context: TuningContext, default: Binary, problem: ProblemInstance, name: str) -> bool:
-    """True if the default is right on other data; if it clearly is not where that counts, warn of it.
+def _on_default(
+    context: TuningContext, default: Binary, problem: ProblemInstance, name: str
+) -> Outcome | None:
+    """PASSED if the default is right on other data; if it clearly is not where that counts, warn of it.
 
-    The reference may be wrong as well, for example where it orders equal values in another way.
+    The reference may be wrong as well, for example where it orders equal values in another way. So no
+    configuration fails, but none is checked on data that a call may have.
     """
     if not is_fit(context.worker, problem):
-        return False
+        return None
     found = context.run(verify_once, default, with_margin(problem))
     if not isinstance(found, Failure):
-        return True
+        return PASSED
     found = context.run(verify_once, default, with_margin(problem, DOUBTED))
-    if name in SHAPES and is_finding(found) and found.status is not Status.CRASHED:
-        context.observer.warn(
-            f"default and reference disagree with {data_check(name)}, which counts against no other: "
-            f"{found}; to repeat: {default_command(context.task, 'check')}"
-        )
-    return False
+    if name not in SHAPES or not is_finding(found) or found.status is Status.CRASHED:
+        return None
+    context.observer.warn(
+        f"default and reference disagree with {data_check(name)}, which counts against no other: {found}; "
+        f"to repeat: {default_command(context.task, 'check')}"
+    )
+    return Unchecked("default and reference disagree") if name in WITHIN_FILLS else None
 
 
 def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> str:

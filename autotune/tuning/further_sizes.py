@@ -14,7 +14,7 @@ from autotune.evaluation.host_sanitizer import affordable
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import Domain, at_tiles, covering
 from autotune.problem.index_runs import IndexRuns
-from autotune.problem.large_indices import overflowing
+from autotune.problem.large_indices import Overflow, overflow_in_c, overflow_in_triton, overflowing
 from autotune.problem.loops import Loops, Make
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.sources.kernel_source import read_kernel_source
@@ -99,13 +99,19 @@ class FurtherSizes:
 
     def unknown_beyond(self, instance: KernelInstance) -> str:
         """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
-        runs, timed = self._runs(instance), instance.problem
         found = None
-        if runs is not None:
-            found = overflowing(runs, timed, self._domain(instance), self._make(instance))
+        if (overflow := self._overflow(instance)) is not None:
+            found = overflowing(overflow, instance.problem, self._domain(instance), self._make(instance))
         if found is None:
-            return "it is not known if indices overflow in arrays of more than 2^32 elements"
+            return "it is not known if indices overflow in arrays of more than 2^31 elements"
         return found
+
+    def _overflow(self, instance: KernelInstance) -> Overflow | None:
+        """Finds arrays of which an index overflows; None where the kernels cannot be read."""
+        if self._space.spec.dialect == TRITON:
+            return overflow_in_triton(instance.source, self._space.spec.source)
+        runs = self._runs(instance)
+        return None if runs is None else overflow_in_c(runs)
 
     def _runs(self, instance: KernelInstance) -> IndexRuns | None:
         """The kernels of a configuration; None where they cannot be read."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import LARGER_SIZES, LATE, PASSED, Checks, Outcome, Unchecked, worst
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure
@@ -172,7 +173,7 @@ def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
 
 def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
     """The outcome of reading how the kernels count, for sizes that memory has no room for."""
-    if not context.task.is_c:
+    if not has_indices(context):
         return {}
     records: dict[Config, Checks] = {}
     for config, one in built.items():
@@ -181,3 +182,8 @@ def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadl
         reason = context.further.unknown_beyond(one.instance)
         records[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
     return records
+
+
+def has_indices(context: TuningContext) -> bool:
+    """True if it can be read how the source counts."""
+    return context.task.is_c or context.task.spec.dialect == TRITON

@@ -184,8 +184,9 @@ def expected_checks(context: TuningContext) -> Checks:
         *map(data_check, context.task.spec.variants),
     )
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, LATE))
-    if context.task.is_c:
+    if stress_checks.has_indices(context):
         expected[LARGER_SIZES] = LATE
+    if context.task.is_c:
         if compared:
             expected[stress_checks.OTHER_SCHEDULES] = LATE
         host = LATE if find_host_sanitizer() else Unchecked("g++ is not installed")

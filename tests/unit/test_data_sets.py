@@ -118,6 +118,24 @@ def test_a_default_that_is_wrong_on_other_data_is_doubted_and_counts_against_no_
     assert "; to repeat: autotune check double.yaml -d fake:0 --config 'A=1 B=0'" in doubts
 
 
+def test_data_within_the_fills_on_which_default_and_reference_disagree_leave_a_result_unchecked(folder):
+    folder.edit("[{n: 1}, {n: 17}]", "[{n: 1}, {n: 17}, {n: 2999}]")
+    folder.write(
+        """\
+import numpy
+
+def double(grid, block, x, y, n):
+    x, y = x.view("int32"), y.view("int32")
+    y[:] = 2 * x if (x < 0).any() or x.size < 20 else x
+    return 1.0 + A
+"""
+    )
+    done = folder.run("search", "double.yaml", "--device", "fake", "--engine", "exhaustive")
+    assert done.returncode == 0, done.stderr
+    assert "not verified in full, without" in done.stdout and "data positive" in done.stdout, done.stdout
+    assert "data positive (default and reference disagree)" in done.stdout
+
+
 def test_data_that_the_reference_refuses_count_against_none_also_where_the_default_is_not_valid(folder):
     folder.edit("[-100, 100]", "[0, 100]")
     sizes = ", ".join(f"{{n: {n}}}" for n in (1, 17, 300, 400, 500))

@@ -239,7 +239,10 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
     config = Config({})
     instance = SimpleNamespace(source=source, config=config, verify_problems=(PROBLEM,))
     context = SimpleNamespace(
-        task=SimpleNamespace(is_c=True, device=SimpleNamespace(kind=kind)),
+        task=SimpleNamespace(
+            is_c=True, device=SimpleNamespace(kind=kind), spec=SimpleNamespace(verify_sizes=())
+        ),
+        worker=SimpleNamespace(compared=frozenset()),
         skips_sanitizer=False,
         further=ONLY_VERIFIED,
         pool=SimpleNamespace(workers=1),
@@ -276,6 +279,14 @@ void sums(__global const float *restrict x, __local float4 *cells, volatile __gl
     }
 }
 """
+NEXT = "y[at ^ 1] += 1; barrier(CLK_GLOBAL_MEM_FENCE);"
+WROTE = "barrier(CLK_LOCAL_MEM_FENCE);\n    y[at] = halves[i]"
+COPIES = """
+    barrier(CLK_LOCAL_MEM_FENCE);
+    __local float copied[32];
+    event_t done = async_work_group_copy(copied, x, 24, 0);
+    done = async_work_group_copy(&copied[24], x, 8, done);
+"""
 
 
 @pytest.mark.parametrize(
@@ -287,6 +298,22 @@ void sums(__global const float *restrict x, __local float4 *cells, volatile __gl
             "",
             WRONG,
             r"a race: read in sums \(sums.cl:17\) and write in sums",
+        ),
+        # a barrier orders the memory that it names, not all
+        ("barrier(CLK_GLOBAL_MEM_FENCE);", f"barrier(CLK_GLOBAL_MEM_FENCE); {NEXT}", None, ""),
+        (
+            "barrier(CLK_GLOBAL_MEM_FENCE);",
+            f"barrier(CLK_LOCAL_MEM_FENCE); {NEXT}",
+            WRONG,
+            "a race: read in sums",
+        ),
+        # a copy is made when it is waited for, and not without
+        (WROTE, f"{COPIES} wait_group_events(1, &done);\n    y[at] = copied[31 - i] * halves[i]", None, ""),
+        (
+            WROTE,
+            f"{COPIES} barrier(CLK_LOCAL_MEM_FENCE);\n    y[at] = copied[31 - i] * halves[i]",
+            WRONG,
+            r"y\[0\] depends on memory that nobody wrote",
         ),
         ("void halve(", "#ifdef HALVES\nhalf2 lost(half2 a) { return a; }\n#endif\nvoid halve(", None, ""),
         ("own, 31 - i", "own, 32 - i", BOUNDS, r"read outside of all arrays in halve \(sums.cl:1\)"),

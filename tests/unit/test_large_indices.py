@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.further_sizes_example import sizes_and_instance
+from tests.further_sizes_example import sizes_and_instance, sizes_of
+from tests.kernel_space import spec_of
 
 SPACE = """\
 schema: 1
@@ -35,8 +36,9 @@ __global__ void doubled(const float *x, float *y, unsigned columns)
 }
 """
 WIDE, NARROW = "(size_t)blockIdx.y * columns", "blockIdx.y * columns"
-UNKNOWN = "it is not known if indices overflow in arrays of more than 2^32 elements"
-OVERFLOWS = "an index of x overflows, for example at rows=68,736 columns=68,736"
+UNKNOWN = "it is not known if indices overflow in arrays of more than 2^31 elements"
+SIGNED = "an index of x overflows beyond 2^31 elements, for example at rows=48,604 columns=48,604"
+OVERFLOWS = "an index of x overflows beyond 2^32 elements, for example at rows=68,736 columns=68,736"
 
 
 def reason(folder, source=SOURCE, space=SPACE):
@@ -49,7 +51,7 @@ def reason(folder, source=SOURCE, space=SPACE):
     [
         (WIDE, ""),
         (NARROW, OVERFLOWS),
-        ("(size_t)(int)(blockIdx.y * columns)", OVERFLOWS),
+        ("(size_t)(int)(blockIdx.y * columns)", SIGNED),
         ("(size_t)x[blockIdx.y]", UNKNOWN),  # what memory holds is not known
     ],
 )
@@ -57,9 +59,25 @@ def test_an_index_of_32_bits_that_overflows_is_told_with_sizes_at_which_it_does(
     assert reason(tmp_path, SOURCE.replace(WIDE, written)) == expected
 
 
+def test_an_array_that_only_data_leads_to_is_not_known(tmp_path):
+    assert reason(tmp_path, SOURCE.replace("y[at] =", "if (x[at] > 0)\n            y[at] =")) == UNKNOWN
+
+
 def test_arguments_that_hold_no_larger_size_leave_nothing_to_check(tmp_path):
     space = SPACE.replace("[rows, columns], role", "[columns], role").replace(", rows], block", ", 1], block")
     assert reason(tmp_path, SOURCE.replace(WIDE, "0u"), space) == ""
+
+
+@pytest.mark.parametrize(("kind", "found"), [("int", SIGNED), ("unsigned", ""), ("size_t", "")])
+def test_arguments_of_32_bits_hold_sizes_at_which_signed_indices_overflow(tmp_path, kind, found):
+    space = SPACE.replace("dtype: uint32, value: columns", "dtype: uint32, value: rows * columns")
+    space = space.replace('"ceil_div(columns, BLOCK)", rows]', '"ceil_div(rows * columns, BLOCK)", 1]')
+    at = f"const {kind} at = blockIdx.x * BLOCK + threadIdx.x;"
+    source = (
+        SOURCE[: SOURCE.index("    const unsigned column")]
+        + f"    {at}\n    if (at < columns)\n        y[at] = x[at];\n}}\n"
+    )
+    assert reason(tmp_path, source, space) == found
 
 
 def test_the_indices_of_a_kernel_that_is_not_understood_are_not_known(tmp_path):
@@ -67,3 +85,97 @@ def test_the_indices_of_a_kernel_that_is_not_understood_are_not_known(tmp_path):
         "    }\n}", "    }\nend:;\n}"
     )
     assert reason(tmp_path, source) == UNKNOWN
+
+
+IN_TRITON = """\
+schema: 1
+kernel: doubled
+dialect: triton
+source: doubled_kernel.py
+reference: doubled.py
+dtypes: [float32]
+sizes: {default: {n: 1_000_000}}
+verify_sizes: [{n: 1}, {n: 129}]
+parameters:
+  BLOCK: [128]
+default: {BLOCK: 128}
+arguments:
+  - {name: x, dtype: float32, shape: [n], role: in, fill: {uniform: [-1, 1]}}
+  - {name: y, dtype: float32, shape: [n], role: out}
+  - {name: n, dtype: int64, value: n}
+launch:
+  - {entry: doubled, grid: ["ceil_div(n, BLOCK)"], arguments: [x, y, n]}
+"""
+KERNEL = """\
+import triton
+import triton.language as tl
+
+WIDE = tl.constexpr(True)
+
+@triton.jit
+def first_of(program, SIZE: tl.constexpr):
+    return program * SIZE
+
+@triton.jit
+def doubled(x, y, n, BLOCK: tl.constexpr):
+    hashed = tl.program_id(0) * 40503 * 65521  # overflows on purpose, and is no index
+    at = {}
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+"""
+CAST = "tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)"
+IN_32_BITS = "an index of x overflows beyond 2^31 elements, for example at n=2,362,232,014"
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (CAST, ""),
+        (CAST.replace(".to(tl.int64)", ""), IN_32_BITS),
+        (f"({CAST.replace('.to(tl.int64)', '')}).to(tl.int64)", IN_32_BITS),
+        ("first_of(tl.program_id(axis=0), BLOCK) + tl.arange(0, BLOCK)", IN_32_BITS),
+        ("first_of(tl.cast(tl.program_id(0), tl.int64), SIZE=BLOCK) + tl.arange(0, BLOCK)", ""),
+        (f"{CAST}\n    if not WIDE:\n        at = at.to(tl.int32)", ""),
+        (f"{CAST}\n    if n > 7:\n        at = at.to(tl.int32)", IN_32_BITS),
+        (f"tl.load(x + {CAST})", UNKNOWN),  # what memory holds is not known
+    ],
+)
+def test_an_index_in_triton_has_32_bits_unless_it_is_cast_before_it_grows(tmp_path, index, expected):
+    assert reason(tmp_path, KERNEL.replace("{}", index), IN_TRITON) == expected
+
+
+LOOP = """\
+    at = tl.arange(0, BLOCK){}
+    for start in range(0, n, BLOCK):
+        tl.store(y + at, 2 * tl.load(x + at))
+        at += BLOCK
+"""
+
+
+def test_an_index_in_triton_that_grows_in_each_turn_of_a_loop_overflows_too(tmp_path):
+    head = KERNEL[: KERNEL.index("    at = ")]
+    assert reason(tmp_path, head + LOOP.replace("{}", ""), IN_TRITON) == IN_32_BITS
+    assert reason(tmp_path, head + LOOP.replace("{}", ".to(tl.int64)"), IN_TRITON) == ""
+
+
+def test_a_pointer_in_triton_that_moves_on_in_each_turn_does_not_overflow(tmp_path):
+    moving = LOOP.replace("{}", "").replace("at += BLOCK", "x += BLOCK\n        y += BLOCK")
+    assert reason(tmp_path, KERNEL[: KERNEL.index("    at = ")] + moving, IN_TRITON) == ""
+
+
+NARROW_PRODUCT = "an index of a overflows beyond 2^31 elements, for example at m=288,358 n=8,192 k=8,192"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("attention", ""),
+        ("layer_norm", ""),
+        ("reduce", ""),
+        ("softmax", ""),
+        ("matmul", NARROW_PRODUCT),
+        ("matmul_float8", NARROW_PRODUCT),
+    ],
+)
+def test_the_indices_of_every_shipped_kernel_in_triton_are_followed(name, expected):
+    sizes, instance = sizes_of(spec_of(f"triton_{name}"))
+    assert sizes.unknown_beyond(instance) == expected
