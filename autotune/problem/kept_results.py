@@ -27,6 +27,10 @@ from autotune.processes.own_files import open_own, write_own
 
 KEPT_FROM_S = 0.2  # faster references just run again
 BYTES_PER_S = 2**30  # likewise: results that were computed faster would take longer to write
+OF_RUN_FROM_S, OF_RUN_BYTES = (
+    0.02,
+    2**22,
+)  # likewise in a run, which ends its device process and starts another
 LIMIT_BYTES = 4 * 2**30  # size of the folder; a problem needs results for three seeds
 _ALIGNED_BYTES = 64
 _VERSION = 2  # raised whenever a seed draws different inputs
@@ -42,7 +46,7 @@ class KeptResults:
         folder: Where they are kept.
         run: A part of their keys; empty to share results between searches.
         kept_from_s: Faster references just run again.
-        of_run: Another folder, where results of any speed are kept while a search runs.
+        of_run: Another folder, where small results of faster references are kept while a search runs.
     """
 
     folder: Path
@@ -76,16 +80,19 @@ class KeptResults:
                     return found
         began = perf_counter()
         results = compute()
-        writing_s = sum(one.nbytes for one in results.values()) / BYTES_PER_S
-        if perf_counter() - began >= self.kept_from_s + writing_s:
-            self._store(self.folder / name, results)
+        took_s, size = perf_counter() - began, sum(one.nbytes for one in results.values())
+        if took_s >= self.kept_from_s + size / BYTES_PER_S:
+            _store(self.folder, name, results)
+        elif self.of_run is not None and took_s >= OF_RUN_FROM_S and size <= OF_RUN_BYTES:
+            _store(self.of_run, name, results)  # the process of the last round needs them, too
         return results
 
-    def _store(self, path: Path, results: Mapping[str, NDArray[Any]]) -> None:
-        """Write a whole file or none; errors of the disk are ignored."""
-        with suppress(OSError):
-            write_own(path, lambda file: save_results(file, results))
-            remove_oldest(self.folder, LIMIT_BYTES)
+
+def _store(folder: Path, name: str, results: Mapping[str, NDArray[Any]]) -> None:
+    """Write a whole file or none; errors of the disk are ignored."""
+    with suppress(OSError):
+        write_own(folder / name, lambda file: save_results(file, results))
+        remove_oldest(folder, LIMIT_BYTES)
 
 
 @cache

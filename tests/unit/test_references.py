@@ -92,6 +92,18 @@ def test_results_on_other_data_are_kept_for_the_run_however_fast_they_were(tmp_p
     assert calls.read_text() == known and not (tmp_path / "kept").exists()
 
 
+def test_small_results_of_a_fast_reference_are_computed_once_for_both_processes_of_a_run(tmp_path):
+    calls, path = tmp_path / "calls", tmp_path / "r.py"
+    path.write_text(SLOW.format(calls=str(calls)))
+    arrays = (Array("x", "float32", (9,), "in", ("uniform", -1, 1)), Array("y", "float32", (9,), "out", None))
+    slow = replace(PROBLEM.definition, sizes={"n": 1000})
+    problem = replace(PROBLEM, definition=slow, arrays=arrays)
+    kept = KeptResults(tmp_path / "kept", kept_from_s=60.0, of_run=tmp_path / "run")
+    for _ in range(2):
+        assert Preparation(path, (problem,), kept).of(problem).expected["y"].size
+    assert len(calls.read_text().splitlines()) == 1 and not (tmp_path / "kept").exists()
+
+
 def test_the_time_of_a_reference_is_told_by_its_work_at_the_largest_problem_kept_or_not(tmp_path):
     (tmp_path / "r.py").write_text("def reference(inputs, sizes):\n    return {'x': inputs['x'] * 2}\n")
     kept = KeptResults(tmp_path / "kept", kept_from_s=0.0)
