@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
@@ -46,6 +47,7 @@ VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: scales of devices, and which device failed
 # the row that ends a search: seconds of its stages, doubts about its times, the tried share of the space
+_MOMENT_S = 0.5
 _STAGES, _DOUBTS, _EXPLORED = "stages", "doubts", "explored"
 
 
@@ -440,9 +442,19 @@ def held_journal(path: Path) -> Iterator[None]:
     """Hold a journal and its folder, to replace it; raises JournalError while a search writes it."""
     is_there = path.exists() and not path.is_symlink()  # no search writes through a link
     with locked(path.parent), open_to_append(path) if is_there else nullcontext() as file:
-        if file is not None and not hold(file.fileno(), wait=False):
+        if file is not None and not _held(file):
             raise JournalError(f"{path}: a search is writing it; wait for it, and then do this again")
         yield
+
+
+def _held(file: FileIO) -> bool:
+    """Lock a journal; False if it stays locked for longer than a page needs to ask who writes it."""
+    end_s = time.monotonic() + _MOMENT_S
+    while not hold(file.fileno(), wait=False):
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(_MOMENT_S / 50)
+    return True
 
 
 def _open_locked(path: Path) -> FileIO:
@@ -453,7 +465,7 @@ def _open_locked(path: Path) -> FileIO:
             raise InputError(f"{path}: not a file; choose one with --journal")
         while True:
             file = open_to_append(path)
-            if not hold(file.fileno(), wait=False):
+            if not _held(file):
                 file.close()
                 raise JournalError(f"{path}: another search is writing it; wait for it or use --journal FILE")
             if is_at(path, file.fileno()):

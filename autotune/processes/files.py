@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP
@@ -23,7 +22,6 @@ from autotune.errors import InputError
 T = TypeVar("T")
 
 _OPENED = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_MOMENT_S = 0.5
 _KEPT_SHARE = 0.9  # of a folder's limit, after removing files
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
@@ -140,20 +138,12 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def hold(descriptor: int, *, wait: bool = True) -> bool:
-    """Lock an open file or folder until it is closed.
-
-    Without `wait`, return False if it stays locked for longer than one that only asks who holds it needs.
-    """
-    end_s = time.monotonic() + _MOMENT_S
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            if time.monotonic() > end_s:
-                return False
-            time.sleep(_MOMENT_S / 50)
-        else:
-            return True
+    """Lock an open file or folder until it is closed; without `wait`, return False if it is locked."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_at(path: Path, descriptor: int) -> bool:
