@@ -338,6 +338,12 @@ def _comparison(
         missing = ", ".join(left_out(found, selected))
         if len(selected) < 2:
             return None, f"No two devices have results for the same problem; left out: {missing}."
-        return compare(kernel, selected), f"Left out, of another problem: {missing}." if missing else ""
+        comparison = compare(kernel, selected)
+        if len(comparison.tuned) < 2:
+            return (
+                None,
+                f"One GPU has a result for the same problem; `autotune compare {kernel}` has CPUs, too.",
+            )
+        return comparison, f"Left out, of another problem: {missing}." if missing else ""
     except AutotuneError as error:
         return None, f"Not compared: {error}."

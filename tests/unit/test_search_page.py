@@ -285,6 +285,14 @@ def test_several_devices_are_compared(tmp_path, no_cache):
     assert found["comparison"]["flips"] == {"A": ["1", "2"]}
 
 
+def test_one_gpu_next_to_a_cpu_is_no_matrix_of_one(tmp_path):
+    host = replace(DEVICE, name="Host", slug="host", kind="cpu", backend="opencl")
+    for device in (DEVICE, host):
+        cache.store(tmp_path, device, record(entry(64)))
+    found = report_json(gather(["reduce"], tmp_path))
+    assert found["comparison"] is None and found["notCompared"].startswith("One GPU has a result")
+
+
 def test_a_kernel_is_shown_with_its_newest_journal(tmp_path, monkeypatch):
     """The cache has neither failures nor order."""
     known = record(entry(64))
