@@ -101,7 +101,7 @@ def match_default(
         return (f"the kernel's default is not valid here: {' and '.join(verdict.violations)}",)
     detail = f"the kernel's default: nothing that may be served was tuned on {target.label}"
     match = Match(Tier.DEFAULT, None, None, 0.0, detail + _unchecked(verdict))
-    evidence = partial(_default_evidence, device_records, kernel.dtype, query)
+    evidence = partial(_default_evidence, device_records, kernel.dtype, query, target.traits.kind)
     return Best(record.default, match, (), kernel, None, evidence)
 
 
@@ -137,9 +137,12 @@ def _known(
     return [device for device in known if device.entries], sizes
 
 
-def _default_evidence(device_records: Sequence[DeviceRecord], dtype: str, query: Query) -> list[Slowdown]:
+def _default_evidence(
+    device_records: Sequence[DeviceRecord], dtype: str, query: Query, kind: str | None
+) -> list[Slowdown]:
+    """The slowdown of the default on devices of a kind: how it does on a CPU says nothing of a GPU."""
     known, sizes = _known(device_records, dtype, query)
-    return of_default(known, sizes)
+    return of_default([one for one in known if kind in (None, one.traits.kind)], sizes)
 
 
 def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes: Sizes) -> Match:
