@@ -256,7 +256,7 @@ def double(grid, block, x, y, n):
 def test_a_slow_reference_is_not_held_against_a_configuration(folder, monkeypatch):
     monkeypatch.setattr(os, "getloadavg", lambda: (1e3,) * 3)  # a slow moment is made good
     reference = (folder.path / "reference.py").read_text()
-    slow = "    time.sleep(2.2 if sizes['n'] > 17 else 0)\n    return"
+    slow = "    time.sleep(1.2 if sizes['n'] > 17 else 0)\n    return"
     (folder.path / "reference.py").write_text("import time\n" + reference.replace("    return", slow))
     folder.edit("name: x, dtype: int32, shape: [n]", "name: x, dtype: int32, shape: [n + (A == 5)]")
     folder.edit("name: y, dtype: int32, shape: [n]", "name: y, dtype: int32, shape: [n + (A == 5)]")
@@ -265,7 +265,7 @@ def test_a_slow_reference_is_not_held_against_a_configuration(folder, monkeypatc
     folder.edit("A: [1, 2, 3, 4, 5, 6]", "A: [1, 5]")
     folder.edit("B: [0, 1, 2]", "B: [0]")
     folder.edit("  second: {A: 2}", "  second: {A: 5}")
-    result = folder.search("--timeout", "2")
+    result = folder.search("--timeout", "1")
     assert result["config"] == {"A": 5, "B": 0} and result["counts"] == {"ok": 2}
 
 
