@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +20,8 @@ from autotune.errors import AutotuneError, InputError, MissingExtra
 from autotune.hardware.names import known_gpu
 
 if TYPE_CHECKING:  # loads numpy, and devices are listed from the start
+    from importlib.metadata import EntryPoint
+
     from autotune.devices.base import Backend
 
 

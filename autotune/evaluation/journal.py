@@ -46,8 +46,8 @@ from autotune.processes.files import (
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _FOR_PEOPLE = {"devices", "lost"}  # rows that no search reads: scales of devices, and which device failed
+_MOMENT_S = 0.5  # a page holds the lock for less
 # the row that ends a search: seconds of its stages, doubts about its times, the tried share of the space
-_MOMENT_S = 0.5
 _STAGES, _DOUBTS, _EXPLORED = "stages", "doubts", "explored"
 
 

@@ -27,10 +27,8 @@ from autotune.processes.own_files import open_own, write_own
 
 KEPT_FROM_S = 0.2  # faster references just run again
 BYTES_PER_S = 2**30  # likewise: results that were computed faster would take longer to write
-OF_RUN_FROM_S, OF_RUN_BYTES = (
-    0.02,
-    2**22,
-)  # likewise in a run, which ends its device process and starts another
+OF_RUN_FROM_S = 0.02  # likewise in the folder of a run, whose two device processes need the same results
+OF_RUN_BYTES = 2**22  # larger results are not kept there
 LIMIT_BYTES = 4 * 2**30  # size of the folder; a problem needs results for three seeds
 _ALIGNED_BYTES = 64
 _VERSION = 2  # raised whenever a seed draws different inputs

@@ -22,12 +22,11 @@ from autotune.problem.loops import Make
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.sources.triton import kernels
 from autotune.sources.triton_module import Module
-from autotune.sources.triton_ranges import UNKNOWN, NotFollowed, Pointer, RangeRun, number
+from autotune.sources.triton_ranges import BITS, UNKNOWN, NotFollowed, Pointer, RangeRun, number
 from autotune.space.signatures import own_name
 
 _LARGE, _SMALL = (32, 31), 24  # powers of two, in elements; numbers of 32 bits may hold the second only
 _SPARE = 1.1
-_BITS = {"int32": 32, "int64": 64}
 
 Overflow = Callable[[ProblemInstance], str | None]  # the array; empty without, None if it is not known
 
@@ -88,7 +87,7 @@ def overflow_in_triton(text: str, path: Path) -> Overflow:
     def found(problem: ProblemInstance) -> str | None:
         given: dict[str, Any] = {one.name: Pointer(one.name) for one in problem.arrays}
         given |= {
-            one.name: number(one.value, _BITS[one.dtype]) for one in problem.scalars if one.dtype in _BITS
+            one.name: number(one.value, BITS[one.dtype]) for one in problem.scalars if one.dtype in BITS
         }
         is_known = True
         for launch in dict.fromkeys(problem.launches):

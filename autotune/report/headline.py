@@ -164,10 +164,9 @@ def _verified(search: Search) -> dict[str, str]:
         note = f"{wrong:,} gave a wrong result" if wrong else "outputs compared with the reference"
         said = search.served.provenance.checks if search.served else ""
         return _item("Verified", "in part", f"{note}; checks: {said or 'none recorded'}")
-    value = "no" if not is_compared(found) else "in part" if unchecked_text(found) else "yes"
-    return _item(
-        "Verified", value, f"passed: {checks_text(found)}" if is_compared(found) else checks_text(found)
-    )
+    if not is_compared(found):
+        return _item("Verified", "no", checks_text(found))
+    return _item("Verified", "in part" if unchecked_text(found) else "yes", f"passed: {checks_text(found)}")
 
 
 def _checks(search: Search) -> Mapping[str, str]:

@@ -20,6 +20,12 @@ from autotune.errors import InputError
 from autotune.sources.triton_values import NotRead, Reader, bound_names
 
 JIT = ("jit", "constexpr_function")  # decorators that make functions for the device
+LOOP_RANGES = ("range", "static_range")
+# Functions of which the first argument is what counts.
+RESHAPING = frozenset((
+    "multiple_of", "max_contiguous", "max_constancy", "broadcast_to", "expand_dims", "advance", "reshape",
+    "view", "trans", "permute", "ravel",
+))  # fmt: skip
 _KEPT = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline")  # arguments of `jit`
 _OWN = {"triton": "import triton", "tl": "import triton.language as tl"}  # whoever hands them on
 _MAX_FILES = 200

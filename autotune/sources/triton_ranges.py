@@ -13,17 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autotune.core.expression_ops import COMPARE
-from autotune.sources.triton_module import Module, decorator_name
+from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, Module, decorator_name
 from autotune.sources.triton_values import NotRead
 
 _MOST = 2**31
 _MAX_DEPTH, _MAX_STATEMENTS = 8, 20_000
-_SAME = frozenset((
-    "multiple_of", "max_contiguous", "max_constancy", "broadcast_to", "expand_dims", "advance", "reshape",
-    "view", "trans", "permute", "ravel", "constexpr",
-))  # fmt: skip
-_BITS = {"int32": 32, "int64": 64}
-_TURNS = ("range", "static_range")
+_SAME = RESHAPING | {"constexpr"}
+BITS = {"int32": 32, "int64": 64}
 UNKNOWN = object()
 Names = dict[str, Any]
 _Turns = tuple[Sequence[Any], int | None]
@@ -143,7 +139,7 @@ class RangeRun:
         """The variable of a loop in the first two turns and in the last, and the number of the others."""
         given = [self._value(one, names) for one in node.args] if isinstance(node, ast.Call) else []
         ends = [one.low for one in given if isinstance(one, Range) and one.is_one and not one.overflows]
-        if len(ends) < max(1, len(given)) or decorator_name(node) not in _TURNS or 0 in ends[2:3]:
+        if len(ends) < max(1, len(given)) or decorator_name(node) not in LOOP_RANGES or 0 in ends[2:3]:
             return _ANY_TURNS
         found, bits = range(*ends[:3]), max(one.bits for one in given)
         return [Range(one, one, bits) for one in (*found[:2], *found[2:][-1:])], len(found) - 3
@@ -179,10 +175,8 @@ class RangeRun:
                 decided = _decided(self._value(operand, names))
                 return UNKNOWN if decided is None else not decided
             case ast.BoolOp(operator, parts):
-                known, settling = (
-                    [_decided(self._value(part, names)) for part in parts],
-                    isinstance(operator, ast.Or),
-                )
+                known = [_decided(self._value(part, names)) for part in parts]
+                settling = isinstance(operator, ast.Or)
                 return settling if settling in known else UNKNOWN if None in known else not settling
             case ast.Compare(left, [operator], [right]):
                 return _compared(self._value(left, names), operator, self._value(right, names))
@@ -202,7 +196,7 @@ class RangeRun:
                 return tuple(self._value(part, names) for part in parts)
             case ast.Call():
                 return self._call(node, names)
-            case ast.Attribute(_, name) if name in _BITS:  # such as tl.int64
+            case ast.Attribute(_, name) if name in BITS:  # such as tl.int64
                 return name
             case ast.Attribute(base, "T"):
                 return self._value(base, names)
@@ -329,7 +323,7 @@ def _carried(old: Any, new: Any, turns: int | None) -> Any:
 
 
 def _cast(value: Range, kinds: Iterable[Any]) -> Any:
-    bits = next((_BITS.get(one, 0) for one in kinds if isinstance(one, str)), 0)
+    bits = next((BITS.get(one, 0) for one in kinds if isinstance(one, str)), 0)
     return _limited(value.low, value.high, [replace(value, bits=bits)]) if bits else UNKNOWN
 
 

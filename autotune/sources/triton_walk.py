@@ -13,15 +13,11 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from autotune.core.records import Value
-from autotune.sources.triton_module import Module, decorator_name
+from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, Module, decorator_name
 from autotune.sources.triton_values import NotRead
 
 _MAX_TERMS, _MAX_FACTORS, _MAX_DEPTH, _MAX_CALLS, _MAX_LOOPS = 16, 16, 8, 500, 3
-# Functions of which the first argument is what counts.
-_SAME = frozenset((
-    "to", "cast", "multiple_of", "max_contiguous", "max_constancy", "broadcast_to", "expand_dims",
-    "advance", "reshape", "view", "trans", "permute", "ravel", "assume",
-))  # fmt: skip
+_SAME = RESHAPING | {"to", "cast", "assume"}  # the first argument is what counts
 _SHAPED = ("zeros", "full", "zeros_like", "full_like")
 _RANDOM = ("rand", "randn", "randint", "randint4x", "rand4x", "philox")
 # Functions that Triton has for 32 and 64 bits only.
@@ -30,7 +26,7 @@ _PRECISE = frozenset((
     "sqrt_rn", "div_rn", "floor", "ceil", "tanh", "pow", "log1p", "rint", "round", "trunc",
 ))  # fmt: skip
 _WHOLE_TYPES = ("int32", "int64", "uint32", "uint64")
-_RANGES, _MASKS = ("range", "static_range"), ("mask", "boundary_check")
+_MASKS = ("mask", "boundary_check")
 
 
 @dataclass(frozen=True)
@@ -200,7 +196,7 @@ class _Walker:
 
     def _turns(self, node: ast.expr, names: dict[str, Sum]) -> Sum:
         """The variable of a loop."""
-        if not (isinstance(node, ast.Call) and decorator_name(node) in _RANGES):
+        if not (isinstance(node, ast.Call) and decorator_name(node) in LOOP_RANGES):
             return _merged([self.value(node, names)])
         given = [self.value(one, names) for one in node.args]
         start, end, step = [*([NOTHING] if len(given) < 2 else []), *given, NOTHING, NOTHING][:3]

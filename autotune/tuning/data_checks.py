@@ -50,7 +50,7 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
                 if applies is not None and default in records:
                     _note(records[default], name, applies)
             elif name in SHAPES:
-                continue  # the reference may not take such data, which only the default tells
+                applies = None  # the reference may not take such data, which only the default tells
             if applies is None:
                 continue
             for config, problem in problems.items():
@@ -128,19 +128,19 @@ def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> 
 
 def _data_sets(context: TuningContext) -> list[str]:
     """The names of the data sets that the inputs can have."""
-    return list(dict.fromkeys(name for name, _ in _of_default(context)))
+    return list(dict.fromkeys(name for name, _ in _default_problems(context)))
 
 
 def small_data(context: TuningContext) -> list[ProblemInstance]:
     """The problems on other data whose results are small enough to be kept ahead, in the order of checks."""
-    return [problem for _, problem in _of_default(context) if _result_bytes(problem) <= MAX_BYTES]
+    return [problem for _, problem in _default_problems(context) if _result_bytes(problem) <= MAX_BYTES]
 
 
 def _result_bytes(problem: ProblemInstance) -> int:
     return sum(array.size_bytes for array in problem.arrays if array.role in ("out", "inout"))
 
 
-def _of_default(context: TuningContext) -> Iterator[tuple[str, ProblemInstance]]:
+def _default_problems(context: TuningContext) -> Iterator[tuple[str, ProblemInstance]]:
     """The problems of the default on other data, each with the name of the set."""
     default = context.maker.make(context.task.spec.default)
     for name in (*DATA_SETS, *context.task.spec.special):
