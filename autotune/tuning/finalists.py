@@ -25,7 +25,7 @@ UNSTEADY_SHARE = 0.1  # share of unsteady controls above which the machine count
 
 def by_score(trials: Iterable[Trial]) -> list[Trial]:
     """The trials that have a score, best first."""
-    scored = [(trial.score, trial) for trial in trials if trial.score is not None]
+    scored = [(score, trial) for trial in trials if (score := trial.score) is not None]
     return [trial for _, trial in sorted(scored, key=lambda pair: pair[0])]
 
 

@@ -69,9 +69,13 @@ def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
 
 def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
     """The journal's trials from any search whose content key still holds, fastest first."""
+    tried = context.ledger.trials
     rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
     scored = (context.scoring.scored(row) for row in rows if row.config in context.task.space)
-    yield from (trial for trial in by_score(scored) if context.maker.key_now(trial.config) == trial.key)
+    for trial in by_score(scored):
+        now = tried.get(trial.config)  # which saves making the configuration again
+        if trial.key == (context.maker.key_now(trial.config) if now is None else now.key):
+            yield trial
 
 
 def _result(

@@ -36,6 +36,7 @@ from autotune.tuning.options import Options
 from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
+from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.stage_times import StageTimes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import load_warnings, timing_warnings
@@ -212,6 +213,7 @@ def start(
     context.observer.started(task, total, context.journal, note)
     with ThreadPoolExecutor(1, thread_name_prefix="meanwhile") as aside:
         preparing = aside.submit(_prepare, task, searcher, warns=warns)
+        aside.submit(sanitizers, context)  # for the journal: programs that take long to tell their versions
         own = task.spec.functions
         if task.device.kind == "cpu" or own.source or own.values:
             preparing.result()  # it would disturb the default's times, or two threads call these functions
