@@ -25,9 +25,11 @@ myst_heading_anchors = 4
 html_theme = "furo"
 html_title = f"autotune {version}"
 html_copy_source = html_show_sourcelink = False
+html_extra_path = ["index.html"]  # sends on to the root document
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False
+autodoc_mock_imports = ["torch"]
 nitpicky = False
 # Pages link to sources next to the documentation, which the site does not have
 suppress_warnings = ["myst.xref_missing"]
@@ -72,6 +74,8 @@ def _python() -> Iterator[str]:
         kind = "autofunction" if not isinstance(getattr(autotune, name), type) else "autoclass"
         members = "   :members:\n" if kind == "autoclass" else ""
         yield f"## {name}\n\n```{{eval-rst}}\n.. {kind}:: autotune.{name}\n{members}```\n"
+    for name in ("triton.tuned", "torch.custom_op"):
+        yield f"## {name}\n\n```{{eval-rst}}\n.. autofunction:: autotune.{name}\n```\n"
 
 
 def _read(_: Any, name: str, source: list[str]) -> None:

@@ -47,6 +47,11 @@ def run(parsed: argparse.Namespace) -> None:
     except OSError as error:
         raise InputError(f"{parsed.command[0]}: cannot be run: {error.strerror}") from None
     tunings = read_recorded(file) if file.exists() else ()
+    if code and not tunings:
+        raise SetupError(
+            f"{parsed.command[0]}: ended with code {code} before a kernel under @triton.autotune was tuned, "
+            "for which Triton needs a GPU"
+        )
     emit([_json(one) for one in tunings] if parsed.json else recorded_text(tunings, parsed.output))
     if new := _requests() - before:
         say(f"{count_text(len(new), 'request')} without an exact result: autotune search --wanted")
@@ -57,7 +62,7 @@ def run(parsed: argparse.Namespace) -> None:
 def recorded_text(tunings: Sequence[Tuning], path: Path) -> str:
     """Each kernel with its keys and tuning time, and how to go on."""
     if not tunings:
-        return "no kernel under @triton.autotune was called"
+        return "no kernel under @triton.autotune was tuned"
     kernels: dict[tuple[str, str], list[Tuning]] = {}
     for one in tunings:
         kernels.setdefault((one.function, one.file), []).append(one)

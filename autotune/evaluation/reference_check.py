@@ -13,7 +13,7 @@ from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.hardware.architectures import NOT_HERE
 from autotune.problem.inputs import prepare
 from autotune.problem.problem_instance import ProblemInstance
-from autotune.problem.reference import may_use_device
+from autotune.problem.reference import inputs_line, may_use_device
 from autotune.processes.child import Child
 from autotune.space import Finding, Space
 from autotune.space.arguments import INPUTS
@@ -34,8 +34,13 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
     """
     path = space.spec.reference
     fills = {item.fill.kind for item in space.spec.arguments if item.fill is not None}
+    if not path.is_file():
+        return ()
+    if INPUTS not in fills and (line := inputs_line(path)) is not None:
+        detail = f"no argument has `fill: {INPUTS}`, so {INPUTS}() is never called"
+        return (Finding("reference", path.name, detail, f"{path}:{line}"),)
     problem = _smallest(space, source)
-    if problem is None or fills & {"file", INPUTS} or not path.is_file():
+    if problem is None or fills & {"file", INPUTS}:
         return ()
     if space.device.driver == NOT_HERE and may_use_device(path):
         return ()

@@ -26,6 +26,7 @@ from autotune.errors import BrokenReference
 from autotune.problem.problem_instance import Array
 from autotune.problem.reference_results import converted_results
 from autotune.problem.sampling import sample_indices, takes_indices
+from autotune.space.arguments import INPUTS
 
 _FUNCTIONS = ("reference", "inputs", "magnitude")  # optional functions of a file
 BASELINE = "baseline_"  # prefix of functions that a kernel is compared with
@@ -131,6 +132,16 @@ def functions_of(path: Path) -> dict[str, Callable[..., Any]]:
 def may_use_device(path: Path) -> bool:
     """True if a reference file imports a package that computes on devices, other than for its baselines."""
     return path.is_file() and not _ON_DEVICE.isdisjoint(_imported(path.read_text(errors="replace")))
+
+
+def inputs_line(path: Path) -> int | None:
+    """The line of the function that makes inputs in a reference file; None if there is none."""
+    try:
+        functions = parse_module(path.read_text(errors="replace")).body
+    except (SyntaxError, ValueError):  # reported when it runs
+        return None
+    named = (one.lineno for one in functions if isinstance(one, ast.FunctionDef) and one.name == INPUTS)
+    return next(named, None)
 
 
 def _imported(text: str) -> set[str]:

@@ -46,6 +46,12 @@ def test_a_wrong_reference_is_found_without_a_search(folder, case):
     assert found["place"].endswith(f"reference.py:{line}")
 
 
+def test_a_function_of_inputs_that_no_argument_asks_for_is_found(folder):
+    text = f"def inputs(sizes, seed):\n    return {{}}\n\n\n{HEAD}{SILENT['right']}\n"
+    (found,) = findings(folder, text)
+    assert "no argument has `fill: inputs`" in found["detail"] and found["place"].endswith("reference.py:1")
+
+
 @pytest.mark.parametrize("case", SILENT)
 def test_a_reference_that_is_right_or_slow_is_not_mentioned(folder, case, monkeypatch):
     if case == "slow":
