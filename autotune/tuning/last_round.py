@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,10 +35,12 @@ from autotune.tuning.winner_checks import WinnerChecks
 MAX_BEST = 1  # finalists in addition to the needed ones of a sweep
 MAX_TIES = 5  # that are checked and stored
 
+Remeasure = Callable[[TuningContext, Sequence[Trial], float, Sequence[int]], Remeasurement]
+
 
 @dataclass(frozen=True)
 class Searched:
-    """A finished search: its cost, its provenance, and the limits of the last round."""
+    """A finished search: its cost, its provenance, the limits of the last round and how that measures."""
 
     root: Path  # the cache folder
     label: str  # the engine and its strategy
@@ -48,6 +50,7 @@ class Searched:
     limits: LastRoundLimits
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
     needed: tuple[Config, ...] = ()  # by a sweep: their times are stored in any case
+    remeasure: Remeasure = remeasure
 
     @property
     def is_of_sweep(self) -> bool:
@@ -100,7 +103,9 @@ def run_last_round(
             outcome = check_winners(context, chosen, remeasured, checks, left)
         else:
             chosen = _chosen(context, searched, trials.values(), best, needed, left.round_end_s)
-            outcome = remeasure_and_check(context, chosen, checks, left, searched.limits.seeds)
+            outcome = remeasure_and_check(
+                context, chosen, checks, left, searched.limits.seeds, searched.remeasure
+            )
         if isinstance(outcome, Decision):
             _journal(context, outcome)
             return trials, outcome
@@ -170,6 +175,7 @@ def remeasure_and_check(
     checks: WinnerChecks,
     left: TimeLeft,
     seeds: Sequence[int] = SEEDS,
+    remeasure: Remeasure = remeasure,
 ) -> Decision | Mapping[Config, Failure]:
     """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
@@ -179,6 +185,7 @@ def remeasure_and_check(
         checks: The checks before storing.
         left: The time for all this.
         seeds: As for `remeasure`.
+        remeasure: Measures the finalists.
 
     Returns:
         The decision, or the failures.

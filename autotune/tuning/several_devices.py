@@ -1,17 +1,17 @@
 """Makes sure that times of several devices can be compared, before the search and after it.
 
 Before: every device times the same few configurations. One that is off or noisy takes no part.
-After: the last round, which runs on one device, is repeated on a second one.
+After: the finalists of the last round, which runs on one device, are measured on a second one, too.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from statistics import median, median_low
+from typing import Self
 
 import numpy as np
 
@@ -19,13 +19,13 @@ from autotune.cluster.device_host import DeviceGone
 from autotune.cluster.fleet import Fleet
 from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import DeviceScale, Failure, median_interval
+from autotune.core.trials import DeviceScale, Failure, Trial, median_interval
 from autotune.errors import SetupError
 from autotune.tuning.context import Built, TuningContext
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.last_round import Searched
 from autotune.tuning.observer import Observer
-from autotune.tuning.remeasure import remeasure
+from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.result import SearchResult
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.turns import Series, Turns
@@ -127,9 +127,7 @@ def _times(context: TuningContext, built: Sequence[Built]) -> _Times:
 
 
 def finish_on_two_devices(context: TuningContext, fleet: Fleet, searched: Searched) -> SearchResult:
-    """Run the last round on one device, or on the next if that fails, and repeat it on another.
-
-    Each gets half of the time for the last round, if that is limited.
+    """Run the last round on one device, or on the next if that fails, and its measurements on another too.
 
     Args:
         context: The open run.
@@ -141,47 +139,66 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, searched: Search
         NoMemory: The last device has no memory left.
         CacheError: The cache cannot be written.
     """
-    limits = searched.limits
-    half_s = limits.round_s / 2 if limits.is_limited else limits.round_s
-    half = replace(searched, limits=replace(limits, round_s=half_s))
     for used in fleet.present():
         if used not in fleet.devices:  # it has gone since
             continue
-        try:
-            result = finish_search(replace(context, worker=fleet.worker(used)), half)
-        except DeviceGone as error:
-            fleet.leave_out(error.device, error.reason)
-            continue
-        try:
-            _repeat_last_round(context, fleet, result, used, half_s)
-        except DeviceGone as error:
-            context.observer.warn(f"the last round is not repeated: {error}")
+        with _SecondDevice(context, fleet, used) as second:
+            try:
+                own = replace(context, worker=fleet.worker(used))
+                result = finish_search(own, replace(searched, remeasure=second.remeasure))
+            except DeviceGone as error:
+                fleet.leave_out(error.device, error.reason)
+                continue
+            second.compare(result)
         return result
     raise SetupError("no device is left for the last round; once one works, the same command goes on")
 
 
-def _repeat_last_round(
-    context: TuningContext, fleet: Fleet, result: SearchResult, used: str, limit_s: float
-) -> None:
-    """Run the last round on a second device, too; warn if another configuration wins there."""
-    second = next((name for name in fleet.present() if name != used), None)
-    rounds = reversed(context.journal.last_rounds)
-    keys = next((keys for keys in rounds if result.winner.key in keys), None)
-    if second is None or keys is None:
-        return
-    known = {trial.key: trial for trial in (*context.journal.trials.values(), result.winner)}
-    chosen = [replace(known[key], objective=context.objective) for key in keys if key in known]
-    context.observer.stage(Stage(f"repeating the last round on {second}"))
-    there = replace(context, worker=fleet.worker(second))
-    outcome = remeasure(there, chosen, time.perf_counter() + limit_s)
-    if failure := outcome.rejected.get(result.winner.config):
-        context.observer.warn(f"the best fails on {second}: {failure}")
-        return
-    passed = [trial for trial in chosen if trial.key in outcome.measurements]
-    first, *ties = winner_and_ties(passed, outcome.measurements, context.objective)
-    if result.winner.key not in {trial.key for trial in (first, *ties)}:
-        best_ms, own_ms = (outcome.measurements[one.key].median_ms for one in (first, result.winner))
-        context.observer.warn(
-            f"{second} disagrees with {used}: there the best takes {own_ms:.4g} ms, and "
-            f"{first.config} {best_ms:.4g} ms"
-        )
+class _SecondDevice:
+    """Measures the finalists of a last round at the same time on a second device, if there is one."""
+
+    def __init__(self, context: TuningContext, fleet: Fleet, used: str) -> None:
+        self._context, self._used = context, used
+        self._name = next((name for name in fleet.present() if name != used), "")
+        worker = fleet.worker(self._name) if self._name else context.worker
+        self._there = replace(context, worker=worker, observer=Observer())
+        self._threads = ThreadPoolExecutor(1)
+        self._trials: Sequence[Trial] = ()
+        self._measured: Future[Remeasurement] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+    def remeasure(
+        self, context: TuningContext, trials: Sequence[Trial], deadline_s: float, seeds: Sequence[int]
+    ) -> Remeasurement:
+        """Measure the finalists on the device of the context, as the function does, and on the second one."""
+        if self._name:
+            self._trials = trials
+            self._measured = self._threads.submit(remeasure, self._there, trials, deadline_s, seeds)
+        return remeasure(context, trials, deadline_s, seeds)
+
+    def compare(self, result: SearchResult) -> None:
+        """Warn if another configuration wins on the second device."""
+        if self._measured is None:  # the last round is an earlier search's
+            return
+        warn, second, winner = self._context.observer.warn, self._name, result.winner
+        try:
+            outcome = self._measured.result()
+        except DeviceGone as error:
+            warn(f"the last round is not repeated: {error}")
+            return
+        if failure := outcome.rejected.get(winner.config):
+            warn(f"the best fails on {second}: {failure}")
+            return
+        passed = [trial for trial in self._trials if trial.key in outcome.measurements]
+        first, *ties = winner_and_ties(passed, outcome.measurements, self._context.objective)
+        if winner.key not in {trial.key for trial in (first, *ties)}:
+            best_ms, own_ms = (outcome.measurements[one.key].median_ms for one in (first, winner))
+            warn(
+                f"{second} disagrees with {self._used}: there the best takes {own_ms:.4g} ms, and "
+                f"{first.config} {best_ms:.4g} ms"
+            )
