@@ -35,7 +35,6 @@ from autotune.problem.problem_instance import (
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.space import Fill, Space
 from autotune.space.arguments import INPUTS
-from autotune.space.spec import TRUSTED
 from autotune.space.yaml_document import located
 
 _MAX_DATA = 1000  # problems that a maker remembers
@@ -176,21 +175,16 @@ class InstanceMaker:
             return None
         seed = self.space.problem.seed + seed_offset
         problem = replace(self.space.problem, sizes=sizes, seed=seed, variant=variant)
-        return self._instance_at(values, problem, to_verify=True)
+        return self._instance_at(values, problem)
 
-    def _instance_at(
-        self, values: Mapping[str, Any], problem: Problem, *, to_verify: bool = False
-    ) -> ProblemInstance:
-        """The instance of a problem for given values of names.
-
-        `to_verify` is for the sizes to verify, at which nothing but the reference is trusted.
-        """
+    def _instance_at(self, values: Mapping[str, Any], problem: Problem) -> ProblemInstance:
+        """The instance of a problem for given values of names."""
         spec = self.space.spec
         try:
             values = self.space.launch_values(values)
             read = tuple(repr(values[name]) for name in spec.problem_names if name in values)
-            key = (to_verify, problem.seed, problem.variant, repr(problem.sizes), read)
-            data = _remembered(self._data, key, lambda: self._without_launches(values, problem, to_verify))
+            key = (problem.seed, problem.variant, repr(problem.sizes), read)
+            data = _remembered(self._data, key, lambda: self._without_launches(values, problem))
             launched = launches(spec.launch, values, spec.arguments)
             if not launched:
                 raise ExpressionError("nothing is launched, because no `when` holds", "launch")
@@ -204,9 +198,7 @@ class InstanceMaker:
             where = located(spec.path, error.place)
             raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
-    def _without_launches(
-        self, values: Mapping[str, Any], problem: Problem, to_verify: bool
-    ) -> ProblemInstance:
+    def _without_launches(self, values: Mapping[str, Any], problem: Problem) -> ProblemInstance:
         """The instance of a problem without its launches, the same for most configurations."""
         space = self.space
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
@@ -223,11 +215,10 @@ class InstanceMaker:
         tolerance = Tolerance(
             _not_negative("verify", space.spec.rtol, values), _not_negative("verify", space.spec.atol, values)
         )
-        is_trusted = space.spec.full == TRUSTED and not to_verify
-        instance = ProblemInstance(
+        return ProblemInstance(
             definition=problem,
             arrays=arrays,
-            expected=self._stored.expected(problem, arrays) if self._stored and not is_trusted else None,
+            expected=self._stored.expected(problem, arrays) if self._stored else None,
             scalars=tuple(
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),
@@ -245,9 +236,6 @@ class InstanceMaker:
                 if array.name in space.spec.errors and array.dtype in UNIT_ROUNDOFF
             ),
         )
-        if not (is_trusted and self._stored):
-            return instance
-        return replace(instance, trusted=self._stored.trusted(instance.data_key))
 
     def _floor_ms(self, values: Mapping[str, Any]) -> float:
         """The time to move the work's bytes at the memory's bandwidth; 0 if unknown or held in caches.
