@@ -23,7 +23,6 @@ from autotune.serving.cache import folders, read_roots
 
 _TIMEOUT_S = 60.0
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # has a folder per GPU, if NVIDIA's driver is loaded
-_NVIDIA = tuple(name for name, entry in OWN.items() if entry.dialect == "cuda")
 Found = list[tuple[Address, DeviceInfo]]
 
 
@@ -82,7 +81,7 @@ class Listing:
 
 def _needed(name: str) -> tuple[str, ...]:
     """The modules that list the devices of a backend of autotune; the child imports those of others."""
-    if name in _NVIDIA:
+    if name == "cuda":
         return "autotune.devices.nvidia_gpus", "pynvml"
     return (OWN[name].module,) if name in OWN else ()
 
@@ -102,7 +101,7 @@ def listing_for(device: str | None) -> Listing:
     if backend:
         return Listing((backend,))
     if device is None and _NVIDIA_GPUS.is_dir():
-        return Listing(_NVIDIA)
+        return Listing(("cuda",))
     return Listing(tuple(BACKENDS))
 
 
