@@ -53,13 +53,8 @@ def edit_of(
     changed = [name for name, value in header.items() if found.get(name) != value]
     if not changed:
         return None
-    noted = [name for name in (*notes, *found) if name in notes or name.startswith(ARGUMENT)]
-    is_noted = WORKLOAD in found  # older journals name no arguments
-    noted = [
-        name
-        for name in dict.fromkeys(noted)
-        if found.get(name) != notes.get(name) and (is_noted or name in found)
-    ]
+    gone = [name for name in found if name.startswith(ARGUMENT) and name not in notes]
+    noted = [name for name in (*notes, *gone) if found.get(name) != notes.get(name)]
     is_only_checked = set(changed) <= {"arguments", "reference", "special", "variants"}
     is_same_work = found.get(WORKLOAD) == notes.get(WORKLOAD) is not None
     kept, every = [], list(trials)

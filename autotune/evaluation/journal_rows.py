@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.checks import PASSED, Checks, Unchecked
 from autotune.core.trials import Measurement, Rule, Status, Trial
-
-_LAST_ROUND = "last round: "  # in older journals, the start of a detail of a failure in the last round
 
 
 def encode_trial(trial: Trial) -> dict[str, Any]:
@@ -23,10 +20,7 @@ def encode_trial(trial: Trial) -> dict[str, Any]:
 
 def decode_trial(row: object) -> Trial:
     """Convert back what `encode_trial` returned; raise ValueError for anything else."""
-    trial = values.record(Trial, _TRIAL, (*_OPTIONAL, "measurement"), row, "trial")
-    if not trial.detail.startswith(_LAST_ROUND):
-        return trial
-    return replace(trial, detail=trial.detail.removeprefix(_LAST_ROUND), failed_last_round=True)
+    return values.record(Trial, _TRIAL, (*_OPTIONAL, "measurement"), row, "trial")
 
 
 def encode_measurement(measurement: Measurement) -> dict[str, Any]:
