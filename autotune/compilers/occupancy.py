@@ -61,7 +61,7 @@ def bytes_to_add(
     """Shared memory to add to a block for exactly `blocks` resident blocks; None if no amount does it."""
     unit = where.shared_memory_unit_bytes
     room = where.shared_bytes // blocks // unit * unit - where.reserved_shared_bytes
-    extra = min(room, where.shared_bytes_per_block) - shared_bytes
+    extra = min(room, where.device.shared_bytes_per_block) - shared_bytes
     if extra <= 0 or occupancy(where, threads, registers, shared_bytes + extra).blocks != blocks:
         return None
     return extra
@@ -104,11 +104,11 @@ def why_refused(
 
 def too_much_shared_memory(where: Architecture, shared_bytes: int) -> str | None:
     """The reason why no block can have this much shared memory; None if it can."""
-    if shared_bytes <= where.shared_bytes_per_block:
+    if shared_bytes <= where.device.shared_bytes_per_block:
         return None
     return (
         f"too much shared memory{' (LDS)' if where.is_amd else ''}: {shared_bytes:,} bytes in a block, "
-        f"at most {where.shared_bytes_per_block:,}"
+        f"at most {where.device.shared_bytes_per_block:,}"
     )
 
 

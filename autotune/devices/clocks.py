@@ -25,19 +25,15 @@ class ClockControl(Protocol):
     @property
     def address(self) -> tuple[str, str]:
         """Identifies the device in another process: `nvml` or `fake`, and its number."""
-        ...
 
     def read(self, name: str) -> float:
         """The present value, for `set` to restore later."""
-        ...
 
     def allowed(self, name: str) -> Sequence[int]:
         """The values that the device takes, in ascending order."""
-        ...
 
     def set(self, name: str, value: float) -> None:
         """Set one value and wait until it holds."""
-        ...
 
 
 class Clocks:

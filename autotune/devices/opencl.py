@@ -54,16 +54,11 @@ class OpenCLCompiler:
     """
 
     def __init__(self, index: int) -> None:
-        self._device = opencl_devices()[index]
-        self._context = cl.Context([self._device])
-        device = self._device
+        self._device = device = opencl_devices()[index]
+        self._context = cl.Context([device])
         self._makes_objects = device.platform.name == POCL
-        self.identity = " ".join(
-            (
-                *(device.name, device.version, device.platform.version, device.driver_version),
-                *filter(None, [variables_text("opencl")]),
-            )
-        )
+        versions = (device.version, device.platform.version, device.driver_version)
+        self.identity = " ".join((device.name, *versions, variables_text("opencl"))).rstrip()
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Build one program; raises CompileError with the build log."""

@@ -116,7 +116,7 @@ class Evaluator:
         self._ledger, self._policy = ledger, policy
         self._timeout_s, self._on_stage = timeout_s, on_stage
         # few under a time limit: many would overrun it
-        self._ahead = pool.workers * (1 if ledger.has_time_limit else COMPILE_AHEAD)
+        self._ahead = pool.workers * (1 if ledger.budget.seconds is not None else COMPILE_AHEAD)
         # compilers would disturb times on a CPU: a whole window is compiled, then run
         self._shares_cores = devices.parallel == 1 and maker.space.device.kind == "cpu"
         self._waiting: deque[Config] = deque()
@@ -290,7 +290,7 @@ class Evaluator:
             self._record_trial(self._make_trial(instance, None, compiled, self._lap_s()), submission)
             return None
         key = _short(compiled), instance.runs
-        if (same := self._ledger.same_run(key)) is not None:
+        if (same := self._ledger.runs.get(key)) is not None:
             trial = self._make_trial(instance, compiled, same.measurement, self._lap_s())
             detail = f"same binary and launches as {same.config}"
             self._record_trial(replace(trial, detail=detail), submission, compiled)
@@ -419,7 +419,7 @@ class Evaluator:
             trial,
             submission.instance,
             binary,
-            is_journaled=submission.known is not None and self._ledger.has_row(trial.key),
+            is_known=submission.known is not None,
             devices=self._devices.count,
         )
         self._under_way.discard(trial.config)

@@ -47,7 +47,8 @@ def describe(
     array = guarded.array
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
     differs = np.flatnonzero(unlike(found, expected, tolerance, guarded.magnitude_at(places)))
-    is_unwritten = guarded.are_unwritten(found[differs])
+    wrong = found[differs]
+    is_unwritten = guarded.are_unwritten(wrong)
     is_found = "was never written" if is_unwritten else f"is {found[0]}"
     parts = [f"{element_text(array, first)} {is_found}, expected {expected[0]}"]
     if first + len(found) == guarded.count:
@@ -64,11 +65,11 @@ def describe(
         for one in inputs
         if one.array.shape == array.shape
     ]
-    texts, worst = _errors(array, places[differs], found[differs], expected[differs])
+    texts, worst = _errors(array, places[differs], wrong, expected[differs])
     parts += texts
     typical = guarded.compared(0, min(_MAX_TYPICAL, guarded.count))[2]
     advice = _advice(array, worst, typical, tolerance) if len(worst) == 2 else []
-    if not advice and _are_whole(typical) and not _are_whole(_finite(found[differs])):
+    if not advice and _are_whole(typical) and not _are_whole(wrong[np.isfinite(wrong)]):
         advice = ["every expected element is whole: does `reference` make them integers (`.astype(int)`)?"]
     parts += advice
     parts.append(f"tolerance: {tolerance}")
@@ -115,11 +116,6 @@ def _advice(array: Array, worst: list[float], typical: NDArray[Any], tolerance: 
         return []
     allowed = f"rtol: {rtol}" if atol == "0" else f"rtol: {rtol}, atol: {atol}"
     return [f"this may be rounding; `verify: {{{allowed}}}` in the space file allows it"]
-
-
-def _finite(values: NDArray[Any]) -> NDArray[Any]:
-    finite: NDArray[Any] = values[np.isfinite(values)]
-    return finite
 
 
 def _are_whole(values: NDArray[Any]) -> bool:

@@ -16,7 +16,7 @@ from autotune.hardware.architectures import ARCHITECTURES, NAME_WORDS, Architect
 
 # Words that do not distinguish devices.
 BRANDS = frozenset(
-    (
+    [
         "nvidia",
         "corporation",
         "tesla",
@@ -29,7 +29,7 @@ BRANDS = frozenset(
         "cpu",
         "r",
         "tm",
-    )
+    ]
 )
 # The driver's name for each common name, both in the form that `canonical` gives.
 ALIASES = {
