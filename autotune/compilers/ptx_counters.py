@@ -141,11 +141,9 @@ class Counts:
 
 
 def with_counters(ptx: str, architecture: str) -> CountedPtx:
-    """Put counters into PTX.
+    """Put counters into the PTX that NVRTC wrote for an architecture, such as "sm_90".
 
-    Args:
-        ptx: As NVRTC writes it.
-        architecture: Of the device, such as "sm_90"; newer than "sm_75", for passes are counted with redux.
+    It has to be newer than "sm_75": passes are counted with redux.
     """
     version = _BLACKWELL_PTX if _BLACKWELL.match(architecture) else _USUAL_PTX
     counting = _Counting()

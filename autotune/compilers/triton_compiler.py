@@ -79,7 +79,6 @@ class TritonCompiler:
         return joined({name: found[first] for name, first in zip(names, first_ones, strict=True)})
 
     def _binary(self, module: ModuleType, name: str) -> Binary:
-        """The binary of one entry; raises as `compile` does."""
         began = time.perf_counter()
         kernel = self._compiled(_task(module, name))
         used = kernel.resources
@@ -264,7 +263,6 @@ def _kernel(
 
 
 def _parameter_bytes(ptx: str) -> list[int]:
-    """The sizes of a kernel's parameters in PTX."""
     match = _PARAMETERS.search(ptx)
     texts = match[1].split(",\n") if match and match[1].strip() else []
     found = [_PARAMETER_TYPE.search(text) for text in texts]

@@ -69,7 +69,6 @@ class OpenCLCompiler:
         return Binary(data, _content_sha256(data), log, elapsed_ms)
 
     def _program(self, source: str, options: list[str]) -> tuple[bytes, str]:
-        """A built program."""
         try:
             program = built(cl.Program(self._context, source), options)
         except cl.RuntimeError as error:

@@ -45,21 +45,13 @@ from autotune.problem.problem_instance import ProblemInstance, verification_orde
 
 @dataclass(frozen=True)
 class DeviceSetting:
-    """The device and the problems that a device process is started for.
-
-    Attributes:
-        address: The device.
-        reference: The reference file.
-        problems: The first problems; it begins to prepare them at once.
-        wrong: Saves the arrays of wrong results; None saves none.
-        kept: Keeps the results of slow references; None keeps none.
-    """
+    """The device and the problems that a device process is started for."""
 
     address: Address
     reference: Path
-    problems: tuple[ProblemInstance, ...] = ()
-    wrong: WrongArrays | None = None
-    kept: KeptResults | None = None
+    problems: tuple[ProblemInstance, ...] = ()  # the first ones, which it begins to prepare at once
+    wrong: WrongArrays | None = None  # saves the arrays of wrong results
+    kept: KeptResults | None = None  # keeps the results of slow references
 
 
 class DeviceState:

@@ -22,13 +22,9 @@ class JobKills(Exception):
 
 
 class Devices(Protocol):
-    """Runs jobs of work items, as many at the same time as there are slots.
+    """Runs jobs of work items, as many at the same time as there are slots."""
 
-    Attributes:
-        stage: The devices' work, for the progress line.
-    """
-
-    stage: Stage
+    stage: Stage  # for the progress line
 
     @property
     def count(self) -> int:

@@ -39,17 +39,11 @@ _CHOOSING = Stage("choosing what to try next")
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """A configuration on its way to a device.
+    """A configuration on its way to a device."""
 
-    Attributes:
-        compilation: Its binary or failure; done at once where the trial is known.
-        instance: None if none could be made, which is why it failed.
-        known: The trial, if it needs no run.
-    """
-
-    compilation: Future[Compilation]
-    instance: KernelInstance | None
-    known: Trial | None = None
+    compilation: Future[Compilation]  # done at once where the trial is known
+    instance: KernelInstance | None  # None if none could be made, which is why it failed
+    known: Trial | None = None  # if it needs no run
 
     @property
     def config(self) -> Config | None:
@@ -102,15 +96,8 @@ class Evaluator:
     ) -> None:
         """Begin nothing yet.
 
-        Args:
-            maker: Makes the instances of configurations.
-            pool: Compiles them.
-            devices: Run them.
-            worker: One of the devices, for a space whose results a Python function verifies.
-            ledger: Has the budget and the trials.
-            policy: How configurations are timed.
-            timeout_s: Time limit of a configuration; less once the first one has run.
-            on_stage: Called with each stage.
+        `worker` is one of the devices, for a space whose results a Python function verifies. `timeout_s`
+        limits the time of a configuration; it gets less once the first one has run.
         """
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
         self._ledger, self._policy = ledger, policy

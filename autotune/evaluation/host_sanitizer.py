@@ -122,11 +122,7 @@ class HostSanitizer:
     ) -> Outcome:
         """Run a rendered source on the smallest problems; return the first finding, PASSED without one.
 
-        Args:
-            source: The source.
-            problems: The problems to run it on.
-            deadline: When to end.
-            further: Problems that may be larger.
+        The `further` problems may be larger.
         """
         chosen = [*affordable(problems), *filter(is_affordable, further)]
         limits = f"more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
@@ -369,5 +365,4 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
 
 
 def _literal(value: ScalarValue) -> str:
-    """A scalar in C++."""
     return f"{int(value)}ul" if isinstance(value, int) else repr(value)

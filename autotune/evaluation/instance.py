@@ -85,12 +85,8 @@ class InstanceMaker:
     ) -> None:
         """Prepare to make instances.
 
-        Args:
-            space: The bound space.
-            source: The kernel's source.
-            dialect: The dialect of the device's compiler.
-            environment: As `environment` returns it.
-            stored: Inputs and results from files and functions; None if nothing will run.
+        `dialect` is that of the device's compiler, `environment` as the function of that name returns it.
+        `stored` has inputs and results from files and functions; it is None if nothing will run.
         """
         self.space = space
         self._stored = stored

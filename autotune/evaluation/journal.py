@@ -89,13 +89,9 @@ class Journal:
     ) -> None:
         """Open or create the file.
 
-        Args:
-            path: The file.
-            header: All that every trial in it depends on.
-            notes: Kept in the file to say in words what a hash of the header covers.
-            fresh: True to start over.
-            keep: True to keep the trials that still hold of a journal with another header.
-            key_of: As in `edit_of`.
+        All trials in it depend on `header`; `notes` say in words what a hash in it covers. `fresh` starts
+        over. `keep` keeps the trials that still hold of a journal with another header; `key_of` is as in
+        `edit_of`.
 
         Raises JournalError when it belongs to another search or is damaged, and WriteError when it cannot be
         written.

@@ -43,12 +43,8 @@ def edit_of(
     A trial holds if its key still does. If only verify_sizes, the tolerance, the special values, the variants
     or the reference have changed, a trial with a time holds, too: the last round verifies the best few again.
 
-    Args:
-        found: The journal's first line.
-        header: The first line as it should be.
-        notes: The journal's notes, next to the header.
-        trials: The journal's trials.
-        key_of: The key of a configuration in the present search.
+    `found` is the journal's first line; `header` and `notes` are what it should have. `key_of` gives the key
+    of a configuration in the present search.
     """
     changed = [name for name, value in header.items() if found.get(name) != value]
     if not changed:

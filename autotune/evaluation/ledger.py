@@ -23,14 +23,7 @@ class Ledger:
     """Keeps the trials of a search and spends its budget."""
 
     def __init__(self, journal: Journal, budget: Budget, scoring: Scoring, on_trial: OnTrial) -> None:
-        """Begin without trials.
-
-        Args:
-            journal: Has the trials of earlier searches, and gets the new ones.
-            budget: The budget of the search.
-            scoring: Computes the scores that the search minimises.
-            on_trial: Called with every trial.
-        """
+        """Begin without trials; `on_trial` will be called with each."""
         self.budget = budget
         self._journal, self._scoring = journal, scoring
         self._on_trial = on_trial
@@ -104,14 +97,10 @@ class Ledger:
         is_known: bool = False,
         devices: int = 1,
     ) -> None:
-        """Add a trial; `report` journals it.
+        """Add a trial without its score; `report` journals it.
 
-        Args:
-            trial: Without its score.
-            instance: The configuration's instance, or None.
-            binary: The configuration's binary; None if it was not compiled.
-            is_known: True if nothing had to run: the journal may have the trial.
-            devices: Number of devices that measured at the same time.
+        If it `is_known`, nothing had to run, and the journal may have it. `devices` counts those that
+        measured at the same time.
         """
         is_journaled = is_known and trial.key in self._journal.trials
         row = None if is_journaled else trial  # the journal keeps its time, regardless of the score

@@ -35,14 +35,9 @@ def element_text(array: Array, index: int) -> str:
 def describe(
     guarded: GuardedBuffer, first: int, count: int, tolerance: Tolerance, inputs: Iterable[GuardedBuffer]
 ) -> str:
-    """Describe how an array differs from what the reference expects.
+    """Describe how an array, as a run left it, differs from what the reference expects.
 
-    Args:
-        guarded: The array, as the run left it.
-        first: Index of the first element that differs.
-        count: How many differ.
-        tolerance: The allowed difference from the expected elements.
-        inputs: The inputs; inputs of the same shape are shown at the first element that differs.
+    `count` elements differ, the first one at the index `first`. Inputs of the same shape are shown there.
     """
     array = guarded.array
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
@@ -145,9 +140,7 @@ class WrongArrays:
     def write(self, what: str, wrong: Iterable[GuardedBuffer]) -> str:
         """Write the found and the expected arrays; return where, as the end of a message, or nothing.
 
-        Args:
-            what: The failure in words.
-            wrong: The wrong arrays.
+        `what` is the failure in words.
         """
         try:
             target = self._next()
