@@ -119,14 +119,11 @@ def backend(name: str) -> Backend:
 
     Raises InputError for an unknown name and for a broken one of others, MissingExtra without its package.
     """
-    if name in OWN:
-        return _own(OWN[name])
     if name not in BACKENDS:
         raise InputError(f"unknown device backend {name!r}{hint(name, BACKENDS)}")
-    return cast("Backend", _plugin(_plugins()[name]))
-
-
-def _own(entry: BackendEntry) -> Backend:
+    if name not in OWN:
+        return cast("Backend", _plugin(_plugins()[name]))
+    entry = OWN[name]
     try:
         return cast("Backend", importlib.import_module(entry.module))
     except ImportError as error:

@@ -63,8 +63,12 @@ class Clocks:
             if value == self._applied.get(name, 0):
                 continue
             control = self._opened()
-            if value:
-                _check_range(name, value, control.allowed(name))
+            if value and value not in (allowed := control.allowed(name)):
+                near = min(allowed, key=lambda one: abs(one - value))
+                raise LaunchError(
+                    f"{name} {value}: the device takes {allowed[0]} to {allowed[-1]}, and {near} is the "
+                    "nearest; 0 leaves it as it is"
+                )
             if name not in self._original:
                 self._original[name] = control.read(name)
                 self._write(control)
@@ -152,12 +156,3 @@ def _control(kind: str, place: str) -> ClockControl:
     from autotune.devices.nvml import NvmlControl
 
     return NvmlControl(place)
-
-
-def _check_range(name: str, value: int, allowed: Sequence[int]) -> None:
-    if value not in allowed:
-        near = min(allowed, key=lambda one: abs(one - value))
-        raise LaunchError(
-            f"{name} {value}: the device takes {allowed[0]} to {allowed[-1]}, and {near} is the nearest; "
-            "0 leaves it as it is"
-        )

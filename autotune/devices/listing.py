@@ -97,8 +97,8 @@ def listing_for(device: str | None) -> Listing:
 
     Without a name, only CUDA is asked if there is an NVIDIA GPU: to import PyOpenCL takes half a second.
     """
-    backend = _backend_of(device)
-    if backend:
+    backend = (device or "").strip().lower().partition(":")[0]
+    if backend in BACKENDS:
         return Listing((backend,))
     if device is None and _NVIDIA_GPUS.is_dir():
         return Listing(("cuda",))
@@ -147,12 +147,6 @@ def _working(device: str | None, found: Found, others: Iterable[str] = ()) -> tu
     for text in faults:
         warnings.warn(f"not used, because it cannot run a kernel: {text}", stacklevel=3)
     return address, info
-
-
-def _backend_of(device: str | None) -> str | None:
-    """The backend that a device's name starts with."""
-    name = (device or "").strip().lower().partition(":")[0]
-    return name if name in BACKENDS else None
 
 
 def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str | None:

@@ -57,13 +57,12 @@ class Running:
 
     submission: Submission
     instance: KernelInstance
-    binary: Binary
     item: WorkItem
 
     @property
     def key(self) -> RunKey:
         """Configurations with the same key run the same binary with the same launches and arguments."""
-        return _short(self.binary), self.instance.runs
+        return _short(self.item.binary), self.instance.runs
 
 
 class Evaluator:
@@ -289,7 +288,7 @@ class Evaluator:
         else:
             item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
             self._duplicates[key] = []
-            return Running(submission, instance, compiled, item)
+            return Running(submission, instance, item)
         return None
 
     def _verify_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
@@ -364,8 +363,9 @@ class Evaluator:
         outcome, cost_s = evaluated.outcome, evaluated.cost_s
         if self._ledger.best is None and isinstance(outcome, Measurement):
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
-        trial = self._make_trial(running.instance, running.binary, outcome, cost_s)
-        self._record_trial(replace(trial, device=evaluated.device), running.submission, running.binary)
+        binary = running.item.binary
+        trial = self._make_trial(running.instance, binary, outcome, cost_s)
+        self._record_trial(replace(trial, device=evaluated.device), running.submission, binary)
         self._compiled.extendleft(self._duplicates.pop(running.key))
         self._latest_trial_s = perf_counter()
 
