@@ -243,14 +243,7 @@ def cpu_limits(groups: Path = GROUPS, own: Path = OWN) -> str:
     return f"{len(os.sched_getaffinity(0))} cores" + (f", quota {quota:g}" if quota is not None else "")
 
 
-def open_device(index: int) -> OpenCLDevice:
-    """Open the device at this position of `list_devices`."""
-    return OpenCLDevice(index)
-
-
-def open_compiler(index: int) -> OpenCLCompiler:
-    """Open that device's compiler."""
-    return OpenCLCompiler(index)
+open_device, open_compiler = OpenCLDevice, OpenCLCompiler  # by the place in `list_devices`
 
 
 @contextmanager

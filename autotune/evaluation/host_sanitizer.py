@@ -30,7 +30,7 @@ from autotune.core.checks import LATE, PASSED, Outcome, Unchecked
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
-from autotune.devices.element_types import numpy_dtype
+from autotune.devices.element_types import array_bytes, numpy_dtype
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
@@ -342,7 +342,7 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
         for local in problem.local:
             name = f"local_{number}_{local.name}"
             values[local.name] = f"{name}()"
-            shared = f"__shared__ __align__(16) char memory[{local.size_bytes}];"
+            shared = f"__shared__ __align__(16) char memory[{array_bytes(local.dtype, local.shape)}];"
             arrays.append(f"static autotune::any_pointer {name}() {{ {shared} return {{memory}}; }}")
         values |= {view.name: f"{values.get(view.of)}.from({view.offset_bytes}ul)" for view in problem.views}
         for launch in problem.launches:
