@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from autotune.core.records import Config
-from autotune.core.trials import Binary, Budget, Objective, Status, Trial
+from autotune.core.trials import Binary, Budget, Status, Trial
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.scoring import Scoring
@@ -24,7 +24,7 @@ class Ledger:
 
     def __init__(self, journal: Journal, budget: Budget, scoring: Scoring, on_trial: OnTrial) -> None:
         """Begin without trials; `on_trial` will be called with each."""
-        self.budget = budget
+        self.budget, self.objective = budget, scoring.objective
         self._journal, self._scoring = journal, scoring
         self._on_trial = on_trial
         self._charged = 0
@@ -38,11 +38,6 @@ class Ledger:
         self.resumed = 0
         self.beside_budget = 0  # trials that cost no budget
         self.time_was_over = False  # before all configurations were tried or the other limit was reached
-
-    @property
-    def objective(self) -> Objective:
-        """The objective of the search."""
-        return self._scoring.objective
 
     @property
     def is_over(self) -> bool:
