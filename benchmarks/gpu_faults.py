@@ -151,7 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", default="cuda:0", help="cuda:N or fake (default %(default)s)")
+    parser.add_argument("--device", default="cuda:0", help="cuda:N, pycuda:N or fake (default %(default)s)")
     parser.add_argument("--timeout", type=float, default=5.0, help="seconds a trial (default %(default)g)")
     parser.add_argument("--seed", type=int, default=0, help="decides the order (default %(default)s)")
     parser.add_argument("--health", action="store_true", help=argparse.SUPPRESS)

@@ -14,6 +14,7 @@ EXTRAS = {
     "kernel-tuner": ("kernel_tuner",),
     "optuna": ("optuna",),
     "cuda": ("cuda", "pynvml"),
+    "pycuda": ("pycuda",),
     "triton": ("triton",),
     "cluster": ("cryptography", "dask", "dask_jobqueue", "distributed"),
 }

@@ -65,6 +65,7 @@ CPU_ADVICE = (
 
 OWN = {
     "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.bindings", "cuda"),
+    "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda"),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "search"),
     "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", "search"),
 }
@@ -172,11 +173,11 @@ def list_devices(
 def _listed(name: str) -> list[DeviceInfo]:
     if name not in OWN:
         return _listed_by_others(name)
-    if name != "cuda":
+    if OWN[name].dialect != "cuda":
         return backend(name).list_devices()
     from autotune.devices.nvidia_gpus import list_gpus  # only checks that the package is there
 
-    return list_gpus() if _is_installed(OWN[name].package) else []
+    return list_gpus(name) if _is_installed(OWN[name].package) else []
 
 
 def _listed_by_others(name: str) -> list[DeviceInfo]:

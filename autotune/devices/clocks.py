@@ -92,8 +92,8 @@ class Clocks:
         """The control, with the record locked: another process of this user may be measuring."""
         if self._control is None:
             raise LaunchError(
-                "its clock and power limit cannot be set: those of NVIDIA GPUs can, with the package "
-                "nvidia-ml-py; remove `device` from the space"
+                "its clock and power limit cannot be set: those of NVIDIA GPUs can, through cuda or pycuda "
+                "with the package nvidia-ml-py; remove `device` from the space"
             )
         if self._record is None:
             record = _locked_record("-".join(self._control.address).replace(os.sep, "-"))

@@ -19,11 +19,9 @@ from autotune.cuda.streams import Event, Stream
 from autotune.devices.base import Arguments, Buffer, Bytes, Program
 from autotune.devices.clocks import Clocks
 from autotune.devices.cuda_arrays import CudaArrays
-from autotune.devices.nvidia_gpus import list_gpus as list_devices
+from autotune.devices.nvidia_gpus import list_gpus
 from autotune.devices.nvml import NvmlMonitor
 from autotune.hardware.cuda_driver import cuda_device, pci_address
-
-__all__ = ["list_devices", "open_compiler", "open_device"]
 
 
 class CudaDevice(CudaArrays):
@@ -42,11 +40,16 @@ class CudaDevice(CudaArrays):
         self._flush_ratio = 0.0  # 0: not measured yet
         self._flush: Buffer = None
         super().__init__(info)
-        self.context = primary_context(index)
-        call("cuCtxSetCurrent", self.context)
+        self.context = self._enter(index)
         self._stream = Stream(self.context)
         self.stream = self._stream.handle
         self._start, self._end = (Event(self.context) for _ in range(2))
+
+    def _enter(self, index: int) -> ctypes.c_void_p:
+        """Make the primary context of a GPU current, and return it."""
+        context = primary_context(index)
+        call("cuCtxSetCurrent", context)
+        return context
 
     def run(
         self,
@@ -69,8 +72,7 @@ class CudaDevice(CudaArrays):
         self._start.record(self.stream)
         for launch in queue:
             launch()
-        self._end.record(self.stream)
-        return self._end.ms_since(self._start)
+        return self._stop_clock()
 
     def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
         """Copy within global memory, in stream order."""
@@ -126,6 +128,11 @@ class CudaDevice(CudaArrays):
             graphs[key].upload(self.stream)
         return graphs[key]
 
+    def _stop_clock(self) -> float:
+        """Queue the end event and wait for it; return the time since the start event in ms."""
+        self._end.record(self.stream)
+        return self._end.ms_since(self._start)
+
     def _measure_flush(self) -> float:
         """The time in which one block reads 1 MiB after a flush, divided by the time with a warm cache.
 
@@ -138,6 +145,11 @@ class CudaDevice(CudaArrays):
         warm_ms = min(self.run(program, alone, values) for _ in range(3))
         self.flush_cache()
         return self.run(program, alone, values) / warm_ms
+
+
+def list_devices() -> list[DeviceInfo]:
+    """List the GPUs that the driver shows; none without a driver."""
+    return list_gpus("cuda")
 
 
 def open_device(index: int) -> CudaDevice:

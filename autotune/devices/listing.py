@@ -23,6 +23,7 @@ from autotune.serving.cache import folders, read_roots
 
 _TIMEOUT_S = 60.0
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # has a folder per GPU, if NVIDIA's driver is loaded
+_NVIDIA = tuple(name for name, entry in OWN.items() if entry.dialect == "cuda")
 Found = list[tuple[Address, DeviceInfo]]
 
 
@@ -81,7 +82,7 @@ class Listing:
 
 def _needed(name: str) -> tuple[str, ...]:
     """The modules that list the devices of a backend of autotune; the child imports those of others."""
-    if name == "cuda":
+    if name in _NVIDIA:
         return "autotune.devices.nvidia_gpus", "pynvml"
     return (OWN[name].module,) if name in OWN else ()
 
@@ -101,7 +102,7 @@ def listing_for(device: str | None) -> Listing:
     if backend in BACKENDS:
         return Listing((backend,))
     if device is None and _NVIDIA_GPUS.is_dir():
-        return Listing(("cuda",))
+        return Listing(_NVIDIA)
     return Listing(tuple(BACKENDS))
 
 

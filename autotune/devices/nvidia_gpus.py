@@ -9,9 +9,9 @@ from autotune.devices.nvml import NvmlMonitor
 from autotune.hardware.cuda_driver import cuda_device, device_count, pci_address
 
 
-def list_gpus() -> list[DeviceInfo]:
-    """The GPUs that the driver shows; none without a driver."""
+def list_gpus(backend: str) -> list[DeviceInfo]:
+    """The GPUs that the driver shows, as devices of a backend; none without a driver."""
     return [
-        replace(cuda_device(number), limits=NvmlMonitor(pci_address(number)).limits())
+        replace(cuda_device(number), backend=backend, limits=NvmlMonitor(pci_address(number)).limits())
         for number in range(device_count())
     ]

@@ -65,7 +65,9 @@ def reference(inputs, sizes):
 """
 
 
-@pytest.mark.parametrize("name", ["opencl", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(
+    "name", ["opencl", *(pytest.param(name, marks=pytest.mark.gpu) for name in ("cuda", "pycuda"))]
+)
 def test_a_kernel_sees_them(folder, name):
     devices_here(name)
     (folder.path / "move.cl").write_text(KERNEL)

@@ -28,16 +28,24 @@ extern "C" __global__ void twice(const int* x, int* y, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) y[i] = FACTOR * x[i];
 }
 """
-SOURCES = {"cuda": CUDA, "opencl": OPENCL, "fake": PYTHON}
+SOURCES = {"cuda": CUDA, "pycuda": CUDA, "opencl": OPENCL, "fake": PYTHON}
 BROKEN = {
     "cuda": "__global__ void twice( {",
+    "pycuda": "__global__ void twice( {",
     "opencl": "__kernel void twice( {",
     "fake": "def twice(:",
 }
 
 
 class TestDevices(DeviceContract):
-    @pytest.fixture(params=[pytest.param("cuda", marks=pytest.mark.gpu), "opencl", "fake"], scope="module")
+    @pytest.fixture(
+        params=[
+            *(pytest.param(name, marks=pytest.mark.gpu) for name in ("cuda", "pycuda")),
+            "opencl",
+            "fake",
+        ],
+        scope="module",
+    )
     @classmethod
     def name(cls, request):
         return request.param

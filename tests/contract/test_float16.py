@@ -69,7 +69,9 @@ def test_a_source_with_half_arguments_only_finds_the_type_and_one_without_pays_n
         assert ("PORTABLE_HALF_H" in render(read_source(path), {"DTYPE": "float"})) == is_given
 
 
-@pytest.mark.parametrize("name", ["opencl", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(
+    "name", ["opencl", *(pytest.param(name, marks=pytest.mark.gpu) for name in ("cuda", "pycuda"))]
+)
 def test_a_search_verifies_it(folder, name):
     devices_here(name)
     (folder.path / "scale.cu").write_text(KERNEL)

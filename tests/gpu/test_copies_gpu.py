@@ -16,7 +16,7 @@ import sys
 import numpy as np
 from autotune.devices import backend
 
-device, wrong = backend("cuda").open_device(0), 0
+device, wrong = backend(sys.argv[1]).open_device(0), 0
 for round in range(500):  # new memory each time, as for each problem of a search
     size = 1 + 4099 * (1 + round % 60)
     data = np.random.default_rng(round).integers(0, 256, size, np.uint8)
@@ -29,10 +29,11 @@ print(wrong)
 """
 
 
-def test_no_copy_overtakes_what_it_copies(root):
-    devices_here("cuda")
+@pytest.mark.parametrize("name", ["cuda", "pycuda"])
+def test_no_copy_overtakes_what_it_copies(name, root):
+    devices_here(name)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-c", PROGRAM]
+    command = [sys.executable, "-c", PROGRAM, name]
     running = [
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(PROCESSES)

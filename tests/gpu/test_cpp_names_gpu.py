@@ -18,14 +18,15 @@ __global__ void scale(int *x, int by) { x[threadIdx.x] *= by; }
 SET, SCALE = "outer::set<float, 3>", "scale(float *)"
 
 
-def opened():
-    devices_here("cuda")
-    return backend("cuda").open_device(0), backend("cuda").open_compiler(0)
+def opened(name):
+    devices_here(name)
+    return backend(name).open_device(0), backend(name).open_compiler(0)
 
 
+@pytest.mark.parametrize("name", ["cuda", "pycuda"])
 @pytest.mark.parametrize("together", [False, True])
-def test_an_instance_of_a_template_and_an_overload_run(together):
-    device, compiler = opened()
+def test_an_instance_of_a_template_and_an_overload_run(name, together):
+    device, compiler = opened(name)
     program = device.load(compiler.compile(SOURCE, (), (SET, SCALE)))
     x = device.allocate(32 * 4)
     steps = [Launch(entry, (1, 1, 1), (32, 1, 1), 0, ("x",)) for entry in (SET, SCALE)]
@@ -41,8 +42,9 @@ __global__ void apply(float *x) { x[threadIdx.x] = outer::filter[threadIdx.x] + 
 """
 
 
-def test_arrays_are_copied_to_variables_before_a_launch():
-    device, compiler = opened()
+@pytest.mark.parametrize("name", ["cuda", "pycuda"])
+def test_arrays_are_copied_to_variables_before_a_launch(name):
+    device, compiler = opened(name)
     program = device.load(compiler.compile(VARIABLES, (), ("apply", "outer::filter", "offset")))
     x, content = device.allocate(16), device.allocate(16)
     step = Launch("apply", (1, 1, 1), (4, 1, 1), 0, ("x",))

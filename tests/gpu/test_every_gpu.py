@@ -25,13 +25,14 @@ extern "C" __global__ void reversed(const int *x, int *y, int n)
 """
 
 
-def test_each_takes_large_shared_memory_for_one_launch_and_for_several():
-    found = devices_here("cuda")
+@pytest.mark.parametrize("name", ["cuda", "pycuda"])
+def test_each_takes_large_shared_memory_for_one_launch_and_for_several(name):
+    found = devices_here(name)
     x = np.arange(SHARED_BYTES // 4, dtype=np.int32)
     step = Launch("reversed", (1, 1, 1), (256, 1, 1), SHARED_BYTES, ("x", "y", "n"))
     for number in range(len(found)):
-        device = backend("cuda").open_device(number)
-        program = device.load(backend("cuda").open_compiler(number).compile(REVERSED, ()))
+        device = backend(name).open_device(number)
+        program = device.load(backend(name).open_compiler(number).compile(REVERSED, ()))
         arguments = {
             "x": device.allocate(x.nbytes),
             "y": device.allocate(x.nbytes),

@@ -44,11 +44,11 @@ extern "C" __global__ void add(unsigned *seen, unsigned by)
 BLOCKS = 16
 
 
-@pytest.fixture
-def opened():
-    devices_here("cuda")
-    device = backend("cuda").open_device(0)
-    program = device.load(backend("cuda").open_compiler(0).compile(SOURCE, ()))
+@pytest.fixture(params=["cuda", "pycuda"])
+def opened(request):
+    devices_here(request.param)
+    device = backend(request.param).open_device(0)
+    program = device.load(backend(request.param).open_compiler(0).compile(SOURCE, ()))
     is_hopper = int(device.info.architecture.removeprefix("sm_").rstrip("af")) >= 90
     arrays = {name: device.allocate(4 * BLOCKS) for name in ("counter", "seen", "x")}
     for array in arrays.values():

@@ -15,16 +15,16 @@ from autotune.tuning.task import locate
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture(scope="module")
-def device():
+@pytest.fixture(scope="module", params=["cuda", "pycuda"])
+def device(request):
     try:
         find_nvcc()
-        found = backend("cuda").list_devices()
+        found = backend(request.param).list_devices()
     except AutotuneError as error:
         pytest.skip(str(error))
     if not found:
         pytest.skip("no NVIDIA GPU")
-    return "cuda:0"
+    return f"{request.param}:0"
 
 
 def test_every_variant_of_the_nested_reduction_gives_the_sum(folder, root, device):

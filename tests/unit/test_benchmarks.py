@@ -24,6 +24,7 @@ SMALLEST = {  # the others need a GPU or a browser: asked for their help where t
     "call_overhead": "--calls 5 --rounds 2 --starts 0",
     "carry_over": "recorded",
     "chaos": "--searches 1 --budget 20",
+    "cuda_backends": "--backends opencl:0 opencl:0 --configurations 1 --rounds 2 --size 4096",
     "failing_space": f"{RECORDED} -o failing_T4.json",
     "foreign_sources": ". --list",
     "gpu_faults": "--device fake --health",

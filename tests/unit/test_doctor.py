@@ -27,6 +27,12 @@ def test_the_command_shows_what_there_is(folder):
     assert all(row["advice"] for row in rows if row["state"] != "good")
 
 
+def test_an_extra_that_is_not_installed_is_named_in_full(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pycuda", None)  # an import of it fails
+    monkeypatch.delitem(sys.modules, "autotune.devices.pycuda", raising=False)
+    assert "pip install '.[pycuda]' in a clone" in findings(folder)["pycuda", Severity.WARNING].advice
+
+
 def test_a_machine_without_packages_for_cuda_is_examined(folder, monkeypatch):
     for name in ("cuda", "cuda.bindings", "cuda.pathfinder"):
         monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
@@ -40,14 +46,14 @@ def test_a_machine_without_packages_for_cuda_is_examined(folder, monkeypatch):
 
 
 def test_a_gpu_of_a_package_that_cannot_be_imported_is_none_to_tune_for(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)  # an import of it fails
-    monkeypatch.delattr("cuda.bindings.nvrtc", raising=False)
-    for name in ("compilers.nvrtc", "devices.cuda", "devices.cuda_arrays"):
-        monkeypatch.delitem(sys.modules, f"autotune.{name}", raising=False)
-    found = findings(folder, devices=[(Address("cuda", 0), replace(DEVICE, backend="cuda"))])
-    advice = found["cuda", Severity.WARNING].advice
-    assert advice.startswith("cuda.bindings is installed, but cannot be imported (")
-    assert ("devices", Severity.PROBLEM) in found and ("cuda:0", Severity.GOOD) not in found
+    (folder.path / "pycuda.py").write_text("raise ImportError('libcurand.so.10: cannot open it')")
+    monkeypatch.syspath_prepend(folder.path)
+    monkeypatch.delitem(sys.modules, "pycuda", raising=False)
+    monkeypatch.delitem(sys.modules, "autotune.devices.pycuda", raising=False)
+    found = findings(folder, devices=[(Address("pycuda", 0), replace(DEVICE, backend="pycuda"))])
+    broken = "pycuda is installed, but cannot be imported (libcurand.so.10: cannot open it); it comes with"
+    assert found["pycuda", Severity.WARNING].advice.startswith(broken)
+    assert ("devices", Severity.PROBLEM) in found and ("pycuda:0", Severity.GOOD) not in found
 
 
 def test_without_a_device_there_is_a_problem(folder):
