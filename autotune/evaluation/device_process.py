@@ -39,7 +39,7 @@ from autotune.evaluation.verify import (
 from autotune.evaluation.work_item import WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.kept_results import KeptResults
+from autotune.problem.kept_results import KeptResults, save_results
 from autotune.problem.problem_instance import ProblemInstance, verification_order
 
 
@@ -306,6 +306,36 @@ def read_and_remove(path: str) -> NDArray[Any]:
     found: NDArray[Any] = retried(lambda: np.load(path))
     Path(path).unlink()
     return found
+
+
+def run_for_results(
+    state: DeviceState,
+    binary: Binary,
+    verify_problems: tuple[ProblemInstance, ...],
+    problem: ProblemInstance,
+    path: Path,
+) -> Failure | None:
+    """Verify a configuration at the sizes to verify, then write its results on a problem.
+
+    Args:
+        state: The state of the device process.
+        binary: The configuration's binary.
+        verify_problems: The problems of the sizes to verify.
+        problem: A problem without expected results.
+        path: The file for the arrays that the reference returns.
+    """
+    program, buffers = state.program(binary), state.buffers(problem)
+    for verify_problem in verify_problems:
+        failure = verify(program, state.buffers(verify_problem))
+        if failure is not None:
+            return failure
+    failure, _ = attempt(program, buffers)
+    if failure is not None:
+        return failure
+    compared = [one for one in buffers.arrays() if one.array.name in state.preparation.compared]
+    with path.open("wb") as file:
+        save_results(file, {one.array.name: one.values(0, one.count)[0] for one in compared})
+    return None
 
 
 def _refused(error: LaunchError) -> Failure:

@@ -32,6 +32,7 @@ from autotune.problem.problem_instance import (
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.space import Fill, Space
 from autotune.space.arguments import INPUTS
+from autotune.space.spec import TRUSTED
 from autotune.space.yaml_document import located
 
 _MAX_DATA = 1000  # problems that a maker remembers
@@ -168,16 +169,21 @@ class InstanceMaker:
             return None
         seed = self.space.problem.seed + seed_offset
         problem = replace(self.space.problem, sizes=sizes, seed=seed, variant=variant)
-        return self._instance_at(values, problem)
+        return self._instance_at(values, problem, to_verify=True)
 
-    def _instance_at(self, values: Mapping[str, Any], problem: Problem) -> ProblemInstance:
-        """The instance of a problem for given values of names."""
+    def _instance_at(
+        self, values: Mapping[str, Any], problem: Problem, *, to_verify: bool = False
+    ) -> ProblemInstance:
+        """The instance of a problem for given values of names.
+
+        `to_verify` is for the sizes to verify, at which nothing but the reference is trusted.
+        """
         spec = self.space.spec
         try:
             values = self.space.launch_values(values)
             read = tuple(repr(values[name]) for name in spec.problem_names if name in values)
-            key = (problem.seed, problem.variant, repr(problem.sizes), read)
-            data = _remembered(self._data, key, lambda: self._without_launches(values, problem))
+            key = (to_verify, problem.seed, problem.variant, repr(problem.sizes), read)
+            data = _remembered(self._data, key, lambda: self._without_launches(values, problem, to_verify))
             launched = launches(spec.launch, values, spec.arguments)
             if not launched:
                 raise ExpressionError("nothing is launched, because no `when` holds", "launch")
@@ -191,7 +197,9 @@ class InstanceMaker:
             where = located(spec.path, error.place)
             raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
-    def _without_launches(self, values: Mapping[str, Any], problem: Problem) -> ProblemInstance:
+    def _without_launches(
+        self, values: Mapping[str, Any], problem: Problem, to_verify: bool
+    ) -> ProblemInstance:
         """The instance of a problem without its launches, the same for most configurations."""
         space = self.space
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
@@ -208,10 +216,11 @@ class InstanceMaker:
         tolerance = Tolerance(
             _not_negative("verify", space.spec.rtol, values), _not_negative("verify", space.spec.atol, values)
         )
-        return ProblemInstance(
+        is_trusted = space.spec.full == TRUSTED and not to_verify
+        instance = ProblemInstance(
             definition=problem,
             arrays=arrays,
-            expected=self._stored.expected(problem, arrays) if self._stored else None,
+            expected=self._stored.expected(problem, arrays) if self._stored and not is_trusted else None,
             scalars=tuple(
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),
@@ -225,6 +234,9 @@ class InstanceMaker:
                 if array.name in space.spec.errors and array.dtype in UNIT_ROUNDOFF
             ),
         )
+        if not (is_trusted and self._stored):
+            return instance
+        return replace(instance, trusted=self._stored.trusted(instance.data_key))
 
     def _floor_ms(self, values: Mapping[str, Any]) -> float:
         """The time to move the work's bytes at the memory's bandwidth; 0 if unknown or held in caches.

@@ -27,7 +27,7 @@ from autotune.devices.array_compare import EXACT, unlike
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype, plain_dtype
 from autotune.errors import SetupError
 from autotune.problem.data_sets import has_special_values
-from autotune.problem.kept_results import KeptResults
+from autotune.problem.kept_results import KeptResults, load_results
 from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.problem.reference import run_magnitude, run_reference
 from autotune.problem.shapes import SHAPES, shaped
@@ -68,14 +68,19 @@ def prepare(
         stored = {name: _from_file(array.path, array.dtype) for name, array in problem.expected}
         _require_kept(problem, inputs, stored)
         return ProblemData(definition, inputs, stored)
+    if problem.trusted:
+        results = load_results(Path(problem.trusted))
+        if results is None:
+            raise SetupError(f"{problem.trusted}: the trusted results are gone; start the search again")
+    else:
 
-    def run() -> dict[str, NDArray[Any]]:
-        began_s = perf_counter()
-        results = run_reference(reference, inputs, definition, problem.arrays)
-        return {**results, _TOOK_S: np.array([perf_counter() - began_s])}
+        def run() -> dict[str, NDArray[Any]]:
+            began_s = perf_counter()
+            results = run_reference(reference, inputs, definition, problem.arrays)
+            return {**results, _TOOK_S: np.array([perf_counter() - began_s])}
 
-    with timeline.span(f"reference at {size_text(definition.sizes)}"):
-        results = run() if kept is None else kept.of(reference, problem.data_key, run)
+        with timeline.span(f"reference at {size_text(definition.sizes)}"):
+            results = run() if kept is None else kept.of(reference, problem.data_key, run)
     took_s = results.pop(_TOOK_S, None)
     dtypes = {array.name: array.dtype for array in problem.arrays}
     found = {name: loaded(values, dtypes[name]) for name, values in results.items()}

@@ -101,7 +101,7 @@ def _imported(text: str, reference: Path) -> str | None:
 
 
 def save_results(file: IO[bytes], results: Mapping[str, NDArray[Any]]) -> None:
-    """Write results by name, for `read_results`: a checksum, then names and arrays as numpy writes them."""
+    """Write results by name, for `load_results`: a checksum, then names and arrays as numpy writes them."""
     pieces = [piece for one in (np.array(list(results), str), *results.values()) for piece in _pieces(one)]
     checksum = reduce(lambda so_far, piece: zlib.crc32(piece, so_far), pieces, 0)
     file.writelines([checksum.to_bytes(_ALIGNED_BYTES), *pieces])
@@ -112,6 +112,15 @@ def _pieces(values: NDArray[Any]) -> Iterator[Any]:
     header, content = BytesIO(), np.ascontiguousarray(values).reshape(-1).view(np.uint8)
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(values))
     yield from (header.getvalue(), content, bytes(-content.size % _ALIGNED_BYTES))
+
+
+def load_results(path: Path) -> Results | None:
+    """The arrays of a file of this run; None if it is missing or damaged."""
+    try:
+        with path.open("rb") as file:
+            return read_results(file)
+    except OSError:
+        return None
 
 
 def read_results(file: IO[bytes]) -> Results | None:

@@ -105,6 +105,10 @@ class StoredInputs:
             (name, _stored(values, folder / name, declared[name])) for name, values in results.items()
         )
 
+    def trusted(self, data_key: str) -> str:
+        """The file for the results of trusted configurations on a problem's inputs."""
+        return str(self._folder / f"trusted-{hashlib.sha256(data_key.encode()).hexdigest()[:16]}.results")
+
     def _call_inputs(
         self, problem: Problem, dtypes: Mapping[str, str], folder: Path
     ) -> dict[str, StoredArray]:

@@ -56,10 +56,10 @@ def read_errors(
     magnitude = DATA
     if "magnitude" in verify and verify["magnitude"].value() != DATA:
         magnitude = verify["magnitude"].expression(names)
-    elif not has_file:
+    elif not has_file or ("full" in verify and verify["full"].text() == "trusted"):
         raise error.error(
-            "the magnitude of the data needs a reference file: give magnitude an expression, at least the "
-            "sum of the magnitudes of what is added"
+            "the magnitude of the data needs a reference file that runs at every size: give magnitude an "
+            "expression, at least the sum of the magnitudes of what is added"
         )
     found = {}
     for name, element in bounds.items():

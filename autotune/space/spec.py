@@ -48,6 +48,7 @@ SCHEMAS = (1,)
 PYTHON = "python"
 DIALECTS = ("portable", "cuda", "opencl", PYTHON, TRITON)
 DTYPES = ("float32",)  # of a space that names none
+REFERENCE, TRUSTED = "reference", "trusted"  # values of verify.full
 COMPILER_DIALECTS = ("cuda", "opencl", PYTHON)
 _REQUIRED = (
     *("schema", "kernel", "source", "reference", "sizes"),
@@ -63,7 +64,7 @@ _OPTIONAL = (
 # what metrics, objectives and requirements may read of a trial, besides all names of the space
 MEASURED = ("time_ms", "energy_j", "registers", "spill_bytes", "shared_bytes", "compile_ms")
 
-_VERIFY_KEYS = ("rtol", "atol", *ERROR_KEYS, "special", "variants")
+_VERIFY_KEYS = ("rtol", "atol", "full", *ERROR_KEYS, "special", "variants")
 _VERIFY = {"rtol": "1e-5", "atol": "1e-6"}
 _EXAMPLES = {  # of required keys
     "kernel": "my_kernel",
@@ -117,6 +118,7 @@ class SpaceSpec:
     contrast: Mapping[str, str] = field(default_factory=dict)  # groups of configurations, by name
     data: tuple[str, ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)  # when a parameter matters, by its name
+    full: str = REFERENCE  # what gives the expected results at the full size
     measure: CallMode = USUAL
     metrics: Mapping[str, str] = field(default_factory=dict)  # expressions of measurements, by name
     objective: str = ""  # an expression of measurements and metrics to minimise; empty: the time
@@ -199,6 +201,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         launch=_launches(top, root, arguments, {*names, *functions.values}, dialect),
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
         **{key: verify[key].expression(names) for key in ("rtol", "atol") if key in verify},
+        full=_full(verify["full"], "verify_sizes" in top) if "full" in verify else REFERENCE,
         errors=read_errors(verify, arguments, dtypes, names, has_file=functions.reference is None),
         special=_special(verify["special"], arguments, dtypes, has_file=functions.reference is None)
         if "special" in verify
@@ -338,6 +341,13 @@ def _kernel(element: Element) -> str:
     if name == "device":
         raise element.error("a kernel cannot be called 'device': the cache has a file of that name")
     return name
+
+
+def _full(element: Element, has_verify_sizes: bool) -> str:
+    full = element.choice((REFERENCE, TRUSTED))
+    if full == TRUSTED and not has_verify_sizes:
+        raise element.error("trusted configurations need verify_sizes, at which the reference confirms them")
+    return full
 
 
 def _special(

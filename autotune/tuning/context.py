@@ -33,6 +33,7 @@ from autotune.evaluation.memory_check import enough_memory, memory_warning
 from autotune.evaluation.references import References
 from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.scoring import Scoring
+from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DeviceWorker, Worker
 from autotune.evaluation.wrong_result import WrongArrays
@@ -41,6 +42,8 @@ from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.processes.files import user_folder
 from autotune.processes.scratch_folder import scratch_folder
+from autotune.space import SpaceSpec
+from autotune.space.spec import TRUSTED
 from autotune.tuning.further_sizes import FurtherSizes
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.observer import Observer
@@ -203,14 +206,20 @@ class Processes:
             self._makers[journaled] = maker
         return self._makers[journaled]
 
-    def worker(self, default: KernelInstance) -> Worker:
-        """Return the device process, shared with earlier problems."""
-        task, problems = self._task, (*default.verify_problems, default.problem)
-        if self._worker is not None:
+    def worker(self, maker: InstanceMaker, default: KernelInstance) -> Worker:
+        """Return the device process, shared with earlier problems, except for trusted kernels."""
+        task = self._task
+        trusts = task.spec.full == TRUSTED
+        problems = default.verify_problems if trusts else (*default.verify_problems, default.problem)
+        if self._worker is not None and not trusts:
             self._worker.turn_to(problems)
             return self._worker
+        if self._worker is not None:
+            self._worker.end()  # else each problem's process would hold device memory to the end
+        limit_s = self._options.timeout_s
+        make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=limit_s)
         setting = DeviceSetting(task.address, task.spec.reference, problems, self._wrong, self._kept)
-        worker = self._worker = Worker(setting, self.variables, self._on_stage)
+        worker = self._worker = (make if trusts else Worker)(setting, self.variables, self._on_stage)
         self._ended.callback(worker.end)
         self._opened.callback(worker.end, waits=False)
         worker.start()
@@ -233,8 +242,7 @@ class Processes:
         from autotune.cluster.travelling_files import paths_of
 
         spec = self._task.spec
-        if spec.functions.verify is not None:
-            raise InputError(f"{spec.path}: results that a Python function verifies need one device")
+        _require_parallel(spec)
         problems, reference = (*default.verify_problems, default.problem), spec.reference.absolute()
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
@@ -244,6 +252,14 @@ class Processes:
             files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(problems))},
         )
         return open_fleet(cluster.client, setting, on_lost)
+
+
+def _require_parallel(spec: SpaceSpec) -> None:
+    """Raise InputError for features that need one device process for all configurations."""
+    if spec.full == TRUSTED:
+        raise InputError(f"{spec.path}: verify.full: {TRUSTED} needs one device; or write `full: reference`")
+    if spec.functions.verify is not None:
+        raise InputError(f"{spec.path}: results that a Python function verifies need one device")
 
 
 @contextmanager
@@ -310,7 +326,7 @@ def open_context(
             devices = fleet = opened.enter_context(processes.fleet(default, cluster, on_lost))
             worker = fleet.worker(next(iter(fleet.devices)))
         else:
-            worker = own = processes.worker(default)
+            worker = own = processes.worker(maker, default)
             devices = OneDevice(own)
         references = processes.references()
         opened.callback(references.close)

@@ -77,7 +77,8 @@ class FurtherSizes:
         def make(sizes: Sizes, seed_offset: int) -> ProblemInstance | None:
             return _problem_at(self._planner, config, sizes, seed_offset)
 
-        for planned in at_tiles(instance.verify_problems, timed, config, make, MAX_SIZES):
+        count = 0 if timed.trusted else MAX_SIZES
+        for planned in at_tiles(instance.verify_problems, timed, config, make, count):
             if problem := self.of(config, planned):
                 yield problem
 
@@ -90,7 +91,7 @@ class FurtherSizes:
     def _found_small(self, instance: KernelInstance) -> Small:
         timed, runs = instance.problem, self._runs(instance)
         verified = covering(instance.verify_problems or (timed,), instance.config)
-        if not instance.verify_problems or runs is None:
+        if not instance.verify_problems or timed.trusted or runs is None:
             return Small(verified)
         planned, is_whole = Loops(runs).further(verified, affordable(verified), timed, self._make(instance))
         found = [self.of(instance.config, one) for one in planned]

@@ -62,9 +62,12 @@ def test_every_configuration_is_measured_once_by_either_device(folder):
     assert again["resumed"] == 17 and again["config"] == found["config"]
 
 
-def test_devices_that_are_unknown_are_refused(folder):
+def test_devices_that_are_unknown_or_that_one_process_must_see_are_refused(folder):
     done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:7")
     assert done.returncode == 2 and "fake:7: this machine has no such device" in done.stderr
+    folder.edit("verify: {rtol: 0, atol: 0}", "verify: {rtol: 0, atol: 0, full: trusted}")
+    done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1")
+    assert done.returncode == 2 and "needs one device" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 
 from autotune.devices.element_types import loaded, numpy_dtype
 from autotune.problem import kept_results
-from autotune.problem.kept_results import KeptResults, read_results, save_results
+from autotune.problem.kept_results import KeptResults, load_results, save_results
 
 SLOW = """\
 import time
@@ -69,8 +69,7 @@ def test_results_are_read_as_they_were_written(tmp_path):
     path = tmp_path / "file"
     with path.open("wb") as file:
         save_results(file, written)
-    with path.open("rb") as file:
-        found = read_results(file)
+    found = load_results(path)
     found["narrow"] = loaded(found["narrow"], "bfloat16")
     for name, values in written.items():
         assert np.array_equal(found[name], values)

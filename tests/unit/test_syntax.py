@@ -8,7 +8,7 @@ import pytest
 
 from autotune.core import syntax
 from autotune.core.syntax import parse_expression, parse_module, retried
-from autotune.problem.kept_results import read_results, save_results
+from autotune.problem.kept_results import load_results, save_results
 
 
 @pytest.fixture
@@ -53,8 +53,7 @@ def test_numpy_s_files_are_read(disturb, tmp_path):
         save_results(file, {"sum": np.full(3, 7), "count": np.ones(1)})
     for _ in range(100):
         disturb()
-        with (tmp_path / "results").open("rb") as file:
-            found = read_results(file)
+        found = load_results(tmp_path / "results")
         assert [*found] == ["sum", "count"] and found["sum"].tolist() == [7, 7, 7]
 
 

@@ -1,0 +1,135 @@
+"""A worker that takes the expected results at the full size from configurations that the reference confirms.
+
+The reference runs at the sizes to verify only. The default configuration has to be right there. Its results
+at the full size count once a second configuration agrees with them, which has another binary and is also
+right at the sizes to verify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autotune.core.records import Config
+from autotune.core.stages import Stage
+from autotune.core.trials import Failure
+from autotune.devices.array_compare import differing
+from autotune.devices.element_types import loaded
+from autotune.errors import ExpressionError, SetupError
+from autotune.evaluation.compiler_pool import CompilerPool
+from autotune.evaluation.device_process import run_for_results
+from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.worker import Worker
+from autotune.problem.kept_results import load_results
+from autotune.problem.problem_instance import ProblemInstance
+
+MAX_TRIED = 20  # configurations that may confirm the default
+
+
+class TrustingWorker(Worker):
+    """Computes the expected results of a problem before it is placed for the first time."""
+
+    def __init__(
+        self, *arguments: Any, maker: InstanceMaker, pool: CompilerPool, timeout_s: float, **options: Any
+    ) -> None:
+        """Prepare a worker; the trusted configurations need more than the arguments of `Worker`.
+
+        Args:
+            arguments: The arguments of `Worker`; its first problems are the sizes to verify.
+            maker: Makes the instances of the trusted configurations.
+            pool: Compiles them.
+            timeout_s: Time limit for each of them.
+            options: The options of `Worker`.
+        """
+        super().__init__(*arguments, **options)
+        self._maker = maker
+        self._pool = pool
+        self._trust_timeout_s = timeout_s
+        self._second: Config | None = None  # the one that confirmed the default
+
+    def load(self, *problems: ProblemInstance) -> Failure | None:
+        """As `Worker.load`; raises SetupError if no two configurations agree."""
+        for problem in problems:
+            if problem.trusted and not Path(problem.trusted).exists():
+                self._compute(problem)
+        return super().load(*problems)
+
+    def _compute(self, problem: ProblemInstance) -> None:
+        """Write the file of a problem's expected results."""
+        spec, target = self._maker.space.spec, Path(problem.trusted)
+        self._on_stage(Stage("computing the expected results with trusted configurations"))
+        first, second = (target.with_suffix(f".{name}.results") for name in ("first", "second"))
+        binary = self._results(spec.default, problem, first)
+        if isinstance(binary, Failure):
+            raise SetupError(
+                f"{spec.source}: the default configuration fails, so its results cannot be trusted: {binary}"
+            )
+        reason = "none of them is right at verify_sizes with a binary of its own"
+        for config in [self._second] if self._second is not None else self._others():
+            other = self._results(config, problem, second, unlike=binary)
+            if isinstance(other, Failure) or other == binary:
+                continue
+            if wrong := _disagreement(problem, first, second):
+                reason = f"{config} is right at verify_sizes and differs at the full size: {wrong}"
+                continue
+            self._second = config
+            first.replace(target)
+            return
+        raise SetupError(
+            f"{spec.path}: verify.full: no other configuration of up to {MAX_TRIED} confirms the results "
+            f"of the default ({reason}); mend the kernel, or write `full: reference`"
+        )
+
+    def _others(self) -> Iterator[Config]:
+        """Configurations to confirm the default with, from all over the space."""
+        space = self._maker.space
+        for index in np.random.default_rng(0).permutation(len(space))[:MAX_TRIED].tolist():
+            if space.config(index) != space.spec.default:
+                yield space.config(index)
+
+    def _results(
+        self, config: Config, problem: ProblemInstance, path: Path, unlike: str = ""
+    ) -> str | Failure:
+        """Verify a configuration and write its results; return the hash of its binary.
+
+        A binary with the hash `unlike` is not run.
+        """
+        try:
+            instance = self._maker.make(config)
+            full = self._maker.problem_instance(config, problem.definition)
+        except ExpressionError as error:
+            raise SetupError(f"{self._maker.space.spec.path}: {config}: {error}") from None
+        binary = self._pool.compile(instance).result()
+        if isinstance(binary, Failure) or binary.sha256 == unlike:
+            return binary if isinstance(binary, Failure) else unlike
+        bare = replace(full, trusted="", expected=())
+        failure = super().load(*instance.verify_problems)  # raises SetupError if the reference is broken
+        failure = failure or super().load(*instance.verify_problems, bare)
+        if failure is None:
+            failure = self.run(
+                run_for_results,
+                binary,
+                instance.verify_problems,
+                bare,
+                path,
+                timeout_s=self._trust_timeout_s,
+            )
+        return binary.sha256 if failure is None else failure
+
+
+def _disagreement(problem: ProblemInstance, first: Path, second: Path) -> str:
+    """A text of how two files of results differ; empty if they agree within the tolerance."""
+    one, other = load_results(first), load_results(second)
+    assert one is not None and other is not None
+    dtypes = {array.name: array.dtype for array in problem.arrays}
+    for name in one.keys() & other.keys():
+        first_values, second_values = (loaded(values[name], dtypes[name]) for values in (one, other))
+        wrong = np.flatnonzero(differing(second_values, first_values, problem.tolerance_of(name)))
+        if wrong.size:
+            at = int(wrong[0])
+            return f"{name} at element {at} is {one[name][at]} and {other[name][at]}, {wrong.size:,} differ"
+    return ""
