@@ -45,7 +45,6 @@ class Compiler(Protocol):
         `names` will be looked up in the binary: of C++, kernels, instances of templates and variables; of
         Triton, kernels with what they are compiled for. A compiler of another language ignores them.
         """
-        ...
 
 
 def triton_name() -> str:

@@ -41,8 +41,7 @@ def variables_text(kind: str) -> str:
 def hidden_read(line: SourceLine) -> str:
     """The part of a line of C for which a compiler may read another file; empty if there is none.
 
-    Args:
-        line: A line that is compiled, certainly or perhaps, and no include that is put in its place.
+    The line is compiled, certainly or perhaps, and is no include that is put in its place.
     """
     if line.directive in INCLUDES:
         return "" if _is_of_compiler(line.rest) else f"#{line.directive} {line.rest.strip()}"

@@ -138,10 +138,7 @@ def _outer(scope: Node) -> Iterator[Node]:
 
 
 def _declared(tree: SourceTree, node: Node) -> set[str]:
-    """The words by which kernels need a declaration: the names that it declares, and `__global__`.
-
-    None for a function that no device can call.
-    """
+    """The words by which kernels need a declaration; none for a function that no device can call."""
     inside = _inside(node)
     body, kind = field(inside, "body"), field(inside, "type")
     head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]

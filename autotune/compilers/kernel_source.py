@@ -131,15 +131,10 @@ def packaged(folder: str) -> Path:
 
 
 def source_of_text(text: str, name: str, mark: str = "") -> SourceText:
-    """A source that is not a file; its includes are searched in the current folder.
+    """A source that is not a file, but has the name of one; its includes are searched in the current folder.
 
-    Args:
-        text: The source.
-        name: Of the file that it might be.
-        mark: That of another configuration's text, with which it was read.
-
-    Raises:
-        InputError: An include is missing.
+    `mark` is that of another configuration's text, with which it was read. Raises InputError for a missing
+    include.
     """
     reader = _Reader()
     if not name.endswith(".py"):

@@ -167,7 +167,6 @@ def _run(
 
 
 def _output(program: Any, kind: str) -> bytes:
-    """One of the things that NVRTC makes of a program."""
     _, size_bytes = getattr(nvrtc, f"nvrtcGet{kind}Size")(program)
     content = bytearray(size_bytes)
     getattr(nvrtc, f"nvrtcGet{kind}")(program, content)

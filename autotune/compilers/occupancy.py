@@ -30,14 +30,9 @@ class Occupancy:
 def occupancy(
     where: Architecture, threads: int, registers: int, shared_bytes: int, scalar_registers: int = 0
 ) -> Occupancy:
-    """The occupancy of a kernel.
+    """The occupancy of a kernel, by its threads, its registers per thread and its shared memory per block.
 
-    Args:
-        where: The architecture.
-        threads: Threads per block.
-        registers: Registers per thread.
-        shared_bytes: Shared memory per block, static and dynamic.
-        scalar_registers: Registers per warp, which only AMD's GPUs have.
+    Shared memory is static and dynamic. Only AMD's GPUs have scalar registers, which count per warp.
     """
     warps = ceil_div(threads, where.device.warp_size)
     shared = _round_up(shared_bytes + where.reserved_shared_bytes, where.shared_memory_unit_bytes)
@@ -61,7 +56,7 @@ def bytes_to_add(
     """Shared memory to add to a block for exactly `blocks` resident blocks; None if no amount does it."""
     unit = where.shared_memory_unit_bytes
     room = where.shared_bytes // blocks // unit * unit - where.reserved_shared_bytes
-    extra = min(room, where.shared_bytes_per_block) - shared_bytes
+    extra = min(room, where.device.shared_bytes_per_block) - shared_bytes
     if extra <= 0 or occupancy(where, threads, registers, shared_bytes + extra).blocks != blocks:
         return None
     return extra
@@ -72,12 +67,7 @@ def why_refused(
 ) -> str | None:
     """The reason why a launch would fail, as `kind: figures`; None if it would not.
 
-    Args:
-        where: The architecture.
-        launch: Grid, block and dynamic shared memory.
-        registers: Registers per thread.
-        shared_bytes: Static shared memory per block.
-        max_threads: Threads per block by `__launch_bounds__`; None without one.
+    `registers` are per thread, `shared_bytes` are static, and `max_threads` is of `__launch_bounds__`.
     """
     block, grid = launch.block, launch.grid
     threads = block[0] * block[1] * block[2]
@@ -104,11 +94,11 @@ def why_refused(
 
 def too_much_shared_memory(where: Architecture, shared_bytes: int) -> str | None:
     """The reason why no block can have this much shared memory; None if it can."""
-    if shared_bytes <= where.shared_bytes_per_block:
+    if shared_bytes <= where.device.shared_bytes_per_block:
         return None
     return (
         f"too much shared memory{' (LDS)' if where.is_amd else ''}: {shared_bytes:,} bytes in a block, "
-        f"at most {where.shared_bytes_per_block:,}"
+        f"at most {where.device.shared_bytes_per_block:,}"
     )
 
 

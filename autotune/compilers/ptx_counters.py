@@ -141,11 +141,9 @@ class Counts:
 
 
 def with_counters(ptx: str, architecture: str) -> CountedPtx:
-    """Put counters into PTX.
+    """Put counters into the PTX that NVRTC wrote for an architecture, such as "sm_90".
 
-    Args:
-        ptx: As NVRTC writes it.
-        architecture: Of the device, such as "sm_90"; newer than "sm_75", for passes are counted with redux.
+    It has to be newer than "sm_75": passes are counted with redux.
     """
     version = _BLACKWELL_PTX if _BLACKWELL.match(architecture) else _USUAL_PTX
     counting = _Counting()
@@ -257,10 +255,10 @@ class _Counting:
         access = _access(instruction["operation"], instruction["operands"])
         if access is None:
             return
-        address = None if instruction["predicate"] else _counted_address(access)
-        if address is not None:
+        is_counted = access.space == "global" or (access.space == "shared" and access.kind != "atomic")
+        if is_counted and access.address is not None and not instruction["predicate"]:
             counter = self._take(1)
-            yield _probe(access, address, _place(counter))
+            yield _probe(access, access.address, _place(counter))
             access = replace(access, counter=counter)
         self._block.accesses.append(access)
 
@@ -316,12 +314,6 @@ def _address(operands: str, *, last: bool = False) -> _Address | None:
         return None
     base, offset = found[-1 if last else 0]
     return _Address(base.strip(), int(offset or 0))
-
-
-def _counted_address(access: MemoryAccess) -> _Address | None:
-    """The address of an access to count: to global memory, or to shared memory without atomics; else None."""
-    is_counted = access.space == "global" or (access.space == "shared" and access.kind != "atomic")
-    return access.address if is_counted else None
 
 
 def _probe(access: MemoryAccess, address: _Address, counter: str) -> str:

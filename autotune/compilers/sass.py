@@ -44,21 +44,13 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class MachineCode:
-    """Facts about the machine code of one kernel.
-
-    Attributes:
-        instructions: How many there are.
-        kinds: How many of each kind, such as float32 or shared load.
-        loop_kinds: The same in the longest innermost loop; empty without a loop.
-        access_bits: Accesses to global and shared memory by kind and bits, such as ("global load", 128).
-        is_unrolled: True if unrolling changes the code; None where the source asks for none.
-    """
+    """Facts about the machine code of one kernel."""
 
     instructions: int
-    kinds: Mapping[str, int]
-    loop_kinds: Mapping[str, int]
-    access_bits: Mapping[tuple[str, int], int]
-    is_unrolled: bool | None = None
+    kinds: Mapping[str, int]  # instructions of each kind, such as float32 or shared load
+    loop_kinds: Mapping[str, int]  # the same in the longest innermost loop; empty without a loop
+    access_bits: Mapping[tuple[str, int], int]  # accesses by kind and bits, such as ("global load", 128)
+    is_unrolled: bool | None = None  # True if unrolling changes the code; None where the source asks for none
 
 
 def without_unrolling(source: str) -> str:

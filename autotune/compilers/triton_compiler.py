@@ -79,7 +79,6 @@ class TritonCompiler:
         return joined({name: found[first] for name, first in zip(names, first_ones, strict=True)})
 
     def _binary(self, module: ModuleType, name: str) -> Binary:
-        """The binary of one entry; raises as `compile` does."""
         began = time.perf_counter()
         kernel = self._compiled(_task(module, name))
         used = kernel.resources
@@ -190,7 +189,8 @@ def _task(module: ModuleType, entry: str) -> _Task:
                 f"{called} has no parameter {name}, and it is no option of Triton with a number: {known}"
             )
     left = [one for one in parameters if not one.is_constexpr]
-    if unset := [one.name for one in parameters if _is_unset(one, constants)]:
+    needed = (one.name for one in parameters if one.is_constexpr and not one.has_default)
+    if unset := [name for name in needed if name not in constants]:
         raise CompileError(f"no value for {', '.join(unset)}, which {called} needs as a constant")
     if len(left) != len(types):
         names = ", ".join(one.name for one in left)
@@ -216,10 +216,6 @@ def _task(module: ModuleType, entry: str) -> _Task:
             attributes[(one.num,)] = [["tt.divisibility", 16]]
     signature = {one.name: kinds[one.name] for one in parameters}
     return _Task(function, signature, constants, attributes, options, passed)
-
-
-def _is_unset(parameter: Any, constants: Mapping[str, Any]) -> bool:
-    return parameter.is_constexpr and not parameter.has_default and parameter.name not in constants
 
 
 def _parsed(entry: str) -> tuple[str, list[str], dict[str, Any]]:
@@ -267,7 +263,6 @@ def _kernel(
 
 
 def _parameter_bytes(ptx: str) -> list[int]:
-    """The sizes of a kernel's parameters in PTX."""
     match = _PARAMETERS.search(ptx)
     texts = match[1].split(",\n") if match and match[1].strip() else []
     found = [_PARAMETER_TYPE.search(text) for text in texts]

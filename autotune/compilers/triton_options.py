@@ -19,9 +19,7 @@ _NEUTRAL = {"maxnreg": 255, "waves_per_eu": 0, "matrix_instr_nonkdim": 0, "kpack
 def own_options(options: Mapping[str, int], where: Architecture | None) -> dict[str, int]:
     """The options that an architecture has; raises CompileError for values that it does not take.
 
-    Args:
-        options: All options by name; one of the other vendor may have the value that changes nothing.
-        where: The architecture; None for one that is not known, which is NVIDIA's.
+    One of the other vendor may have the value that changes nothing. An unknown architecture is NVIDIA's.
     """
     is_amd = where is not None and where.is_amd
     own = {}
@@ -44,9 +42,7 @@ def own_options(options: Mapping[str, int], where: Architecture | None) -> dict[
 def foreign_float8(where: Architecture, types: Iterable[str]) -> str:
     """The reason why an architecture has no float8_e4m3fn, which Triton would emulate; empty if it has.
 
-    Args:
-        where: The architecture.
-        types: The types of the arguments as Triton writes them.
+    `types` are those of the arguments as Triton writes them.
     """
     if where.name in _OTHER_FLOAT8 and any(kind.endswith("fp8e4nv") for kind in types):
         return f"no float8_e4m3fn on {where.name}: {_OTHER_FLOAT8[where.name]}"

@@ -168,17 +168,9 @@ def distinct_names(names: list[Any], place: str) -> list[str]:
 def record(
     kind: type[T], readers: Mapping[str, Read], optional: Collection[str], value: Any, place: str
 ) -> T:
-    """Read an object as a record.
+    """Read an object as a record, with a reader for each of its fields; `optional` ones may be missing.
 
-    Args:
-        kind: The class of the record.
-        readers: A reader for each of its fields.
-        optional: Fields that may be missing.
-        value: The object.
-        place: Its place in the file, for messages.
-
-    Raises:
-        Damaged: A field is missing, unknown, or refused by its reader.
+    Raises Damaged if a field is missing, unknown, or refused by its reader.
     """
     found = mapping(value, place)
     prefix = f"{place}." if place else ""

@@ -76,17 +76,9 @@ def known_values(
     config: Mapping[str, Value],
     derived: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The values of all names that an expression may read.
+    """The values of all names that an expression may read; raises ExpressionError for a derived name.
 
-    Args:
-        device: The device; None if unknown.
-        sizes: The sizes; None if unknown.
-        dtype: Element type of the problem.
-        config: Values of parameters.
-        derived: Expressions of derived names; names that need an unknown device or size are left out.
-
-    Raises:
-        ExpressionError: A derived name cannot be evaluated.
+    Derived names that need an unknown device, or a size where sizes are unknown, are left out.
     """
     values = device_values(device) | dict(sizes or {}) | {"DTYPE": dtype} | dict(config)
     complete = device is not None and sizes is not None
@@ -175,14 +167,8 @@ def launches(
 ) -> tuple[Launch, ...]:
     """Evaluate a launch plan; grid and block always have three dimensions.
 
-    Args:
-        plan: The launches.
-        values: The values of the names that expressions read.
-        specs: The kernel's arguments; Triton compiles for their types.
-
-    Raises:
-        ExpressionError: An extent is not a whole number of at least one, there are too many repetitions, or
-            an argument cannot be passed.
+    Triton compiles for the types of the arguments in `specs`. Raises ExpressionError for an extent that is
+    not a whole number of at least one, for too many repetitions, and for an argument that cannot be passed.
     """
     is_triton = any(step.constants for step in plan)
     passed = {one.name: one for one in arguments(specs, values, values["DTYPE"])} if is_triton else {}

@@ -33,11 +33,9 @@ class OwnModules(NamedTuple):
 
 
 def own_modules(text: str, path: Path) -> OwnModules:
-    """The modules that a text imports, directly or through other modules.
+    """The modules that the text of a Python file imports, directly or through other modules.
 
-    Args:
-        text: The text of a Python file; a file with a syntax error imports nothing.
-        path: The file, in whose folder modules are looked for as well as on Python's path.
+    They are looked for in the file's folder and on Python's path. A file with a syntax error imports nothing.
     """
     walk = _Walk((str(path.absolute().parent), *sys.path))
     walk.read(text, path.name, None)

@@ -33,11 +33,7 @@ RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 
 def check(what: str, status: int) -> None:
-    """Raise the error that a status of the driver stands for, if it is one.
-
-    Args:
-        what: What failed, for the message.
-        status: As a function of the driver returned it.
+    """Raise the error that a status of the driver stands for, if it is one; `what` failed.
 
     Raises:
         OutOfMemory: There is too little memory.

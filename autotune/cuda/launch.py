@@ -43,16 +43,10 @@ class _Config(ctypes.Structure):
 def launch_call(
     step: Launch, function: ctypes.c_void_p, arguments: Sequence[Any], stream: ctypes.c_void_p
 ) -> Callable[[], int]:
-    """Prepare all that the driver reads of a launch: a call then does little.
+    """Prepare all that the driver reads of a launch; the function queues it and returns the driver's status.
 
-    Args:
-        step: The launch; a grid that is too large raises LaunchError.
-        function: The kernel.
-        arguments: Objects of ctypes, which are read at each call.
-        stream: Where to queue it.
-
-    Returns:
-        A function that queues the launch and returns the driver's status.
+    The arguments are objects of ctypes, which are read at each call. Raises LaunchError for a grid that is
+    too large.
     """
     if step.grid[0] > MAX_GRID[0]:  # ctypes would pass on the lower bits
         raise LaunchError(f"{step.entry}: {step.grid[0]:,} blocks in x, at most {MAX_GRID[0]:,}")

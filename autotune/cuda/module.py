@@ -27,12 +27,9 @@ class Module:
     """
 
     def __init__(self, binary: Binary, context: ctypes.c_void_p, *, stays: bool) -> None:
-        """Load a binary; raises DeviceError.
+        """Load a binary of any compiler; raises DeviceError.
 
-        Args:
-            binary: Of any compiler.
-            context: Where to load it.
-            stays: True to keep it loaded without a reference to this object: graphs may still use it.
+        If it `stays`, it is loaded without a reference to this object: graphs may still use it.
         """
         self.cubins = Cubins(binary)
         self._handles: dict[str, ctypes.c_void_p] = {}

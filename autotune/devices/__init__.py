@@ -120,14 +120,11 @@ def backend(name: str) -> Backend:
 
     Raises InputError for an unknown name and for a broken one of others, MissingExtra without its package.
     """
-    if name in OWN:
-        return _own(OWN[name])
     if name not in BACKENDS:
         raise InputError(f"unknown device backend {name!r}{hint(name, BACKENDS)}")
-    return cast("Backend", _plugin(_plugins()[name]))
-
-
-def _own(entry: BackendEntry) -> Backend:
+    if name not in OWN:
+        return cast("Backend", _plugin(_plugins()[name]))
+    entry = OWN[name]
     try:
         return cast("Backend", importlib.import_module(entry.module))
     except ImportError as error:
@@ -155,11 +152,8 @@ def list_devices(
 ) -> list[tuple[Address, DeviceInfo]]:
     """List the devices of these backends, as far as their packages are installed.
 
-    Clocks that killed processes left changed are restored first, because the list includes clocks.
-
-    Args:
-        names: The backends.
-        on_fault: Called with the fault of a backend of others, which is then left out.
+    Clocks that killed processes left changed are restored first, because the list includes clocks. `on_fault`
+    is called with the fault of a backend of others, which is then left out.
     """
     from autotune.devices.clocks import restore_abandoned  # load_kernel lists no devices
 
@@ -210,13 +204,7 @@ def choose(
 ) -> tuple[Address, DeviceInfo]:
     """Choose a device by address, backend, name or slug; without any, the first GPU, else the first CPU.
 
-    Args:
-        text: Such as `opencl:0`, `opencl`, `NVIDIA H200` or `nvidia-h200`; None for any device.
-        devices: The devices to choose from.
-        others: Further names that the caller accepts, for the hint in the error.
-
-    Raises:
-        InputError: No such device; names similar ones.
+    If there is no such device, raises InputError with similar names, also of `others`.
     """
     if text is None:
         real = [item for item in devices if item[0].backend != "fake"]

@@ -66,19 +66,15 @@ class Device(Protocol):
 
         The memory is freed when the buffer is no longer referenced.
         """
-        ...
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
         """A part of a buffer, usable as a buffer. Some devices need aligned offsets, at most to 4096."""
-        ...
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy host bytes to the start of a buffer."""
-        ...
 
     def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
         """Copy the first bytes of a buffer to the host, to a new array or to a given one."""
-        ...
 
     def pinned(self, data: Bytes) -> AbstractContextManager[None]:
         """Pin host memory while this is open, if that makes copies faster."""
@@ -86,7 +82,6 @@ class Device(Protocol):
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy within device memory, from and to these offsets."""
-        ...
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare arrays in device memory by the rule of `array_compare`; None for arrays that agree."""
@@ -99,7 +94,6 @@ class Device(Protocol):
 
     def load(self, binary: Binary) -> Program:
         """Make a binary launchable; raises LaunchError."""
-        ...
 
     def set_variable(self, program: Program, name: str, content: Buffer, size_bytes: int) -> None:
         """Copy the start of a buffer to a variable of a program, in order with its launches.
@@ -129,7 +123,6 @@ class Device(Protocol):
 
         Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.
         """
-        ...
 
     def forget(self) -> None:
         """Drop references to buffers of earlier runs: the caller can then free their memory."""
@@ -141,7 +134,6 @@ class Device(Protocol):
 
     def flush_cache(self) -> None:
         """Replace the contents of the last-level cache: the next run reads from memory."""
-        ...
 
     def conditions(self) -> Mapping[str, Value]:
         """Present conditions that may affect times, as far as known: clocks, throttling, other processes."""
@@ -157,12 +149,9 @@ class Backend(Protocol):
 
     def list_devices(self) -> list[DeviceInfo]:
         """Every device of this backend on this machine, in index order."""
-        ...
 
     def open_device(self, index: int) -> Device:
         """Open one device in this process."""
-        ...
 
     def open_compiler(self, index: int) -> Compiler:
         """A compiler for that device."""
-        ...

@@ -25,19 +25,15 @@ class ClockControl(Protocol):
     @property
     def address(self) -> tuple[str, str]:
         """Identifies the device in another process: `nvml` or `fake`, and its number."""
-        ...
 
     def read(self, name: str) -> float:
         """The present value, for `set` to restore later."""
-        ...
 
     def allowed(self, name: str) -> Sequence[int]:
         """The values that the device takes, in ascending order."""
-        ...
 
     def set(self, name: str, value: float) -> None:
         """Set one value and wait until it holds."""
-        ...
 
 
 class Clocks:
@@ -67,8 +63,12 @@ class Clocks:
             if value == self._applied.get(name, 0):
                 continue
             control = self._opened()
-            if value:
-                _check_range(name, value, control.allowed(name))
+            if value and value not in (allowed := control.allowed(name)):
+                near = min(allowed, key=lambda one: abs(one - value))
+                raise LaunchError(
+                    f"{name} {value}: the device takes {allowed[0]} to {allowed[-1]}, and {near} is the "
+                    "nearest; 0 leaves it as it is"
+                )
             if name not in self._original:
                 self._original[name] = control.read(name)
                 self._write(control)
@@ -156,12 +156,3 @@ def _control(kind: str, place: str) -> ClockControl:
     from autotune.devices.nvml import NvmlControl
 
     return NvmlControl(place)
-
-
-def _check_range(name: str, value: int, allowed: Sequence[int]) -> None:
-    if value not in allowed:
-        near = min(allowed, key=lambda one: abs(one - value))
-        raise LaunchError(
-            f"{name} {value}: the device takes {allowed[0]} to {allowed[-1]}, and {near} is the nearest; "
-            "0 leaves it as it is"
-        )

@@ -116,21 +116,17 @@ class CudaDevice(CudaArrays):
 
         Programs take turns, and many runs take less time than the making of their graph.
         """
-        graphs = self._graphs.setdefault(program, {})
-        key = (tuple(launches), tuple((name, _in_graph(value)) for name, value in arguments.items()), repeats)
-        if key not in graphs:
-            graphs[key] = self._captured(program, launches, arguments, repeats)
-            graphs[key].upload(self.stream)
-        return graphs[key]
 
-    def _captured(
-        self, program: Module, launches: Sequence[Launch], arguments: Arguments, repeats: int
-    ) -> Graph:
         def enqueue(stream: ctypes.c_void_p) -> None:
             for launch in [self.launch(program, step, arguments, stream) for step in launches] * repeats:
                 launch()
 
-        return Graph(self.context, enqueue)
+        graphs = self._graphs.setdefault(program, {})
+        key = (tuple(launches), tuple((name, _in_graph(value)) for name, value in arguments.items()), repeats)
+        if key not in graphs:
+            graphs[key] = Graph(self.context, enqueue)
+            graphs[key].upload(self.stream)
+        return graphs[key]
 
     def _stop_clock(self) -> float:
         """Queue the end event and wait for it; return the time since the start event in ms."""

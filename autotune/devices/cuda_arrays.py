@@ -1,4 +1,4 @@
-"""Kernels that compare, gather and read arrays on the GPU, for the CUDA adapters."""
+"""Kernels that compare, gather and read arrays on the GPU, for the CUDA adapter."""
 
 from __future__ import annotations
 

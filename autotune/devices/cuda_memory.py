@@ -1,4 +1,4 @@
-"""Global memory of a GPU through the driver API, the same for every package.
+"""Global memory of a GPU through the driver API.
 
 All transfers are queued on the device's stream. The driver's functions without a stream use the legacy
 stream, which is not ordered with other streams, and may return before bytes from the host have arrived.
@@ -32,7 +32,7 @@ class _Region:
 
 
 class CudaMemory:
-    """Mix-in for GPUs: memory of the current context, with all transfers in stream order."""
+    """Memory of the current context, with all transfers in stream order."""
 
     context: ctypes.c_void_p
     stream: ctypes.c_void_p

@@ -98,8 +98,8 @@ def listing_for(device: str | None) -> Listing:
 
     Without a name, only CUDA is asked if there is an NVIDIA GPU: to import PyOpenCL takes half a second.
     """
-    backend = _backend_of(device)
-    if backend:
+    backend = (device or "").strip().lower().partition(":")[0]
+    if backend in BACKENDS:
         return Listing((backend,))
     if device is None and _NVIDIA_GPUS.is_dir():
         return Listing(_NVIDIA)
@@ -114,16 +114,10 @@ def find_devices(names: Iterable[str] = BACKENDS) -> Found:
 def find_device(
     device: str | None, others: Iterable[str] = (), listing: Listing | None = None
 ) -> tuple[Address, DeviceInfo]:
-    """Find a device of this machine.
+    """Find a device of this machine, as `--device` names it; None takes the first GPU that works, else a CPU.
 
-    Args:
-        device: As `--device`; None takes the first GPU that works, else the first CPU.
-        others: Further names that an error message lists.
-        listing: The result of `listing_for(device)`, if it was begun already.
-
-    Raises:
-        InputError: There is no such device.
-        SetupError: None of the machine's devices works.
+    `listing` is that of `listing_for(device)`, if it was begun already. Raises InputError, whose message also
+    lists `others`, if there is no such device, and SetupError if no device of the machine works.
     """
     listing = listing or listing_for(device)
     found = listing.devices()
@@ -156,21 +150,11 @@ def _working(device: str | None, found: Found, others: Iterable[str] = ()) -> tu
     return address, info
 
 
-def _backend_of(device: str | None) -> str | None:
-    """The backend that a device's name starts with."""
-    name = (device or "").strip().lower().partition(":")[0]
-    return name if name in BACKENDS else None
-
-
 def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str | None:
     """Resolve a device to serve results for: one of a cache, one of this machine, or any with a known vendor.
 
-    Args:
-        device: As `--device`; None takes the device of a search, and is left to `best_config` without one.
-        cache: The cache folder, as `--cache`.
-
-    Raises:
-        InputError: The name is none of these.
+    None takes the device of a search; without one, `best_config` decides. Raises InputError for a name that
+    is none of these.
     """
     cached = [folder for root in read_roots(cache) for folder in folders(root)]
     if device is not None and slug(device) in cached:

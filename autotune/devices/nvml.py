@@ -80,7 +80,6 @@ class NvmlMonitor:
             return None
 
     def _processes(self) -> int | None:
-        """The number of processes that compute on the GPU."""
         running = self._read("nvmlDeviceGetComputeRunningProcesses")
         return None if running is None else len(running)
 

@@ -54,16 +54,11 @@ class OpenCLCompiler:
     """
 
     def __init__(self, index: int) -> None:
-        self._device = opencl_devices()[index]
-        self._context = cl.Context([self._device])
-        device = self._device
+        self._device = device = opencl_devices()[index]
+        self._context = cl.Context([device])
         self._makes_objects = device.platform.name == POCL
-        self.identity = " ".join(
-            (
-                *(device.name, device.version, device.platform.version, device.driver_version),
-                *filter(None, [variables_text("opencl")]),
-            )
-        )
+        versions = (device.version, device.platform.version, device.driver_version)
+        self.identity = " ".join((device.name, *versions, variables_text("opencl"))).rstrip()
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Build one program; raises CompileError with the build log."""
@@ -74,7 +69,6 @@ class OpenCLCompiler:
         return Binary(data, _content_sha256(data), log, elapsed_ms)
 
     def _program(self, source: str, options: list[str]) -> tuple[bytes, str]:
-        """A built program."""
         try:
             program = built(cl.Program(self._context, source), options)
         except cl.RuntimeError as error:
@@ -249,14 +243,7 @@ def cpu_limits(groups: Path = GROUPS, own: Path = OWN) -> str:
     return f"{len(os.sched_getaffinity(0))} cores" + (f", quota {quota:g}" if quota is not None else "")
 
 
-def open_device(index: int) -> OpenCLDevice:
-    """Open the device at this position of `list_devices`."""
-    return OpenCLDevice(index)
-
-
-def open_compiler(index: int) -> OpenCLCompiler:
-    """Open that device's compiler."""
-    return OpenCLCompiler(index)
+open_device, open_compiler = OpenCLDevice, OpenCLCompiler  # by the place in `list_devices`
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 from autotune.core.launch_plan import Settings
 from autotune.devices.array_compare import ArrayComparison, Difference
 from autotune.devices.base import Arguments, Buffer, Device, LocalMemory, Program
-from autotune.devices.element_types import numpy_dtype, scalar_of
+from autotune.devices.element_types import array_bytes, numpy_dtype, scalar_of
 from autotune.errors import ImpossibleTime
 from autotune.evaluation.guarded_buffer import PLACES, GuardedBuffer
 from autotune.evaluation.poison import GUARD_BYTES
@@ -85,7 +85,7 @@ class ProblemBuffers:
         self._fixed: dict[str, np.generic | LocalMemory] = {
             scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in problem.scalars
         }
-        self._fixed |= {local.name: LocalMemory(local.size_bytes) for local in problem.local}
+        self._fixed |= {one.name: LocalMemory(array_bytes(one.dtype, one.shape)) for one in problem.local}
 
     def arrays(self) -> tuple[GuardedBuffer, ...]:
         """The arrays that the launches use, and every output that the reference returns."""

@@ -36,17 +36,11 @@ Compilation = Binary | Failure
 
 @dataclass(frozen=True)
 class CompilerSetting:
-    """The compiler of a pool's processes, and how they open it.
+    """The compiler of a pool's processes, and how they open it."""
 
-    Attributes:
-        open: Opens it, in each process.
-        modules: The modules that their fork server imports for it.
-        has_parts: True if each name of a source is compiled on its own.
-    """
-
-    open: Callable[[], Compiler]
-    modules: tuple[str, ...] = ()
-    has_parts: bool = False
+    open: Callable[[], Compiler]  # in each process
+    modules: tuple[str, ...] = ()  # that their fork server imports for it
+    has_parts: bool = False  # True if each name of a source is compiled on its own
 
 
 class CompilerPool:

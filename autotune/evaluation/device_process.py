@@ -38,28 +38,20 @@ from autotune.evaluation.verify import (
 )
 from autotune.evaluation.work_item import WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.problem.inputs import ProblemData, draw_inputs
+from autotune.problem.inputs import draw_inputs
 from autotune.problem.kept_results import KeptResults, save_results
 from autotune.problem.problem_instance import ProblemInstance, verification_order
 
 
 @dataclass(frozen=True)
 class DeviceSetting:
-    """The device and the problems that a device process is started for.
-
-    Attributes:
-        address: The device.
-        reference: The reference file.
-        problems: The first problems; it begins to prepare them at once.
-        wrong: Saves the arrays of wrong results; None saves none.
-        kept: Keeps the results of slow references; None keeps none.
-    """
+    """The device and the problems that a device process is started for."""
 
     address: Address
     reference: Path
-    problems: tuple[ProblemInstance, ...] = ()
-    wrong: WrongArrays | None = None
-    kept: KeptResults | None = None
+    problems: tuple[ProblemInstance, ...] = ()  # the first ones, which it begins to prepare at once
+    wrong: WrongArrays | None = None  # saves the arrays of wrong results
+    kept: KeptResults | None = None  # keeps the results of slow references
 
 
 class DeviceState:
@@ -73,25 +65,20 @@ class DeviceState:
         self._address, self._wrong = setting.address, setting.wrong
         self._loaded: dict[str, SharedBuffers] = {}
         self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
-        self._programs: dict[str, Program] = {}
-        self._passed: set[tuple[str, str]] = set()  # keys of items that were right on their verify_problems
+        self.programs: dict[str, Program] = {}  # that stay loaded, by the hashes of their binaries
+        self.passed: set[tuple[str, str]] = set()  # keys of items that were right on their verify_problems
         self._incumbent_timer: IncumbentTimer | None = None
         self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
-        self._preparation = Preparation(setting.reference, setting.problems, setting.kept)
+        self.preparation = Preparation(setting.reference, setting.problems, setting.kept)
 
     @cached_property
     def device(self) -> Device:
         """The device, opened when it is first used."""
-        self._preparation.begin_last()  # while the device is opened
+        self.preparation.begin_last()  # while the device is opened
         with timeline.span("open the device"):
             device = backend(self._address.backend).open_device(self._address.index)
         device.clocks.check(self._clocks)
         return device
-
-    @property
-    def compared(self) -> frozenset[str]:
-        """The arrays that the reference returns; raises SetupError if it is broken."""
-        return self._preparation.compared
 
     def load(self, problems: tuple[ProblemInstance, ...]) -> None:
         """Allocate the arrays of these problems in device memory, and free all other problems' arrays.
@@ -109,7 +96,7 @@ class DeviceState:
         for problem in problems:
             key = problem.data_key
             if key not in self._loaded:
-                self._loaded[key] = SharedBuffers(self.device, self.data(problem), earlier)
+                self._loaded[key] = SharedBuffers(self.device, self.preparation.of(problem), earlier)
             self.buffers(problem).arrays()
 
     def buffers(self, problem: ProblemInstance) -> ProblemBuffers:
@@ -117,10 +104,6 @@ class DeviceState:
         if problem.data_key not in self._loaded:
             self.load((problem,))
         return ProblemBuffers(problem, self._loaded[problem.data_key])
-
-    def data(self, problem: ProblemInstance) -> ProblemData:
-        """Return the inputs and expected results of a problem; the first problems' are kept."""
-        return self._preparation.of(problem)
 
     def inputs(self, problem: ProblemInstance) -> Mapping[str, NDArray[Any]]:
         """Draw the inputs of a problem, once; no reference runs."""
@@ -130,11 +113,11 @@ class DeviceState:
 
     def allows_rounding(self, problem: ProblemInstance) -> bool:
         """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
-        return self._preparation.allows_rounding(problem)
+        return self.preparation.allows_rounding(problem)
 
     def reference_s(self, problem: ProblemInstance) -> float:
         """The time that the reference may take at a problem; 0 if it is not known."""
-        return self._preparation.reference_s(problem)
+        return self.preparation.reference_s(problem)
 
     def incumbent_timer(self, item: WorkItem) -> IncumbentTimer | None:
         """The incumbent to time next to a configuration, the same object until another one leads."""
@@ -156,10 +139,6 @@ class DeviceState:
         where = self._wrong.write(failure.detail, wrong_arrays(buffers))
         return replace(failure, detail=f"{failure.detail}{where}")
 
-    def is_loaded(self, binary: Binary) -> bool:
-        """True if the program of a binary stays loaded."""
-        return binary.sha256 in self._programs
-
     def to_verify(self, item: WorkItem) -> tuple[ProblemInstance, ...]:
         """The problems to verify a configuration on before its own, in order.
 
@@ -168,26 +147,20 @@ class DeviceState:
         problem might make it look hopeless.
         """
         problems = verification_order(item.verify_problems, self.device.info.kind)
-        return problems[:1] if item.verify_key in self._passed else problems
-
-    def note_passed(self, item: WorkItem) -> None:
-        """Note that a configuration is right on all of these problems."""
-        self._passed.add(item.verify_key)
+        return problems[:1] if item.verify_key in self.passed else problems
 
     def program(self, binary: Binary, keep: bool = False) -> Program:
         """Load a binary; `keep` it loaded for configurations that run again and again."""
-        program = self._programs.get(binary.sha256)
-        if program is None:
-            program = self.device.load(binary)
-            if keep:
-                self._programs[binary.sha256] = program
+        program = self.programs.get(binary.sha256) or self.device.load(binary)
+        if keep:
+            self.programs[binary.sha256] = program
         return program
 
 
 def compared_outputs(state: DeviceState) -> frozenset[str]:
     """Open the device; return the arrays that the reference returns. Raises SetupError if it is broken."""
     _ = state.device
-    return state.compared
+    return state.preparation.compared
 
 
 def load(state: DeviceState, problems: tuple[ProblemInstance, ...]) -> None:
@@ -219,7 +192,7 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
                 failure = verify(program, buffers)
             if failure is not None:
                 return state.save_arrays(failure, buffers)
-        state.note_passed(item)
+        state.passed.add(item.verify_key)
         buffers = state.buffers(item.problem)
         failure, run_ms = attempt(program, buffers, inputs=False)
         if failure is not None:
@@ -246,7 +219,7 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
         buffers.arrays()
     except OutOfMemory:  # its own scratch arrays do not fit beside the others
         return None
-    is_new = not state.is_loaded(incumbent.binary)
+    is_new = incumbent.binary.sha256 not in state.programs
     program = state.program(incumbent.binary, keep=True)
     changed = () if incumbent.measurement.batch > 1 else None
     stopwatch = Stopwatch(program, buffers, item.policy.call_mode, changed=changed)
@@ -359,7 +332,7 @@ def run_for_results(
     failure, _ = attempt(program, buffers)
     if failure is not None:
         return failure
-    compared = [one for one in buffers.arrays() if one.array.name in state.compared]
+    compared = [one for one in buffers.arrays() if one.array.name in state.preparation.compared]
     with path.open("wb") as file:
         save_results(file, {one.array.name: one.values(0, one.count)[0] for one in compared})
     return None

@@ -65,19 +65,9 @@ def energy(
     seconds: float,
     repeatable: bool,
 ) -> float | Failure | None:
-    """Measure the energy of one run of a verified configuration, in J.
+    """Measure the energy of one run of a verified configuration, in J; None if the device has no counter.
 
-    Args:
-        state: The state of the device process.
-        binary: The compiled configuration.
-        problem: The problem that it runs on.
-        call_mode: As when it is timed.
-        run_ms: Time of one run.
-        seconds: Time to measure for.
-        repeatable: True if it can run again without restoring its arrays.
-
-    Returns:
-        None if the device has no energy counter; a Failure when the runs leave a wrong result.
+    Returns a Failure when the runs leave a wrong result.
     """
     program, buffers = state.program(binary, keep=True), state.buffers(problem)
     stopwatch = Stopwatch(program, buffers, call_mode, changed=() if repeatable else None)

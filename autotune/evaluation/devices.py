@@ -22,56 +22,43 @@ class JobKills(Exception):
 
 
 class Devices(Protocol):
-    """Runs jobs of work items, as many at the same time as there are slots.
+    """Runs jobs of work items, as many at the same time as there are slots."""
 
-    Attributes:
-        stage: The devices' work, for the progress line.
-    """
-
-    stage: Stage
+    stage: Stage  # for the progress line
 
     @property
     def count(self) -> int:
         """Number of devices."""
-        ...
 
     @property
     def parallel(self) -> int:
         """Number of configurations under way that keeps them busy; 1: they run in the order of submission."""
-        ...
 
     @property
     def slots(self) -> int:
         """Number of jobs that keeps them busy."""
-        ...
 
     @property
     def job_items(self) -> int:
         """Number of work items that one job should have."""
-        ...
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
         """Begin a job; `result` takes the future once it is done."""
-        ...
 
     def wait(self) -> None:
         """Wait for running jobs, if no other thread does."""
-        ...
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
         """The outcomes of a finished job.
 
         Raises JobDropped, JobKills, or what the setup raises.
         """
-        ...
 
     def stranded(self) -> list[Future[list[Evaluated]]]:
         """Drop and return the jobs that wait for a lost device."""
-        ...
 
     def without_device(self) -> list[Future[list[Evaluated]]]:
         """Drop and return the jobs that have waited in vain; raises SetupError if no device is left."""
-        ...
 
 
 class OneDevice:

@@ -39,17 +39,11 @@ _CHOOSING = Stage("choosing what to try next")
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """A configuration on its way to a device.
+    """A configuration on its way to a device."""
 
-    Attributes:
-        compilation: Its binary or failure; done at once where the trial is known.
-        instance: None if none could be made, which is why it failed.
-        known: The trial, if it needs no run.
-    """
-
-    compilation: Future[Compilation]
-    instance: KernelInstance | None
-    known: Trial | None = None
+    compilation: Future[Compilation]  # done at once where the trial is known
+    instance: KernelInstance | None  # None if none could be made, which is why it failed
+    known: Trial | None = None  # if it needs no run
 
     @property
     def config(self) -> Config | None:
@@ -63,13 +57,12 @@ class Running:
 
     submission: Submission
     instance: KernelInstance
-    binary: Binary
     item: WorkItem
 
     @property
     def key(self) -> RunKey:
         """Configurations with the same key run the same binary with the same launches and arguments."""
-        return _short(self.binary), self.instance.runs
+        return _short(self.item.binary), self.instance.runs
 
 
 class Evaluator:
@@ -102,21 +95,14 @@ class Evaluator:
     ) -> None:
         """Begin nothing yet.
 
-        Args:
-            maker: Makes the instances of configurations.
-            pool: Compiles them.
-            devices: Run them.
-            worker: One of the devices, for a space whose results a Python function verifies.
-            ledger: Has the budget and the trials.
-            policy: How configurations are timed.
-            timeout_s: Time limit of a configuration; less once the first one has run.
-            on_stage: Called with each stage.
+        `worker` is one of the devices, for a space whose results a Python function verifies. `timeout_s`
+        limits the time of a configuration; it gets less once the first one has run.
         """
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
         self._ledger, self._policy = ledger, policy
         self._timeout_s, self._on_stage = timeout_s, on_stage
         # few under a time limit: many would overrun it
-        self._ahead = pool.workers * (1 if ledger.has_time_limit else COMPILE_AHEAD)
+        self._ahead = pool.workers * (1 if ledger.budget.seconds is not None else COMPILE_AHEAD)
         # compilers would disturb times on a CPU: a whole window is compiled, then run
         self._shares_cores = devices.parallel == 1 and maker.space.device.kind == "cpu"
         self._waiting: deque[Config] = deque()
@@ -290,7 +276,7 @@ class Evaluator:
             self._record_trial(self._make_trial(instance, None, compiled, self._lap_s()), submission)
             return None
         key = _short(compiled), instance.runs
-        if (same := self._ledger.same_run(key)) is not None:
+        if (same := self._ledger.runs.get(key)) is not None:
             trial = self._make_trial(instance, compiled, same.measurement, self._lap_s())
             detail = f"same binary and launches as {same.config}"
             self._record_trial(replace(trial, detail=detail), submission, compiled)
@@ -302,7 +288,7 @@ class Evaluator:
         else:
             item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
             self._duplicates[key] = []
-            return Running(submission, instance, compiled, item)
+            return Running(submission, instance, item)
         return None
 
     def _verify_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
@@ -377,8 +363,9 @@ class Evaluator:
         outcome, cost_s = evaluated.outcome, evaluated.cost_s
         if self._ledger.best is None and isinstance(outcome, Measurement):
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
-        trial = self._make_trial(running.instance, running.binary, outcome, cost_s)
-        self._record_trial(replace(trial, device=evaluated.device), running.submission, running.binary)
+        binary = running.item.binary
+        trial = self._make_trial(running.instance, binary, outcome, cost_s)
+        self._record_trial(replace(trial, device=evaluated.device), running.submission, binary)
         self._compiled.extendleft(self._duplicates.pop(running.key))
         self._latest_trial_s = perf_counter()
 
@@ -419,7 +406,7 @@ class Evaluator:
             trial,
             submission.instance,
             binary,
-            is_journaled=submission.known is not None and self._ledger.has_row(trial.key),
+            is_known=submission.known is not None,
             devices=self._devices.count,
         )
         self._under_way.discard(trial.config)

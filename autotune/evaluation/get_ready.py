@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 def get_ready(listing: Listing, *, triton: bool) -> None:
     """Import what the processes of a search need, once, in the background, while files are being read.
 
-    Args:
-        listing: The listing of the devices that the search chooses from.
-        triton: True if the kernel is, or seems to be, written for Triton.
+    The search chooses from the devices of `listing`.
     """
     preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_samples"))
     listing.load_packages()

@@ -30,7 +30,7 @@ from autotune.core.checks import LATE, PASSED, Outcome, Unchecked
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
-from autotune.devices.element_types import numpy_dtype
+from autotune.devices.element_types import array_bytes, numpy_dtype
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
@@ -122,11 +122,7 @@ class HostSanitizer:
     ) -> Outcome:
         """Run a rendered source on the smallest problems; return the first finding, PASSED without one.
 
-        Args:
-            source: The source.
-            problems: The problems to run it on.
-            deadline: When to end.
-            further: Problems that may be larger.
+        The `further` problems may be larger.
         """
         chosen = [*affordable(problems), *filter(is_affordable, further)]
         limits = f"more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
@@ -346,7 +342,7 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
         for local in problem.local:
             name = f"local_{number}_{local.name}"
             values[local.name] = f"{name}()"
-            shared = f"__shared__ __align__(16) char memory[{local.size_bytes}];"
+            shared = f"__shared__ __align__(16) char memory[{array_bytes(local.dtype, local.shape)}];"
             arrays.append(f"static autotune::any_pointer {name}() {{ {shared} return {{memory}}; }}")
         values |= {view.name: f"{values.get(view.of)}.from({view.offset_bytes}ul)" for view in problem.views}
         for launch in problem.launches:
@@ -369,5 +365,4 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
 
 
 def _literal(value: ScalarValue) -> str:
-    """A scalar in C++."""
     return f"{int(value)}ul" if isinstance(value, int) else repr(value)

@@ -33,18 +33,10 @@ def trial_key(
     problems: Iterable[ProblemInstance],
     environment: Mapping[str, str],
 ) -> str:
-    """Return the key of a trial, version 1; renaming what is hashed would invalidate every journal.
+    """Return the key of a trial, version 1: 32 hexadecimal digits.
 
-    Args:
-        source_sha256: Hash of the kernel's source and all its includes.
-        config: The configuration.
-        options: The compiler's options.
-        compiler: The compiler's name in the space file.
-        problems: The problems to verify on, then the timed one.
-        environment: Device, software and compiler version, as `environment` returns them.
-
-    Returns:
-        32 hexadecimal digits.
+    To rename what is hashed would invalidate every journal. `problems` are those to verify on, then the timed
+    one; `environment` is as the function of that name returns it.
     """
     texts = {  # sorted by name, as in the JSON text of one object
         "cases": f"[{','.join(problem.identity_text for problem in problems)}]",

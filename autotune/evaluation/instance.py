@@ -19,14 +19,11 @@ from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Binary, CallMode, Problem
 from autotune.devices.array_compare import Tolerance
-from autotune.devices.element_types import array_bytes
 from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key
 from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, WorkItem
 from autotune.problem.problem_instance import (
     Array,
-    ArrayView,
-    LocalArray,
     ProblemInstance,
     Scalar,
     StoredArray,
@@ -86,12 +83,8 @@ class InstanceMaker:
     ) -> None:
         """Prepare to make instances.
 
-        Args:
-            space: The bound space.
-            source: The kernel's source.
-            dialect: The dialect of the device's compiler.
-            environment: As `environment` returns it.
-            stored: Inputs and results from files and functions; None if nothing will run.
+        `dialect` is that of the device's compiler, `environment` as the function of that name returns it.
+        `stored` has inputs and results from files and functions; it is None if nothing will run.
         """
         self.space = space
         self._stored = stored
@@ -234,11 +227,7 @@ class InstanceMaker:
             launches=(),
             tolerance=tolerance,
             views=_views(evaluated, arrays),
-            local=tuple(
-                LocalArray(item.name, array_bytes(item.dtype, item.shape))
-                for item in evaluated
-                if item.role == "local"
-            ),
+            local=tuple(item for item in evaluated if item.role == "local"),
             bounds=tuple(
                 (array.name, _bound(space.spec.errors[array.name], array.dtype, tolerance, values))
                 for array in arrays
@@ -301,19 +290,17 @@ def _work(space: Space, values: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(number(parse(text), values)) for name, text in space.spec.work.items()}
 
 
-def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[ArrayView, ...]:
+def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[Argument, ...]:
     """The arguments that are views; raises ExpressionError for one that begins beyond its array."""
-    found = []
+    views = tuple(item for item in evaluated if item.role == "view")
     sizes = {array.name: array.size_bytes for array in arrays}
-    for item in evaluated:
-        if item.role == "view":
-            if item.offset_bytes > sizes[item.of]:
-                raise ExpressionError(
-                    f"argument {item.name}: begins {item.offset_bytes} bytes after the start of {item.of}, "
-                    f"which has {sizes[item.of]}"
-                )
-            found.append(ArrayView(item.name, item.of, item.offset_bytes))
-    return tuple(found)
+    for item in views:
+        if item.offset_bytes > sizes[item.of]:
+            raise ExpressionError(
+                f"argument {item.name}: begins {item.offset_bytes} bytes after the start of {item.of}, "
+                f"which has {sizes[item.of]}"
+            )
+    return views
 
 
 def _not_negative(what: str, text: str, values: Mapping[str, Any]) -> float:

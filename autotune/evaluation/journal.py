@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from autotune.core import json_values as values
-from autotune.core.checks import FRESH_INPUTS, LATE, PASSED, Checks, worst
+from autotune.core.checks import FRESH_INPUTS, Checks, worst
 from autotune.core.text import count_text, shortened
 from autotune.core.trials import DeviceScale, Measurement, Status, Trial
 from autotune.errors import AutotuneError, InputError, JournalError, WriteError
@@ -89,13 +89,9 @@ class Journal:
     ) -> None:
         """Open or create the file.
 
-        Args:
-            path: The file.
-            header: All that every trial in it depends on.
-            notes: Kept in the file to say in words what a hash of the header covers.
-            fresh: True to start over.
-            keep: True to keep the trials that still hold of a journal with another header.
-            key_of: As in `edit_of`.
+        All trials in it depend on `header`; `notes` say in words what a hash in it covers. `fresh` starts
+        over. `keep` keeps the trials that still hold of a journal with another header; `key_of` is as in
+        `edit_of`.
 
         Raises JournalError when it belongs to another search or is damaged, and WriteError when it cannot be
         written.
@@ -401,16 +397,10 @@ class _Rows:
             self._add_last_round(row)
 
     def _add_last_round(self, row: Mapping[str, Any]) -> None:
-        measurements, sanitizers = read_measurements(row.get("finals"), "finals"), row.get("sanitizers")
-        if "checks" in row:
-            checks = read_checks(row["checks"], "checks")
-        else:  # of an older journal, fresh inputs alone are taken over: the other checks are repeated
-            fresh = PASSED if row.get("fresh") is True else LATE
-            checks = {key: {FRESH_INPUTS: fresh} for key in measurements}
-        _put_last(
-            self.last_rounds,
-            LastRound(measurements, checks, sanitizers if isinstance(sanitizers, str) else None),
-        )
+        measurements = read_measurements(row.get("finals"), "finals")
+        checks = read_checks(row.get("checks", {}), "checks")
+        sanitizers = values.nullable(values.text)(row.get("sanitizers"), "sanitizers")
+        _put_last(self.last_rounds, LastRound(measurements, checks, sanitizers))
         self.is_concluded = True
 
 

@@ -43,23 +43,14 @@ def edit_of(
     A trial holds if its key still does. If only verify_sizes, the tolerance, the special values, the variants
     or the reference have changed, a trial with a time holds, too: the last round verifies the best few again.
 
-    Args:
-        found: The journal's first line.
-        header: The first line as it should be.
-        notes: The journal's notes, next to the header.
-        trials: The journal's trials.
-        key_of: The key of a configuration in the present search.
+    `found` is the journal's first line; `header` and `notes` are what it should have. `key_of` gives the key
+    of a configuration in the present search.
     """
     changed = [name for name, value in header.items() if found.get(name) != value]
     if not changed:
         return None
-    noted = [name for name in (*notes, *found) if name in notes or name.startswith(ARGUMENT)]
-    is_noted = WORKLOAD in found  # older journals name no arguments
-    noted = [
-        name
-        for name in dict.fromkeys(noted)
-        if found.get(name) != notes.get(name) and (is_noted or name in found)
-    ]
+    gone = [name for name in found if name.startswith(ARGUMENT) and name not in notes]
+    noted = [name for name in (*notes, *gone) if found.get(name) != notes.get(name)]
     is_only_checked = set(changed) <= {"arguments", "reference", "special", "variants"}
     is_same_work = found.get(WORKLOAD) == notes.get(WORKLOAD) is not None
     kept, every = [], list(trials)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from enum import Enum
 from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.checks import PASSED, Checks, Unchecked
 from autotune.core.trials import Measurement, Rule, Status, Trial
-
-_LAST_ROUND = "last round: "  # in older journals, the start of a detail of a failure in the last round
 
 
 def encode_trial(trial: Trial) -> dict[str, Any]:
@@ -23,10 +21,7 @@ def encode_trial(trial: Trial) -> dict[str, Any]:
 
 def decode_trial(row: object) -> Trial:
     """Convert back what `encode_trial` returned; raise ValueError for anything else."""
-    trial = values.record(Trial, _TRIAL, (*_OPTIONAL, "measurement"), row, "trial")
-    if not trial.detail.startswith(_LAST_ROUND):
-        return trial
-    return replace(trial, detail=trial.detail.removeprefix(_LAST_ROUND), failed_last_round=True)
+    return values.record(Trial, _TRIAL, (*_OPTIONAL, "measurement"), row, "trial")
 
 
 def encode_measurement(measurement: Measurement) -> dict[str, Any]:
@@ -81,22 +76,17 @@ def _some_samples(value: object, place: str) -> tuple[float, ...]:
     return found
 
 
-def _status(value: object, place: str) -> Status:
-    return Status(values.choice(_STATUSES)(value, place))
-
-
-def _rule(value: object, place: str) -> Rule:
-    return Rule(values.choice(_RULES)(value, place))
+def _member_of(kind: type[Enum]) -> values.Read:
+    read = values.choice(tuple(one.value for one in kind))
+    return lambda value, place: kind(read(value, place))
 
 
 _PASSED, _LATE, _UNABLE = "passed", "late", "could not run"  # how a check ended
 _reasons = values.mapping_of(values.text, values.text)
-_RULES = tuple(rule.value for rule in Rule)
-_STATUSES = tuple(status.value for status in Status)
 _LATER = ("control", "chosen_from", "noise")  # of a measurement, left out at their defaults
 _MEASUREMENT: dict[str, values.Read] = {
     "samples_ms": _some_samples,
-    "rule": _rule,
+    "rule": _member_of(Rule),
     "warmups_ms": _samples,
     "batch": values.size,
     "energy_j": values.nullable(values.number),
@@ -118,7 +108,7 @@ _OPTIONAL: dict[str, values.Read] = {  # of a trial, left out at their defaults
 _TRIAL: dict[str, values.Read] = {
     "config": values.config_of(values.plain),
     "key": values.text,
-    "status": _status,
+    "status": _member_of(Status),
     "measurement": _decode_measurement,
     **_OPTIONAL,
 }

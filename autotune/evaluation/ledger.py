@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from autotune.core.records import Config
-from autotune.core.trials import Binary, Budget, Objective, Status, Trial
+from autotune.core.trials import Binary, Budget, Status, Trial
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.scoring import Scoring
@@ -23,19 +23,13 @@ class Ledger:
     """Keeps the trials of a search and spends its budget."""
 
     def __init__(self, journal: Journal, budget: Budget, scoring: Scoring, on_trial: OnTrial) -> None:
-        """Begin without trials.
-
-        Args:
-            journal: Has the trials of earlier searches, and gets the new ones.
-            budget: The budget of the search.
-            scoring: Computes the scores that the search minimises.
-            on_trial: Called with every trial.
-        """
-        self._journal, self._budget, self._scoring = journal, budget, scoring
+        """Begin without trials; `on_trial` will be called with each."""
+        self.budget, self.objective = budget, scoring.objective
+        self._journal, self._scoring = journal, scoring
         self._on_trial = on_trial
         self._charged = 0
         self._started_s, self._resumed_s = time.perf_counter(), 0.0
-        self._runs: dict[RunKey, Trial] = {}
+        self.runs: dict[RunKey, Trial] = {}  # a trial for each binary with its launches and arguments
         self._unreported: list[tuple[Trial, Trial | None]] = []  # each with its row, if it has none yet
         self.trials: dict[Config, Trial] = {}
         self.best: Trial | None = None
@@ -46,19 +40,9 @@ class Ledger:
         self.time_was_over = False  # before all configurations were tried or the other limit was reached
 
     @property
-    def objective(self) -> Objective:
-        """The objective of the search."""
-        return self._scoring.objective
-
-    @property
-    def has_time_limit(self) -> bool:
-        """True if the budget limits the wall time."""
-        return self._budget.seconds is not None
-
-    @property
     def is_over(self) -> bool:
         """True if the wall time of the budget is used up."""
-        return self._budget.seconds is not None and self.spent_s >= self._budget.seconds
+        return self.budget.seconds is not None and self.spent_s >= self.budget.seconds
 
     @property
     def spent_s(self) -> float:
@@ -67,7 +51,7 @@ class Ledger:
 
     def try_charge(self) -> bool:
         """Charge the budget with one trial if it covers one more; True if it does."""
-        limit = self._budget.trials
+        limit = self.budget.trials
         is_covered = limit is None or self._charged < limit
         self._charged += is_covered
         return is_covered
@@ -93,14 +77,6 @@ class Ledger:
         measured = trial.measurement
         return measured is not None and not (self._scoring.needs_energy and measured.energy_j is None)
 
-    def has_row(self, key: str) -> bool:
-        """True if the journal has a trial with this key."""
-        return key in self._journal.trials
-
-    def same_run(self, key: RunKey) -> Trial | None:
-        """A trial that ran the same binary with the same launches and arguments."""
-        return self._runs.get(key)
-
     def recall(self, trials: Iterable[Trial]) -> None:
         """Take over trials of an earlier ledger with the same journal, without looking them up again."""
         for trial in trials:
@@ -113,22 +89,19 @@ class Ledger:
         instance: KernelInstance | None,
         binary: Binary | None = None,
         *,
-        is_journaled: bool = False,
+        is_known: bool = False,
         devices: int = 1,
     ) -> None:
-        """Add a trial; `report` journals it.
+        """Add a trial without its score; `report` journals it.
 
-        Args:
-            trial: Without its score.
-            instance: The configuration's instance, or None.
-            binary: The configuration's binary; None if it was not compiled.
-            is_journaled: True if the trial was read from the journal.
-            devices: Number of devices that measured at the same time.
+        If it `is_known`, nothing had to run, and the journal may have it. `devices` counts those that
+        measured at the same time.
         """
+        is_journaled = is_known and trial.key in self._journal.trials
         row = None if is_journaled else trial  # the journal keeps its time, regardless of the score
         self.resumed += is_journaled
         if instance is not None and trial.status is Status.OK:
-            self._runs.setdefault((trial.binary_sha256, instance.runs), trial)
+            self.runs.setdefault((trial.binary_sha256, instance.runs), trial)
         trial = self._scoring.scored(trial)
         if trial.status is Status.OK and trial.score is None:
             trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)

@@ -74,13 +74,8 @@ class Stopwatch:
     def sample_ms(self, expected_ms: float = math.inf) -> float:
         """Device time of one run of the plan; the mean of a batch if runs are batched.
 
-        If the clock seems to have jumped during a sample, ahead or back, another one is taken.
-
-        Args:
-            expected_ms: About how long a run takes.
-
-        Raises:
-            ImpossibleTime: The time of the last one is negative.
+        If the clock seems to have jumped during a sample, ahead or back from about `expected_ms`, another one
+        is taken. Raises ImpossibleTime if the time of the last one is negative.
         """
         for _ in range(MAX_SAMPLES_TAKEN):
             time_ms = self._sample_ms()
@@ -238,16 +233,9 @@ class IncumbentTimer:
 def measure(
     stopwatch: Stopwatch, item: WorkItem, verified_ms: float, incumbent: IncumbentTimer | None = None
 ) -> Measurement:
-    """Time a configuration until a rule of the policy stops it.
+    """Time a configuration until a rule of the policy stops it; its verification took `verified_ms`.
 
-    Args:
-        stopwatch: Takes the samples.
-        item: The policy, and the batch of the search.
-        verified_ms: Time of the verification's run.
-        incumbent: Its timer; None if there is none.
-
-    Returns:
-        The samples. The last run is the configuration's own, so its result can be checked.
+    The last run is the configuration's own, so its result can be checked.
     """
     policy = item.policy
     if incumbent is not None:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.core.records import DeviceInfo, Sizes
+from autotune.core.c_types import is_floating
+from autotune.core.records import Sizes
 from autotune.core.syntax import parse_module
 from autotune.core.text import size_text
-from autotune.devices.element_types import is_floating, numpy_dtype
 from autotune.errors import ExpressionError, NoMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker
@@ -33,9 +33,10 @@ def enough_memory(maker: InstanceMaker, default: ProblemInstance) -> Iterator[No
         raise _too_large(maker, default, f"has {_gib(device.memory_bytes)}")
     needed_bytes = _host_bytes(maker, default)
     if host is not None and needed_bytes > host.total_bytes:
+        images = ", and on this device, which shares it, two copies of each" if device.kind == "cpu" else ""
         raise NoMemory(
             f"{_arrays(maker, default)} take {_gib(needed_bytes)} of the host's memory (inputs, expected "
-            f"results{_with_images(device)}), and the host has {_gib(host.total_bytes)}; {_advice(maker)}"
+            f"results{images}), and the host has {_gib(host.total_bytes)}; {_advice(maker)}"
         )
     try:
         yield
@@ -76,7 +77,7 @@ def _host_bytes(maker: InstanceMaker, problem: ProblemInstance) -> int:
 def _float64_bytes(problem: ProblemInstance) -> int:
     """The memory of float64 copies of the arrays that a reference reads and returns."""
     read = [array for array in problem.arrays if array.role != "scratch"]
-    return sum(8 * array.count for array in read if is_floating(numpy_dtype(array.dtype)))
+    return sum(8 * array.count for array in read if is_floating(array.dtype))
 
 
 def _is_sampled(reference: Path) -> bool:
@@ -88,10 +89,6 @@ def _is_sampled(reference: Path) -> bool:
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     own = [node for node in functions if node.name == "reference"]
     return not own or any(argument.arg == INDICES for node in own for argument in node.args.args)
-
-
-def _with_images(device: DeviceInfo) -> str:
-    return ", and on this device, which shares it, two copies of each" if device.kind == "cpu" else ""
 
 
 def _too_large(maker: InstanceMaker, default: ProblemInstance, reason: str) -> NoMemory:

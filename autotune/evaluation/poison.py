@@ -30,16 +30,11 @@ class StartStates(NamedTuple):
     """The content of memory before the two runs that verify a problem.
 
     The problem's seed chooses them. Problems to verify on have different seeds, so together they have all.
-
-    Attributes:
-        dirty_blocks: The memory of blocks holds large numbers before the first run.
-        nearly_right: Outputs start the second run with the right results except for a part.
-        few_differ: A few inputs differ in the run before the second one, instead of half.
     """
 
-    dirty_blocks: bool
-    nearly_right: bool
-    few_differ: bool
+    dirty_blocks: bool  # the memory of blocks holds large numbers before the first run
+    nearly_right: bool  # outputs start the second run with the right results except for a part
+    few_differ: bool  # a few inputs differ in the run before the second one, instead of half
 
     @classmethod
     def of_seed(cls, seed: int) -> StartStates:

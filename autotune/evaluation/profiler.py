@@ -32,34 +32,20 @@ class Counting:
 
 @dataclass(frozen=True)
 class Profiler:
-    """A profiler for one device.
+    """A profiler for one device."""
 
-    Attributes:
-        name: ncu or nsys.
-        program: Its path.
-        address: The device.
-        reference: The file of the reference.
-        variables: Environment variables of the process that it profiles.
-        counting: The counters for a table in CSV; None for a profile.
-    """
-
-    name: str
-    program: str
+    name: str  # ncu or nsys
+    program: str  # its path
     address: Address
     reference: Path
-    variables: Mapping[str, str]
-    counting: Counting | None = None
+    variables: Mapping[str, str]  # of the process that it profiles
+    counting: Counting | None = None  # for a table in CSV; None for a profile
 
     def run(self, binary: Binary, problem: ProblemInstance, report: Path) -> str:
         """Run the launches of a configuration once; return the profiler's output.
 
-        Args:
-            binary: The compiled configuration.
-            problem: The problem that it runs on.
-            report: The file for the profiler's own viewer; it is replaced.
-
-        Raises:
-            SetupError: The launch fails, or the profiler does.
+        `report` is the file for the profiler's own viewer; it is replaced. Raises SetupError when the launch
+        fails, or the profiler does.
         """
         report.parent.mkdir(parents=True, exist_ok=True)
         setting = DeviceSetting(self.address, self.reference)

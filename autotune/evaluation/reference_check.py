@@ -27,10 +27,6 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
 
     Nothing is reported if inputs are stored or made by a function, if the reference needs a device that is
     not here, or if it takes more than a few seconds.
-
-    Args:
-        space: The bound space.
-        source: The kernel's source.
     """
     path = space.spec.reference
     fills = {item.fill.kind for item in space.spec.arguments if item.fill is not None}

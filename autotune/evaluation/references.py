@@ -44,10 +44,8 @@ class References:
     ) -> None:
         """Begin to compute problems, once; none without a place to keep results.
 
-        Args:
-            problems: Problems that will be needed in any case.
-            other_data: Those on other data, which are only needed if rounding cannot decide there.
-            compared: The arrays that the reference returns.
+        Those on `other_data` are only needed if rounding cannot decide there, in one of the `compared`
+        arrays.
         """
         reference, kept = self._setting.reference, self._setting.kept
         if kept is not None and (problems or other_data):

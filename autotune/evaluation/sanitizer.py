@@ -80,10 +80,6 @@ class Sanitizer:
 
         A finding makes the launch fail, so errors of the run are ignored: the sanitizer's exit code and
         report decide.
-
-        Args:
-            runs: The runs.
-            deadline: When they should end.
         """
         parts = list(product(TOOLS, range(0, len(runs), RUNS_OF_PROCESS)))
 
@@ -148,7 +144,6 @@ class Sanitizer:
             child.kill()
 
     def _started(self, tool: str) -> Child:
-        """A process under a tool."""
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)

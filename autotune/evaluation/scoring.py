@@ -24,15 +24,9 @@ class Scoring:
     """Values of trials, computed from their measurements, their parameters and the problem's sizes."""
 
     def __init__(self, space: Space, objective: Objective, own: OwnObjective | None = None) -> None:
-        """Check an objective of the user's.
+        """Check an objective of the user's, which is `own` if `objective` is `Objective.OWN`.
 
-        Args:
-            space: The bound space, with its metrics and requirements.
-            objective: What the search minimises.
-            own: The user's objective, if it is `Objective.OWN`.
-
-        Raises:
-            InputError: The expression cannot be read, or reads unknown names.
+        Raises InputError for an expression that cannot be read, or reads unknown names.
         """
         self.objective = objective
         self._space = space

@@ -31,9 +31,7 @@ def end_state(journal: Path) -> None:
 def search_state(journal: Path, *, is_concluded: bool) -> str:
     """The state of a journal's search in a sentence: it runs, is done, or ended before its end.
 
-    Args:
-        journal: The journal.
-        is_concluded: True if its last round came after all trials.
+    The journal `is_concluded` if its last round came after all trials.
     """
     place, left, age_s = _told(journal)
     if age_s < _FRESH_S or _is_held(journal):

@@ -85,16 +85,10 @@ def altered(arrays: Iterable[Array]) -> set[str]:
 def attempt(
     program: Program, buffers: ProblemBuffers, *, kept: tuple[str, ...] = (), inputs: bool = True
 ) -> CheckedRun:
-    """Run the plan once and check the result.
+    """Run the plan once and check the result; raises what `Device.run` raises.
 
-    Args:
-        program: The loaded binary.
-        buffers: The arrays that it runs on.
-        kept: Roles of arrays that keep the content from the last run.
-        inputs: True to check that inputs are unchanged; a later check may also cover this run.
-
-    Raises:
-        LaunchError, DeviceLost: As `Device.run` does.
+    Arrays of the roles in `kept` keep the content from the last run. Without `inputs`, a later check sees
+    whether these are unchanged.
     """
     for guarded in buffers.arrays():
         if guarded.array.role not in kept:

@@ -74,13 +74,7 @@ class Worker:
         variables: Mapping[str, str] | None = None,
         on_stage: OnStage = unobserved,
     ) -> None:
-        """Start nothing yet.
-
-        Args:
-            setting: The setting of the child.
-            variables: Environment variables of the child.
-            on_stage: Called when a problem is prepared.
-        """
+        """Start nothing yet; `on_stage` is called when a problem is prepared."""
         self._setting, self._variables, self._on_stage = setting, variables, on_stage
         self._child: Child | None = None
         self._has_ended = False
@@ -107,7 +101,6 @@ class Worker:
         return Child(DeviceState, self._setting, variables=self._variables)
 
     def _open(self, child: Child) -> None:
-        """Let a new child open its device."""
         child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
             self.close()
@@ -156,7 +149,6 @@ class Worker:
         )
 
     def _ask(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> None:
-        """Begin a run in the child."""
         self._ready_child().ask(run_and_restore, function, *arguments, timeout_s=timeout_s, **options)
         self._runs += 1
         self._has_searched |= function is run_work_item

@@ -35,19 +35,15 @@ def element_text(array: Array, index: int) -> str:
 def describe(
     guarded: GuardedBuffer, first: int, count: int, tolerance: Tolerance, inputs: Iterable[GuardedBuffer]
 ) -> str:
-    """Describe how an array differs from what the reference expects.
+    """Describe how an array, as a run left it, differs from what the reference expects.
 
-    Args:
-        guarded: The array, as the run left it.
-        first: Index of the first element that differs.
-        count: How many differ.
-        tolerance: The allowed difference from the expected elements.
-        inputs: The inputs; inputs of the same shape are shown at the first element that differs.
+    `count` elements differ, the first one at the index `first`. Inputs of the same shape are shown there.
     """
     array = guarded.array
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
     differs = np.flatnonzero(unlike(found, expected, tolerance, guarded.magnitude_at(places)))
-    is_unwritten = guarded.are_unwritten(found[differs])
+    wrong = found[differs]
+    is_unwritten = guarded.are_unwritten(wrong)
     is_found = "was never written" if is_unwritten else f"is {found[0]}"
     parts = [f"{element_text(array, first)} {is_found}, expected {expected[0]}"]
     if first + len(found) == guarded.count:
@@ -64,11 +60,11 @@ def describe(
         for one in inputs
         if one.array.shape == array.shape
     ]
-    texts, worst = _errors(array, places[differs], found[differs], expected[differs])
+    texts, worst = _errors(array, places[differs], wrong, expected[differs])
     parts += texts
     typical = guarded.compared(0, min(_MAX_TYPICAL, guarded.count))[2]
     advice = _advice(array, worst, typical, tolerance) if len(worst) == 2 else []
-    if not advice and _are_whole(typical) and not _are_whole(_finite(found[differs])):
+    if not advice and _are_whole(typical) and not _are_whole(wrong[np.isfinite(wrong)]):
         advice = ["every expected element is whole: does `reference` make them integers (`.astype(int)`)?"]
     parts += advice
     parts.append(f"tolerance: {tolerance}")
@@ -117,11 +113,6 @@ def _advice(array: Array, worst: list[float], typical: NDArray[Any], tolerance: 
     return [f"this may be rounding; `verify: {{{allowed}}}` in the space file allows it"]
 
 
-def _finite(values: NDArray[Any]) -> NDArray[Any]:
-    finite: NDArray[Any] = values[np.isfinite(values)]
-    return finite
-
-
 def _are_whole(values: NDArray[Any]) -> bool:
     """True if all numbers are finite and whole."""
     return values.dtype.kind in "fc" and bool(np.all(np.isfinite(values) & (values == np.rint(values))))
@@ -149,9 +140,7 @@ class WrongArrays:
     def write(self, what: str, wrong: Iterable[GuardedBuffer]) -> str:
         """Write the found and the expected arrays; return where, as the end of a message, or nothing.
 
-        Args:
-            what: The failure in words.
-            wrong: The wrong arrays.
+        `what` is the failure in words.
         """
         try:
             target = self._next()

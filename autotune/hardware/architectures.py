@@ -62,11 +62,6 @@ class Architecture:
     scalar_registers: int | None = None  # of a partition, for whole warps; None without a limit
 
     @property
-    def shared_bytes_per_block(self) -> int:
-        """The maximum for one block, static and dynamic together."""
-        return self.device.shared_bytes_per_block
-
-    @property
     def is_amd(self) -> bool:
         """True for AMD's GPUs, for which only Triton compiles."""
         return self.name.startswith("gfx")

@@ -18,19 +18,12 @@ _NOT_CUDA = ("opencl",)  # backends without the limits and attributes of CUDA's 
 
 @dataclass(frozen=True)
 class Amount:
-    """A whole number of a launch with its bounds.
+    """A whole number of a launch with its bounds."""
 
-    Attributes:
-        what: Its name in messages.
-        text: The number, as an expression that can be compared.
-        least: Its lower bound, which holds on every device.
-        most: Its upper bound on this device, as an expression; empty without one.
-    """
-
-    what: str
-    text: str
-    least: int
-    most: str = ""
+    what: str  # its name in messages
+    text: str  # the number, as an expression that can be compared
+    least: int  # on every device
+    most: str = ""  # on this device, as an expression; empty without a bound
 
     @property
     def bounds(self) -> Iterator[str]:
@@ -41,13 +34,7 @@ class Amount:
 
 
 def amounts(step: LaunchSpec, device: DeviceInfo | None, registers: int | None = None) -> Iterator[Amount]:
-    """The whole numbers of a launch, with the bounds of a device.
-
-    Args:
-        step: The launch.
-        device: The device; None if unknown.
-        registers: Registers per thread; None if unknown.
-    """
+    """The whole numbers of a launch, with the bounds of a device; what is None is unknown."""
     deepest, grids = _extent_limits(device)
     threads = _product(step.block)
     of_device = "device.{}".format if device is not None else lambda name: ""
@@ -86,7 +73,6 @@ def happens(step: LaunchSpec) -> str:
 
 
 def _product(texts: Iterable[str]) -> str:
-    """The product of expressions."""
     return " * ".join(map(operand, texts))
 
 

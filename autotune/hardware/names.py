@@ -16,7 +16,7 @@ from autotune.hardware.architectures import ARCHITECTURES, NAME_WORDS, Architect
 
 # Words that do not distinguish devices.
 BRANDS = frozenset(
-    (
+    [
         "nvidia",
         "corporation",
         "tesla",
@@ -29,7 +29,7 @@ BRANDS = frozenset(
         "cpu",
         "r",
         "tm",
-    )
+    ]
 )
 # The driver's name for each common name, both in the form that `canonical` gives.
 ALIASES = {
@@ -120,9 +120,8 @@ def traits_of_name(name: str) -> Traits:
 def known_gpu(name: str) -> DeviceInfo | None:
     """A GPU that may be absent, with the limits of its architecture; None if the name implies none.
 
-    Args:
-        name: An architecture such as `sm_90`, or a GPU's name. Memory, caches and number of multiprocessors
-            are those of the architecture's example.
+    The name is an architecture, such as `sm_90`, or a GPU's. Memory, caches and number of multiprocessors are
+    those of the architecture's example.
     """
     key = name.strip().lower()
     if key not in ARCHITECTURES:
@@ -137,8 +136,7 @@ def known_gpu(name: str) -> DeviceInfo | None:
 def gpu_architectures(names: str) -> list[Architecture]:
     """The architectures of GPUs that may be absent; raises InputError for a name that implies none.
 
-    Args:
-        names: Architectures such as `sm_90` and names of GPUs, separated by commas.
+    `names` has architectures and names of GPUs, separated by commas.
     """
     found = {}
     for name in filter(None, map(str.strip, names.split(","))):

@@ -21,27 +21,18 @@ SHARED_BYTES_PER_CLOCK = 128  # likewise
 class _Rates(NamedTuple):
     """The rates of one architecture; None if unknown.
 
-    Attributes:
-        float16: Results per clock of a multiprocessor, as for the other types; a fused multiply-add counts as
-            one.
-        float32: Likewise.
-        float64: Likewise.
-        int32: Likewise.
-        boost_mhz: The clock of the example GPU.
-        tensor: Multiply-adds of float16 or bfloat16 with sums in float32, per clock of its tensor cores, but
-            for product lines that have less.
-        tensor_mhz: The clock for which the data sheet gives these.
-        host_bytes_per_s: One direction of 16 lanes of PCI Express 3, 4 or 5.
+    Of each type, they are results per clock of a multiprocessor; a fused multiply-add counts as one. Tensor
+    cores multiply and add float16 or bfloat16 with sums in float32; some product lines do less.
     """
 
     float16: int
     float32: int
     float64: int
     int32: int
-    boost_mhz: float
-    tensor: int | None
-    tensor_mhz: float | None
-    host_bytes_per_s: float | None
+    boost_mhz: float  # of the example GPU
+    tensor: int | None  # multiply-adds per clock
+    tensor_mhz: float | None  # for which the data sheet gives these
+    host_bytes_per_s: float | None  # one direction of 16 lanes of PCI Express 3, 4 or 5
 
 
 _RATES = {
@@ -71,10 +62,7 @@ class PeakRate:
 def peak_rates(device: DeviceInfo, dtype: str, clock_mhz: float | None = None) -> tuple[PeakRate, ...]:
     """The ceilings of a device's arithmetic without tensor cores; empty if unknown.
 
-    Args:
-        device: The device; its multiprocessors count.
-        dtype: The type of the operations.
-        clock_mhz: The measured clock; None means the boost clock of the architecture's example GPU.
+    Without a measured clock, the boost clock of the architecture's example GPU counts.
     """
     lanes = lanes_per_clock(device.architecture, dtype)
     if lanes is None or device.kind != "gpu":

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from autotune.core.launch_plan import Settings
-from autotune.core.records import Launch, Value
+from autotune.core.records import Argument, Launch, Value
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.trials import Problem
 from autotune.devices.array_compare import EXACT, Tolerance
@@ -73,23 +73,6 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class LocalArray:
-    """One argument that is local memory of OpenCL: each block has its own."""
-
-    name: str
-    size_bytes: int
-
-
-@dataclass(frozen=True)
-class ArrayView:
-    """One argument that is a pointer into an array."""
-
-    name: str
-    of: str
-    offset_bytes: int
-
-
-@dataclass(frozen=True)
 class ProblemInstance:
     """One problem that a configuration runs on, with its arguments and launches."""
 
@@ -99,8 +82,8 @@ class ProblemInstance:
     launches: tuple[Launch, ...]
     tolerance: Tolerance = EXACT
     expected: tuple[tuple[str, StoredArray], ...] | None = None  # None: a reference file computes it
-    views: tuple[ArrayView, ...] = ()
-    local: tuple[LocalArray, ...] = ()
+    views: tuple[Argument, ...] = ()
+    local: tuple[Argument, ...] = ()  # memory of OpenCL, of which each block has its own
     bounds: tuple[tuple[str, Tolerance], ...] = ()  # for outputs with a tolerance of their own
     settings: Settings = ()  # the device's clock and power limit while it is timed
     trusted: str = ""  # the file with results of trusted configurations, instead of `expected`
@@ -119,7 +102,7 @@ class ProblemInstance:
         newer = {  # than the first journals, which have none of them
             "bounds": [[name, bound.rtol, bound.atol, bound.factor] for name, bound in self.bounds],
             "views": [[view.name, view.of, view.offset_bytes] for view in self.views],
-            "local": [[array.name, array.size_bytes] for array in self.local],
+            "local": [[one.name, array_bytes(one.dtype, one.shape)] for one in self.local],
             "device": [list(setting) for setting in self.settings],
         }
         return {

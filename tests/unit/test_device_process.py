@@ -105,7 +105,7 @@ def test_the_check_that_stays_is_the_one_that_comes_first_on_the_device(open_sta
     (launch,) = problem().launches
     checks = (problem(1), replace(problem(2), launches=(replace(launch, grid=(2, 1, 1)),)))
     item = WorkItem(BINARY, checks, problem(), MeasurementPolicy(), None, 1, 0.0)
-    state.note_passed(item)
+    state.passed.add(item.verify_key)
     for kind in ("cpu", "gpu"):
         state.device.info = replace(state.device.info, kind=kind)
         assert state.to_verify(item) == verification_order(checks, kind)[:1]
@@ -158,7 +158,9 @@ def test_inputs_that_problems_have_in_common_stay_in_memory_and_are_drawn_once(o
         arrays = (*one.arrays, own, copied)
         sized = replace(one, definition=definition, arrays=arrays, launches=(launch,))
         state.load((sized,))
-        return {guarded.array.name: guarded for guarded in state.buffers(sized).arrays()}, state.data(sized)
+        return {
+            guarded.array.name: guarded for guarded in state.buffers(sized).arrays()
+        }, state.preparation.of(sized)
 
     (first, data), (second, next_data) = placed(9), placed(10)
     assert [name for name in first if first[name] is second[name]] == ["x"]  # a copy depends on another array

@@ -11,12 +11,12 @@ import pytest
 from autotune.compilers.kernel_source import packaged, read_source, render, source_of_text
 from autotune.core import timeline
 from autotune.core.checks import LATE, PASSED, Unchecked
-from autotune.core.records import Config, Launch
+from autotune.core.records import Argument, Config, Launch
 from autotune.core.trials import Problem, Status
 from autotune.evaluation import host_sanitizer
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
-from autotune.problem.problem_instance import Array, ArrayView, LocalArray, ProblemInstance, Scalar
+from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
 from autotune.tuning.further_sizes import Small
 from autotune.tuning.sanitizer_checks import LOOPS, under_host_sanitizer
 from autotune.tuning.winner_checks import WinnerChecks
@@ -58,7 +58,7 @@ PROBLEM = ProblemInstance(
     (Launch("last_sum", (3, 1, 1), (32, 1, 1), 0, ("x", "parts", "ticket", "sum")),),
     0.0,
     0.0,
-    views=(ArrayView("parts", "room", 4),),
+    views=(Argument("parts", "float32", "view", of="room", offset_bytes=4),),
 )
 HANDOVER = """\
 #include "portable.h"
@@ -342,7 +342,11 @@ def test_plain_opencl_runs_too(old, new, status, words):
     )
     launch = Launch("sums", (3, 1, 1), (32, 1, 1), 0, ("x", "cells", "count", "y"))
     problem = ProblemInstance(
-        Problem({"n": N}, "float32"), arrays, (), (launch,), local=(LocalArray("cells", 512),)
+        Problem({"n": N}, "float32"),
+        arrays,
+        (),
+        (launch,),
+        local=(Argument("cells", "uint8", "local", (512,)),),
     )
     assert old in OPENCL or status is None
     source = render(source_of_text(OPENCL.replace(old, new), "sums.cl"), {})

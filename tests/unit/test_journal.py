@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from autotune.core.checks import FRESH_INPUTS, LATE, PASSED, Unchecked
+from autotune.core.checks import LATE, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import InputError, JournalError
@@ -196,19 +196,6 @@ def test_an_edit_that_changes_no_trial_needs_no_option(edited):
     assert header["argument y"] == "int32 [n + 0] out"
 
 
-def test_a_journal_without_notes_goes_on_and_is_refused_in_fewer_words(folder):
-    folder.search("--budget", "2", "--journal", "j.jsonl")
-    path = folder.path / "j.jsonl"
-    header, rest = path.read_text().split("\n", 1)
-    noted = ("tolerance", "verify_sizes", "workload", "argument ")
-    values = {name: value for name, value in json.loads(header).items() if not name.startswith(noted)}
-    path.write_text(json.dumps(values, separators=(",", ":")) + "\n" + rest)
-    assert folder.search("--budget", "2", "--journal", "j.jsonl")["resumed"] == 2
-    folder.edit("atol: 0", "atol: 1")
-    refused = folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
-    assert "arguments, verify_sizes or tolerances in the space file. No trial holds now" in refused.stderr
-
-
 def test_a_last_round_is_read_as_it_was_written(tmp_path):
     record = {
         "many runs": PASSED,
@@ -228,12 +215,3 @@ def test_a_last_round_is_read_as_it_was_written(tmp_path):
             journal.append_last_round(found)
         assert journal.is_concluded
         journal.close()
-
-
-@pytest.mark.parametrize(("fresh", "outcome"), [("true", PASSED), ("false", LATE)])
-def test_of_the_checks_in_an_older_journal_only_fresh_inputs_count(tmp_path, fresh, outcome):
-    rest = f'"checked":["key"],"sanitizers":"g++ 12.2.0","fresh":{fresh},"on_cpu":{{"key":"too large"}}'
-    finals = '{"finals":{"key":{"samples_ms":[1.0],"rule":"finals","warmups_ms":[]}},' + rest + "}"
-    (tmp_path / "j.jsonl").write_text(f'{{"journal":1}}\n{finals}\n')
-    last_round = read_journal(tmp_path / "j.jsonl").last_round
-    assert last_round.checks == {"key": {FRESH_INPUTS: outcome}} and last_round.sanitizers == "g++ 12.2.0"
