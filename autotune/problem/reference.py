@@ -26,7 +26,6 @@ from autotune.errors import BrokenReference
 from autotune.problem.problem_instance import Array
 from autotune.problem.reference_results import converted_results
 from autotune.problem.sampling import sample_indices, takes_indices
-from autotune.space.arguments import INPUTS
 
 _FUNCTIONS = ("reference", "inputs", "magnitude")  # optional functions of a file
 BASELINE = "baseline_"  # prefix of functions that a kernel is compared with
@@ -140,7 +139,7 @@ def inputs_line(path: Path) -> int | None:
         functions = parse_module(path.read_text(errors="replace")).body
     except (SyntaxError, ValueError):  # reported when it runs
         return None
-    named = (one.lineno for one in functions if isinstance(one, ast.FunctionDef) and one.name == INPUTS)
+    named = (one.lineno for one in functions if isinstance(one, ast.FunctionDef) and one.name == "inputs")
     return next(named, None)
 
 
