@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
-from autotune.cli.counters import counted_runs_of, counters_table
-from autotune.cli.device_use import COLUMNS, use_of
+from autotune.cli.device_use import COLUMNS, counters_table, use_of
 from autotune.cli.output import emit
 from autotune.cli.tables import UNKNOWN, Table, cell, table
 from autotune.cli.texts import rate_text
@@ -20,6 +19,9 @@ from autotune.space import Landmark, Space
 
 if TYPE_CHECKING:
     from autotune.diagnosis.counted_runs import CountedRun
+    from autotune.tuning.observer import Observer
+    from autotune.tuning.options import Options
+    from autotune.tuning.task import TuningTask
 
 _Figures = Mapping[str, Sequence[SourceFigure]]  # columns of each step
 
@@ -44,6 +46,21 @@ def run_ladder(parsed: argparse.Namespace) -> None:
         emit(ladder_table(task.space, steps), *quoted)
         if counted:
             emit("", counters_table(counted))
+
+
+def counted_runs_of(
+    parsed: argparse.Namespace,
+    task: TuningTask,
+    options: Options,
+    observer: Observer,
+    trials: Mapping[str, Trial],
+) -> dict[str, CountedRun]:
+    """The counters of trials by name; empty if nobody asked for them."""
+    if not parsed.counters:
+        return {}
+    from autotune.diagnosis.counted_runs import counted_runs
+
+    return counted_runs(task, options, observer, trials)
 
 
 def ladder_table(space: Space, steps: Mapping[str, Trial]) -> Table:

@@ -196,6 +196,38 @@ def add_config(parser: argparse._ActionsContainer, what: str, **settings: Any) -
     )
 
 
+def add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Add the options that name one configuration; `verb` says what the command does with it."""
+    which = parser.add_mutually_exclusive_group()
+    add_config(which, f"{verb} this configuration")
+    which.add_argument("--landmark", metavar="NAME", help=f"{verb} a landmark of the space")
+    which.add_argument(
+        "--default",
+        action="store_true",
+        help=f"{verb} the space's default (without any of these three: the tuned best, else the default)",
+    )
+
+
+def chosen_config(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
+    """The configuration that the options name, with its description; raises InputError if it is invalid."""
+    from autotune.tuning.served_best import tuned_best
+
+    if parsed.config is not None:
+        chosen, origin = config(parsed.config, task.spec), "as given"
+    elif parsed.landmark is not None:
+        landmarks = {landmark.name: landmark.config for landmark in task.spec.landmarks}
+        if parsed.landmark not in landmarks:
+            raise InputError(
+                f"--landmark {parsed.landmark}: unknown landmark{hint(parsed.landmark, landmarks)}"
+            )
+        chosen, origin = landmarks[parsed.landmark], f"the landmark {parsed.landmark}"
+    else:
+        best = None if parsed.default else tuned_best(task, parsed.cache)
+        chosen, origin = (task.spec.default, "the default") if best is None else (best, "the tuned best")
+    require_valid(task, chosen)
+    return chosen, origin
+
+
 def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
     """Add how trials run and where they are recorded; with `resumes`, an existing journal continues."""
     run = parser.add_argument_group("how to run")

@@ -13,10 +13,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
-from autotune.cli.choice import add_choice, chosen_config
-from autotune.cli.counters import add_counters, counted_runs_of, counters_text
-from autotune.cli.device_use import use_of
-from autotune.cli.ladder import run_ladder
+from autotune.cli.device_use import counters_text, use_of
+from autotune.cli.ladder import counted_runs_of, run_ladder
 from autotune.cli.output import emit, say
 from autotune.cli.texts import measured_text, space_problem
 from autotune.core.text import size_text
@@ -33,7 +31,7 @@ EXAMPLE = "autotune run spaces/reduce.yaml --config BLOCK_SIZE=128,UNROLL=1"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
-    add_choice(parser, "run")
+    opt.add_choice(parser, "run")
     parser.add_argument("--landmarks", action="store_true", help="run all landmarks and the tuned best")
     parser.add_argument(
         "--repeat",
@@ -48,7 +46,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="afterwards, run it once more under Nsight Compute (ncu) or Nsight Systems (nsys), and print "
         "its figures for the launches",
     )
-    add_counters(parser)
+    parser.add_argument(
+        "--counters",
+        action="store_true",
+        help="run each configuration once more and count: active threads, sectors, bank conflicts, and where "
+        "Nsight Compute may count, waits at barriers, issue slots and occupancy",
+    )
     opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to look for the tuned best")
     opt.add_json(parser)
@@ -68,7 +71,7 @@ def _run_one(parsed: argparse.Namespace) -> None:
     opt.require_unset(parsed, "one configuration always runs again", "fresh", "keep")
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
-        config, origin = chosen_config(parsed, task)
+        config, origin = opt.chosen_config(parsed, task)
         if parsed.profile:
             find_profiler(parsed.profile, task.address)  # before anything runs
         trials = [run_once(task, options, progress, config) for _ in range(parsed.repeat)]

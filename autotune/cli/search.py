@@ -234,14 +234,26 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
         parsed.device = alone
     several = _has_cluster(parsed) and not alone
     if options.engine == ADOPTION and not several:
-        from autotune.cli.adopt import search_by_adoption
-
-        search_by_adoption(parsed, options)
+        _adopt(parsed, options)
         return
     result = _with_cluster(parsed, options) if several else _with_device(parsed, options)
     from autotune.cli.search_summary import result_json, result_text
 
     emit(result_json(result) if parsed.json else result_text(result))
+
+
+def _adopt(parsed: argparse.Namespace, options: Options) -> None:
+    """Adopt a result, unless a search has stored one for this device and problem already."""
+    from autotune.cli.search_summary import known_json, known_text, result_json, result_text
+    from autotune.tuning.adopt import adopt, full_search_result
+
+    with opt.opened_task(parsed) as (task, progress):
+        entry = full_search_result(task, parsed.cache)
+        result = adopt(task, options, progress) if entry is None else None
+    if entry is not None:
+        emit(known_json(entry) if parsed.json else known_text(task, entry))
+    if result is not None:
+        emit(result_json(result) | {"adopted": True} if parsed.json else result_text(result))
 
 
 def _one_that_is_enough(parsed: argparse.Namespace, options: Options) -> str | None:
