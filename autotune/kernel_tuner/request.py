@@ -23,14 +23,9 @@ from autotune.kernel_tuner.arguments import KernelArguments, read_arguments
 from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.launch import LaunchRule, launch_specs, read_launch_rule, sizes_of
 from autotune.kernel_tuner.observers import Observers, read_observers
-from autotune.kernel_tuner.parameters import Parameters, device_settings, read_parameters
-from autotune.kernel_tuner.restrictions import (
-    Restrictions,
-    block_limit,
-    listed_restrictions,
-    read_restrictions,
-)
-from autotune.kernel_tuner.source import ScriptSource, compiler_options, dialect_of, source_text
+from autotune.kernel_tuner.parameters import Parameters, Params, device_settings, read_parameters
+from autotune.kernel_tuner.restrictions import Restrictions, listed_restrictions, read_restrictions
+from autotune.kernel_tuner.source import compiler_options, complete_source, dialect_of, source_text
 from autotune.problem.stored_inputs import content_sha256
 from autotune.space.functions import Functions, function_name
 from autotune.space.recorded import bare_spec
@@ -49,9 +44,8 @@ class Request:
     observers: Observers
     rule: LaunchRule
     restrictions: Restrictions
-    block_limit: Restrictions
     answer: Answer
-    source: ScriptSource
+    dialect: str
 
     @cached_property
     def space(self) -> Space:
@@ -61,7 +55,7 @@ class Request:
     @property
     def device(self) -> str:
         """The device's address: a backend has the name of its dialect."""
-        return f"{self.source.dialect}:{self.call.device}"
+        return f"{self.dialect}:{self.call.device}"
 
     @property
     def digest(self) -> str:
@@ -83,7 +77,7 @@ class Request:
     @cached_property
     def _shown(self) -> SourceText:
         """The source of the first configuration, with the hash of the one that loaders read."""
-        shown = source_of_text(self.source.text(self.parameters.first, self._name), self._name)
+        shown = source_of_text(self._text(self.parameters.first, self._name), self._name)
         return replace(shown, sha256=self._given.sha256)
 
     @cached_property
@@ -94,14 +88,17 @@ class Request:
         name = str(given) if is_file else self._name
         return source_of_text(source_text(given, self.parameters.first), name)
 
+    def _text(self, params: Params, name: str, mark: str = "") -> str:
+        return complete_source(self.call, self.rule, self.dialect, params, name, mark)
+
     @property
     def _name(self) -> str:
         """The name of a file with the source."""
-        return f"{self.call.kernel_name}{'.cl' if self.source.dialect == 'opencl' else '.cu'}"
+        return f"{self.call.kernel_name}{'.cl' if self.dialect == 'opencl' else '.cu'}"
 
     @cached_property
     def _spec(self) -> SpaceSpec:
-        call, parameters, dialect = self.call, self.parameters, self.source.dialect
+        call, parameters, dialect = self.call, self.parameters, self.dialect
         conditions = self.restrictions.expressions
         default = Config({one.name: one.values[0] for one in parameters.listed})
         kernel = re.sub(r"\W+", "_", call.kernel_name).strip("_")
@@ -112,7 +109,7 @@ class Request:
             dialect=dialect,
             source=self._given.path,
             reference=Path("answer"),
-            constraints=tuple(Constraint(one, 1) for one in (*conditions, *self.block_limit.expressions)),
+            constraints=tuple(Constraint(one, 1) for one in conditions),
             arguments=self.arguments.specs,
             launch=launch_specs(call, self.arguments, self._expressions),
             compiler_options={dialect: compiler_options(call.compiler_options)},
@@ -137,9 +134,9 @@ class Request:
             reference=lambda _inputs, _sizes: answer.expected,
             inputs=lambda _sizes, _rng: arguments.arrays,
             hashes={name: content_sha256(array) for name, array in arguments.arrays.items()},
-            constraints=(*self.restrictions.functions, *self.block_limit.functions),
+            constraints=self.restrictions.functions,
             values={name: parameters.decoding(compute) for name, compute in computed.items()},
-            source=parameters.decoding(lambda params: self.source.text(params, str(shown.path), shown.mark)),
+            source=parameters.decoding(lambda params: self._text(params, str(shown.path), shown.mark)),
             verify=answer.judge,
             verified=answer.judged,
         )
@@ -160,10 +157,9 @@ def read_request(call: KernelCall) -> Request:
         arguments=arguments,
         observers=observers,
         rule=rule,
-        restrictions=read_restrictions(listed_restrictions(call.restrictions), parameters),
-        block_limit=block_limit(rule, parameters),
+        restrictions=read_restrictions(listed_restrictions(call.restrictions), parameters, rule),
         answer=read_answer(call, arguments, parameters, observers),
-        source=ScriptSource(call.kernel_source, dialect, call.defines, rule),
+        dialect=dialect,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from kernel_tuner import util
@@ -18,27 +17,18 @@ from autotune.kernel_tuner.parameters import Params
 _DIALECTS = {"OPENCL": "opencl", "CUDA": "cuda", "CUPY": "cuda", "NVCUDA": "cuda", "PYCUDA": "cuda"}
 
 
-@dataclass(frozen=True)
-class ScriptSource:
-    """The source of every configuration; without `defines` it has the definitions of Kernel Tuner."""
-
-    given: Any
-    dialect: str
-    defines: Mapping[str, Any] | None
-    rule: LaunchRule
-
-    def text(self, params: Params, name: str, mark: str = "") -> str:
-        """The complete source of a configuration; `name` and `mark` as in `source_of_text`."""
-        source = source_of_text(source_text(self.given, params), name, mark)
-        numbers = {one: int(value) if isinstance(value, bool) else value for one, value in params.items()}
-        shape = (self.rule.grid(params), self.rule.block(params), self.rule.block_names)
-        try:
-            _, text = util.prepare_kernel_string(
-                "", source.text, numbers, *shape, self.dialect.upper(), self.defines
-            )
-        except ValueError as error:
-            raise InputError(f"defines: {error}") from None
-        return str(text)
+def complete_source(
+    call: KernelCall, rule: LaunchRule, dialect: str, params: Params, name: str, mark: str = ""
+) -> str:
+    """The source with the definitions of Kernel Tuner; `name` and `mark` as in `source_of_text`."""
+    source = source_of_text(source_text(call.kernel_source, params), name, mark)
+    numbers = {one: int(value) if isinstance(value, bool) else value for one, value in params.items()}
+    shape = (rule.grid(params), rule.block(params), rule.block_names)
+    try:
+        _, text = util.prepare_kernel_string("", source.text, numbers, *shape, dialect.upper(), call.defines)
+    except ValueError as error:
+        raise InputError(f"defines: {error}") from None
+    return str(text)
 
 
 def source_text(kernel_source: Any, params: Params) -> str:
