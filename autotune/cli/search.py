@@ -23,7 +23,7 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Budget
 from autotune.errors import InputError
 from autotune.frameworks import FORMATS, Format
-from autotune.frameworks.config_file import KEY, TOKENS
+from autotune.frameworks.config_file import KEY, TOKENS, nearest
 from autotune.processes.files import write_output
 from autotune.processes.fork_server import preload
 from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
@@ -360,7 +360,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
         tasks = bind_sweep(opt.target(parsed), points, dtypes, progress)
         if form is not None:
             tasks = _with_incumbents(tasks, form, progress)
-        keyed = KeyedTable(KEY, form.serving) if form else None
+        keyed = KeyedTable(KEY, nearest) if form else None
         found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
     if parsed.json:
         emit(sweep_json(found))

@@ -90,7 +90,6 @@ class Format:
         asked: The quantizations that look-ups ask for without a block.
         refused: The reasons why an entry gives a wrong result.
         launched: An entry as the launcher changes it.
-        serving: The key, of those that a file has in ascending order, whose entry serves a number of tokens.
     """
 
     name: str
@@ -108,7 +107,6 @@ class Format:
     asked: tuple[str, ...] = ()
     refused: Callable[[Shape, Entry], Iterable[str]] = lambda shape, entry: ()
     launched: Callable[[Shape, Entry], Entry] = lambda shape, entry: entry
-    serving: Callable[[Sequence[int], int], int] = nearest
 
     def shape(self, name: str) -> Shape | None:
         """Read a file's name, in the spelling of any framework; None if it is of another kind."""
