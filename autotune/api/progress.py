@@ -12,10 +12,11 @@ from autotune.evaluation.ledger import OnTrial
 _REDRAWN_EACH_S = 1.0
 
 
-def is_notebook() -> bool:
-    """True if this runs in a notebook's kernel, which shows what is displayed."""
+def shown_progress(callback: OnTrial | None = None) -> CallbackProgress:
+    """The progress of searches; in a notebook's kernel, which shows what is displayed, in its output."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    is_notebook = type(shell).__name__ == "ZMQInteractiveShell"
+    return NotebookProgress(callback) if is_notebook else CallbackProgress(callback)
 
 
 class CallbackProgress(SearchProgress):

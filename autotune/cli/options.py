@@ -22,7 +22,9 @@ from autotune.tuning.options import Options
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cli.progress import SearchProgress
+    from autotune.cluster.connection import Cluster
     from autotune.space import SpaceSpec
+    from autotune.tuning.observer import Observer
     from autotune.tuning.task import Target, TuningTask
 
 MAX_S = 86_400.0
@@ -53,6 +55,24 @@ def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, Search
             yield bind_target(target(parsed), shown.stage, listing=listing), shown
     finally:
         listing.abandon()
+
+
+@contextmanager
+def opened_devices(
+    devices: str | None, cluster: str | None, device: str | None, progress: Observer
+) -> Iterator[Cluster | None]:
+    """The devices that `--devices` or `--cluster` names; None if a search has one device."""
+    if devices is None and cluster is None:
+        yield None
+        return
+    from autotune.processes.fork_server import preload
+
+    if devices:
+        preload(("autotune.cluster.connection",))  # the workers' server imports Dask while this process does
+    from autotune.cluster.connection import open_several  # needs the extra `cluster`
+
+    with open_several(devices, cluster, device, progress.stage, progress.warn) as opened:
+        yield opened
 
 
 def _is_triton(space: Path) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,11 +25,9 @@ from autotune.errors import InputError
 from autotune.frameworks import FORMATS, Format
 from autotune.frameworks.config_file import KEY, TOKENS, nearest
 from autotune.processes.files import write_output
-from autotune.processes.fork_server import preload
 from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
-    from autotune.cluster.connection import Cluster
     from autotune.tuning.observer import Observer
     from autotune.tuning.result import SearchResult
     from autotune.tuning.search_plan import PlanResult
@@ -202,11 +200,6 @@ def _is_sweep(parsed: argparse.Namespace) -> bool:
     return bool(parsed.sweep or parsed.format) or "," in (parsed.dtype or "")
 
 
-def _has_cluster(parsed: argparse.Namespace) -> bool:
-    """True if the devices of a cluster, or several of this machine, are requested."""
-    return bool(parsed.cluster or parsed.devices)
-
-
 def _require_consistent(parsed: argparse.Namespace) -> None:
     """Raise InputError for options that exclude each other."""
     if parsed.recorded:
@@ -232,7 +225,7 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
     alone = _one_that_is_enough(parsed, options) if parsed.devices else None
     if alone:
         parsed.device = alone
-    several = _has_cluster(parsed) and not alone
+    several = (parsed.cluster or parsed.devices) and not alone
     if options.engine == ADOPTION and not several:
         _adopt(parsed, options)
         return
@@ -282,21 +275,16 @@ def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
 
 
 def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
-    with opt.progress(parsed) as progress, _opened_cluster(parsed, progress) as cluster:
+    with (
+        opt.progress(parsed) as progress,
+        opt.opened_devices(parsed.devices, parsed.cluster, parsed.device, progress) as several,
+    ):
         from autotune.tuning.task import bind_target
         from autotune.tuning.tuner import priors_of, search
 
-        task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
-        return search(task, options, progress, priors_of(task, options), cluster)
-
-
-def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster]:
-    """The devices that `--cluster` or `--devices` names."""
-    if parsed.devices:
-        preload(("autotune.cluster.connection",))  # the workers' server imports Dask while this process does
-    from autotune.cluster.connection import open_several
-
-    return open_several(parsed.devices, parsed.cluster, parsed.device, progress.stage, progress.warn)
+        found = None if several is None else (several.address, several.info)
+        task = bind_target(opt.target(parsed), progress.stage, found)
+        return search(task, options, progress, priors_of(task, options), several)
 
 
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
@@ -337,9 +325,9 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     targets = [first, *(replace(first, space=space) for space in parsed.more_spaces)]
     with (
         opt.progress(parsed) as progress,
-        _opened_cluster(parsed, progress) if _has_cluster(parsed) else nullcontext() as cluster,
+        opt.opened_devices(parsed.devices, parsed.cluster, parsed.device, progress) as several,
     ):
-        plan = plan_of_spaces(targets, options, progress.stage, cluster)
+        plan = plan_of_spaces(targets, options, progress.stage, several)
         found = run_searches(plan, progress, show)
     if parsed.json:
         emit(_results_json(found))

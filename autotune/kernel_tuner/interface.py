@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import wraps
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import kernel_tuner
 from kernel_tuner import util
 
-from autotune.api.progress import CallbackProgress, NotebookProgress, is_notebook
+from autotune.api.progress import shown_progress
 from autotune.api.space import with_default
 from autotune.cli.output import emit
 from autotune.core.json_values import is_name
@@ -104,7 +104,7 @@ def tune_kernel(given: _Given) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         fresh=bool(request.observers.outputs),
         energy=request.observers.measures_energy,
     )
-    with _progress(given["quiet"]) as progress:
+    with nullcontext(Observer()) if given["quiet"] else shown_progress() as progress:
         found = _search(task, options, progress)
     rows = [_result_row(trial, request, goal) for trial in found.trials]
     if goal.is_time:
@@ -140,9 +140,9 @@ def run_kernel(given: _Given) -> list[Any]:
     request = read_request(KernelCall.of(given | {"tune_params": tune_params}))
     request.space.spec = replace(request.space.spec, device={})  # nothing is timed
     task = request.space.bind(request.device)
-    with tempfile.TemporaryDirectory() as folder, _progress(quiet=True) as progress:
+    with tempfile.TemporaryDirectory() as folder:
         options = Options(journal=Path(folder) / "run.jsonl", workers=1, timeout_s=TIMEOUT_S)
-        with open_context(with_journal(task, options), options, progress) as context:
+        with open_context(with_journal(task, options), options, Observer()) as context:
             instance = context.maker.make(task.spec.default)
             compiled = context.pool.compile(instance).result()
             if isinstance(compiled, Failure):
@@ -171,15 +171,6 @@ def _journal(request: Request, cache: str | Path | None) -> Path:
         return RUNS / "kernel_tuner" / f"{request.call.kernel_name}.{request.digest}.jsonl"
     path = Path(cache)
     return path.with_name(f"{path.name.removesuffix('.json')}.{request.digest}.jsonl")
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Observer]:
-    if quiet:
-        yield Observer()
-        return
-    with NotebookProgress(None) if is_notebook() else CallbackProgress(None) as progress:
-        yield progress
 
 
 class _Tries(Relay):
