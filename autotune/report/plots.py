@@ -158,11 +158,8 @@ def _printed_ladder(plot: Plot) -> list[tuple[str, float, None]] | None:
         return None
     try:
         rows = values.load(read_text(path))
-    except values.NoJson as error:
-        raise InputError(f"{path}: not JSON: {error}") from None
-    if not isinstance(rows, list):
-        return None
-    try:
+        if not isinstance(rows, list):
+            return None
         steps = [values.mapping(row, f"{path}[{number}]") for number, row in enumerate(rows)]
         found = [
             (
@@ -173,6 +170,8 @@ def _printed_ladder(plot: Plot) -> list[tuple[str, float, None]] | None:
             for step in steps
             if step.get("time_ms") is not None
         ]
+    except values.NoJson as error:
+        raise InputError(f"{path}: not JSON: {error}") from None
     except values.Damaged as error:
         raise InputError(str(error)) from None
     if not found:
