@@ -20,7 +20,6 @@ from autotune.processes.files import read_foreign
 from autotune.serving.cache import Folder
 from autotune.serving.device_records import DeviceRecord
 
-NAME = "clblast"
 _BESIDE = ".provenance"  # database.py takes every file that ends in .json for results
 _MAX_BYTES = 2**26
 _PRECISIONS = {"float16": "16", "float32": "32", "float64": "64"}
@@ -83,7 +82,7 @@ def export_clblast(
         CacheError: A file of the cache is damaged.
         WriteError: A file cannot be written.
     """
-    require_not_installed(folder, NAME)
+    require_not_installed(folder, "clblast")
     records = exported_records(kernel, cache, data, device_name)
     files = (file for one in records for file in _planned(one, folder, device_name))
     return write(kernel, files, keeps_old=False)

@@ -64,14 +64,6 @@ class ProgramFormat:
     refused: Callable[[Tuning], str]
 
 
-@dataclass(frozen=True)
-class Exported:
-    """What was written, and why recorded tunings have no entry."""
-
-    written: list[PlannedFile]
-    left_out: tuple[str, ...]
-
-
 def export_program(
     kernel: str,
     format_: ProgramFormat,
@@ -79,7 +71,7 @@ def export_program(
     folder: Path | None,
     cache: Folder | None = None,
     data: str | None = None,
-) -> Exported:
+) -> tuple[list[PlannedFile], list[str]]:
     """Write the results of a kernel where recorded programs look for them.
 
     Args:
@@ -89,6 +81,9 @@ def export_program(
         folder: Where to write; None stands for the folder that they look in, whose old files are kept.
         cache: Where results are looked for.
         data: The content of the inputs that was tuned for; None takes the newest result.
+
+    Returns:
+        What was written, and why recorded tunings have no entry.
 
     Raises:
         InputError: No recorded tuning can be answered, or a file that is there is damaged.
@@ -122,7 +117,7 @@ def export_program(
     for device, answers in found.items():
         place = folder if folder is not None else format_.root() / format_.subfolder(device)
         files += format_.planned(place, answers)
-    return Exported(write(kernel, files, keeps_old=folder is None), tuple(left_out))
+    return write(kernel, files, keeps_old=folder is None), left_out
 
 
 def _device_of(kernel: str, records: Iterable[DeviceRecord], tuning: Tuning) -> DeviceRecord:

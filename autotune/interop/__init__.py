@@ -15,9 +15,9 @@ from autotune.interop.recording import Recording, imported_trial
 __all__ = ["WRITERS", "Recording", "imported_trial", "read_recording"]
 
 WRITERS: Mapping[str, Callable[[Recording], str]] = {  # by the names of `autotune export --format`
-    t4.NAME: t4.write,
-    kernel_tuner_cache.NAME: kernel_tuner_cache.write,
-    journals.NAME: journals.write,
+    "t4": t4.write,
+    "kernel-tuner": kernel_tuner_cache.write,
+    "journal": journals.write,
 }
 
 
