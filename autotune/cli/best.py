@@ -41,7 +41,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _tier(text: str) -> Tier:
-    """Parse a tier in its JSON form."""
     try:
         return Tier(text.lower())
     except ValueError:
@@ -50,7 +49,6 @@ def _tier(text: str) -> Tier:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Look up the best configuration and print it."""
     from autotune.devices.listing import resolve_device
     from autotune.serving.lookup import best_config
 
@@ -74,7 +72,6 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def best_json(best: Best) -> dict[str, Any]:
-    """The answer as JSON values."""
     return {
         "config": dict(best),
         "defines": best.defines,

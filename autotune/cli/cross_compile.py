@@ -187,6 +187,5 @@ def _kind(item: Checked) -> str:
 
 
 def _reason(item: Checked) -> str:
-    """A failure in one line."""
     assert item.failure is not None
     return first_error(item.failure.detail)

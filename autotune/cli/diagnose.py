@@ -39,7 +39,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Diagnose the configuration and print the verdict with its evidence."""
     from autotune.diagnosis.diagnose import diagnose, open_diagnosis
     from autotune.diagnosis.record import diagnosis_file, keep
 

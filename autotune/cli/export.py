@@ -85,7 +85,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Write the file and describe its content."""
     from autotune.interop import WRITERS, optuna_study, read_recording
     from autotune.interop.c_header import header
     from autotune.interop.files import require_own_kind, write_text

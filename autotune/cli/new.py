@@ -16,7 +16,6 @@ EXAMPLE = "autotune new my_kernel.cu"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune new`."""
     parser.add_argument(
         "kernel",
         type=Path,
@@ -44,7 +43,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Write both files next to the kernel, and print the guesses."""
     from autotune.cli.progress import SearchProgress
 
     with SearchProgress(first_line_s=0.3) as progress:

@@ -143,7 +143,6 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add the device of this machine."""
     parser.add_argument(
         "-d",
         "--device",
@@ -152,7 +151,6 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Add the space file."""
     parser.add_argument(
         "space",
         type=Path,
@@ -192,7 +190,6 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add the content of the inputs."""
     parser.add_argument(
         "--data",
         metavar="NAME",
@@ -289,7 +286,6 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
 
 
 def add_verbosity(parser: argparse.ArgumentParser) -> None:
-    """Add the amount of output while a command runs."""
     said = parser.add_mutually_exclusive_group()
     said.add_argument("-q", "--quiet", action="store_true", help="show no progress, only warnings")
     said.add_argument(
@@ -314,13 +310,7 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
 
 
 def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True) -> None:
-    """Add the cache folder.
-
-    Args:
-        parser: The command's parser.
-        what: Purpose of the folder, as a help text.
-        reads: True if results are also read from the cache that comes with autotune.
-    """
+    """Add the cache folder; with `reads`, results are also read from the cache that comes with autotune."""
     places = "./cache and the one that comes with autotune" if reads else "./cache"
     parser.add_argument(
         "--cache", metavar="DIR", type=Path, help=f"{what} (default: $AUTOTUNE_CACHE, else {places})"
@@ -328,7 +318,6 @@ def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True)
 
 
 def add_compiling(parser: argparse.ArgumentParser) -> None:
-    """Add how sources are compiled."""
     compiling = parser.add_argument_group("how to compile")
     compiling.add_argument(
         "--workers",
@@ -362,7 +351,6 @@ def add_output(parser: argparse.ArgumentParser, what: str, **settings: Any) -> N
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add output for scripts."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -82,7 +82,6 @@ def _add_live(group: argparse._ArgumentGroup) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Write the page or the figure, or serve the folder."""
     if parsed.live:
         opt.require_unset(parsed, "--live serves pages", "output", "space", "cache", "figure")
         _show_live(parsed)
@@ -98,7 +97,6 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _write_page(parsed: argparse.Namespace) -> None:
-    """Write the report and print how many trials it shows."""
     from autotune.report.gather import gather
     from autotune.report.page import write_page
     from autotune.report.search_page import report_html
@@ -111,7 +109,6 @@ def _write_page(parsed: argparse.Namespace) -> None:
 
 
 def _draw_figure(parsed: argparse.Namespace) -> None:
-    """Draw the figure and write it."""
     from autotune.report.plots import Plot, draw
 
     if parsed.figure != "heat-map":

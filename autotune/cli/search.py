@@ -37,7 +37,6 @@ EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune search`."""
     opt.add_target(parser, optional=True)
     parser.add_argument(
         "more_spaces",
@@ -160,7 +159,6 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the search that the options name, and print the results."""
     _require_consistent(parsed)
     with _timeline(parsed.timeline):
         _run(parsed, _options(parsed))
@@ -201,7 +199,6 @@ def _is_sweep(parsed: argparse.Namespace) -> bool:
 
 
 def _require_consistent(parsed: argparse.Namespace) -> None:
-    """Raise InputError for options that exclude each other."""
     if parsed.recorded:
         opt.require_unset(parsed, "--recorded tunes what a program asked for", "wanted")
     if parsed.wanted or parsed.recorded:
@@ -221,7 +218,6 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
 
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:
-    """Search one space and print what was found."""
     alone = _one_that_is_enough(parsed, options) if parsed.devices else None
     if alone:
         parsed.device = alone

@@ -73,7 +73,6 @@ def result_text(result: SearchResult) -> str:
 
 
 def result_json(result: SearchResult) -> dict[str, Any]:
-    """The result as JSON values, for scripts."""
     return {
         "kernel": result.task.spec.kernel,
         "device": asdict(result.task.device),
@@ -171,7 +170,6 @@ def _metrics(result: SearchResult) -> Mapping[str, float]:
 
 
 def _own(result: SearchResult) -> list[str]:
-    """The value of the user's objective, and metrics."""
     found = [f"{name} {value:.4g}" for name, value in _metrics(result).items()]
     if result.objective is Objective.OWN:
         found.insert(0, f"{result.objective_name} = {result.final.value:.4g}")

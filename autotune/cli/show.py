@@ -72,7 +72,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Print the selected trials, or the importance of parameters over them."""
     from autotune.analysis.find_journal import find_journal
     from autotune.evaluation.journal_rows import encode_trial
     from autotune.interop.files import require_own_kind, write_text

@@ -30,19 +30,12 @@ Entry = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class Shape:
-    """The content of a file's name.
+    """The content of a file's name."""
 
-    Attributes:
-        sizes: The format's own, and BLOCKS where blocks have scales.
-        device: As the framework writes it.
-        quantization: Such as `fp8_w8a8`; empty for 16 bits.
-        variant: What SGLang puts at the end.
-    """
-
-    sizes: Mapping[str, int]
-    device: str
-    quantization: str
-    variant: str = ""
+    sizes: Mapping[str, int]  # the format's own, and BLOCKS where blocks have scales
+    device: str  # as the framework writes it
+    quantization: str  # such as `fp8_w8a8`; empty for 16 bits
+    variant: str = ""  # what SGLang puts at the end
 
     @property
     def block(self) -> tuple[int, int] | None:

@@ -76,6 +76,4 @@ def _entries(content: Mapping[str, Any]) -> Any:
     return {} if found is None else found
 
 
-FORMAT = ProgramFormat(
-    name="fla", package="fla", root=_root, subfolder=_name, planned=_planned, refused=_refused
-)
+FORMAT = ProgramFormat(package="fla", root=_root, subfolder=_name, planned=_planned, refused=_refused)

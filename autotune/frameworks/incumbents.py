@@ -21,13 +21,7 @@ class Incumbents:
     """The entries of the installed framework's files, or its defaults, by shape and number of tokens."""
 
     def __init__(self, form: Format, device: str, quantization: str | None = None) -> None:
-        """Read nothing yet.
-
-        Args:
-            form: The format of the files.
-            device: The device's name.
-            quantization: In the files' names; None: `fp8_w8a8` with blocks, else nothing.
-        """
+        """Read nothing yet; without a quantization, names have `fp8_w8a8` with blocks, else nothing."""
         self._form, self._device, self._quantization = form, device, quantization
         self._files: dict[str, tuple[Path, Mapping[int, Entry]] | None] = {}
 

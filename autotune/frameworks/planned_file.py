@@ -28,20 +28,15 @@ _INSTALLED = ("site-packages", "dist-packages")
 class PlannedFile:
     """A file with results, before it is written.
 
-    Attributes:
-        path: The file.
-        text: All that it will hold.
-        results: Each result with the configuration that serves, by its key in the file: a number of tokens,
-            or what a program's kernel is called with.
-        kept: Keys that only the file had.
-        beside: Ends the name of the file with the origin of its entries.
+    Results, with the configuration that serves, are by their key in the file: a number of tokens, or what a
+    program's kernel is called with.
     """
 
     path: Path
     text: str
     results: Mapping[Any, tuple[Entry, Config]]
-    kept: tuple[Any, ...] = ()
-    beside: str = BESIDE
+    kept: tuple[Any, ...] = ()  # keys that only the file had
+    beside: str = BESIDE  # ends the name of the file with the origin of its entries
 
     @property
     def known(self) -> list[Any]:
@@ -57,13 +52,7 @@ class PlannedFile:
 def exported_records(
     kernel: str, cache: Folder | None, data: str | None, device_name: str | None = None
 ) -> list[DeviceRecord]:
-    """The devices with results, the newest result of each last.
-
-    Args:
-        kernel: Of the cache.
-        cache: Where results are looked for.
-        data: The content of the inputs that was tuned for; None takes any.
-        device_name: A name that files are to give the device, which can be one only.
+    """The devices with results for inputs named `data`, or any, the newest result of each last.
 
     Raises:
         InputError: There is no such result, or a name for several devices.

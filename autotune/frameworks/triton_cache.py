@@ -27,7 +27,6 @@ def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
 
 
 FORMAT = ProgramFormat(
-    name="triton-cache",
     package="triton",
     root=triton_folder,
     subfolder=lambda device: "",

@@ -30,27 +30,16 @@ _MAX_PAIRS = 8
 
 @dataclass(frozen=True)
 class Plot:
-    """The input of a plot.
-
-    Attributes:
-        sources: Files with recorded results, or kernels of the cache.
-        cache: The cache to look in; None for the usual ones.
-        space: The kernel's space file; None for the packaged one.
-        title: None for one that says what is shown.
-        x: The parameter for the columns of a heat map; None for the first that varies.
-        y: The parameter for its rows; None for the next.
-        device: Only results of the device with this name; None for those of all.
-        sizes: Only results at these sizes of the problem.
-    """
+    """The input of a plot; sources, cache and space as `gather` takes them."""
 
     sources: Sequence[str]
     cache: Path | None
     space: Path | None
-    title: str | None
-    x: str | None
-    y: str | None
-    device: str | None
-    sizes: Sizes
+    title: str | None  # None for one that says what is shown
+    x: str | None  # parameter for the columns of a heat map; None for the first that varies
+    y: str | None  # parameter for its rows; None for the next
+    device: str | None  # only results of this device; None for those of all
+    sizes: Sizes  # only results at these
 
 
 def draw(kind: str, plot: Plot) -> Figure:

@@ -195,7 +195,6 @@ def _macro_value(parameter: str, value: Value) -> str:
 
 
 def _step_json(step: Step) -> dict[str, Any]:
-    """A step of the ladder, with the figures of its source."""
     note = step.landmark.note
     return {
         "name": cut(step.landmark.name),
