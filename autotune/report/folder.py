@@ -19,8 +19,8 @@ from autotune.evaluation.journal import FollowedJournal, JournalContent
 from autotune.evaluation.search_state import search_state
 from autotune.interop.journals import is_journal
 from autotune.report.gather import gather_sources
+from autotune.report.page import MAX_DETAIL, cut
 from autotune.report.search_page import report_json
-from autotune.report.shortened import MAX_DETAIL, cut
 from autotune.serving.cache import DEVICE_FILE, kernels
 
 _MAX_DEPTH = 4  # of folders below the one that is shown

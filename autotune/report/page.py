@@ -23,6 +23,7 @@ _SCRIPTS = (  # in the order that they are put together; each uses those before 
     *("elements", "search", "scales", "chart", "drawing", "result", "progress", "space"),
     *("importance", "resources", "beside", "devices", "trials", "folder", "constraints", "main"),
 )
+MAX_NAME, MAX_DETAIL = 200, 2_000  # letters of a text
 _GENERATOR = '<meta name="generator" content="autotune '  # as in report.html
 _HEAD = 2_000  # letters of a report in which that stands
 
@@ -77,6 +78,19 @@ def embedded(data: Mapping[str, Any]) -> str:
     """JSON that is safe inside a script element: no `<`, and nothing but ASCII."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
+
+
+def cut(text: str, most: int = MAX_NAME) -> str:
+    """A text, or its beginning and how much is left out."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
+
+
+def short(value: float | None) -> float | int | None:
+    """Six significant digits: more are noise, and make the page larger."""
+    if value is None:
+        return None
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def _script() -> str:

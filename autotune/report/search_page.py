@@ -17,9 +17,8 @@ from autotune.core.trials import Status
 from autotune.errors import InputError, MissingExtra
 from autotune.report.gather import Gathered
 from autotune.report.headline import headline, provenance, trust
-from autotune.report.page import page_html
+from autotune.report.page import MAX_DETAIL, MAX_NAME, cut, page_html, short
 from autotune.report.search import Search, Step
-from autotune.report.shortened import MAX_DETAIL, MAX_NAME, cut, short
 from autotune.report.source_figures import source_figures
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED
 

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from autotune.core.expressions import names_behind, parse
 from autotune.core.trials import Status, Trial
-from autotune.report.page import page_html
+from autotune.report.page import MAX_DETAIL, cut, page_html, short
 from autotune.report.search import Search
 from autotune.report.search_page import search_json
-from autotune.report.shortened import MAX_DETAIL, cut, short
 from autotune.space import ConstraintReport, Finding, Space
 from autotune.space.enumeration import RowLimits, Rows, Rule, count_rows
 from autotune.space.rules import Rules
