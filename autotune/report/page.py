@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from autotune.core.version import __version__
@@ -35,20 +36,14 @@ def page_html(title: str, data: Mapping[str, Any]) -> str:
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data: blob:"
         + ("; connect-src 'self'" if "live" in data else "")
     )
-    parts = {
-        "policy": escape(policy),
-        "title": escape(title).encode("ascii", "xmlcharrefreplace").decode(),
-        "version": escape(__version__),
-        "style": style,
-        "data": embedded(data),
-        "script": script,
-    }
-    before, *rest = _asset("report.html").split("{{")
-    pieces = [before]
-    for piece in rest:
-        name, _, after = piece.partition("}}")
-        pieces += [parts[name], after]
-    return "".join(pieces)
+    return Template(_asset("report.html")).substitute(
+        policy=escape(policy),
+        title=escape(title).encode("ascii", "xmlcharrefreplace").decode(),
+        version=escape(__version__),
+        style=style,
+        data=embedded(data),
+        script=script,
+    )
 
 
 def framed(html: str) -> str:
