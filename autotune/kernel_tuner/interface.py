@@ -85,8 +85,10 @@ def tune_kernel(given: _Given) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         InputError: Something is wrong or not supported; nothing has been run.
         SetupError: No configuration works.
     """
-    if given["simulation_mode"]:
-        return _simulated(given)
+    if given["simulation_mode"]:  # Kernel Tuner replays its own cache file: nothing is run
+        if not given["cache"]:
+            raise InputError("simulation_mode: needs cache=, a file that Kernel Tuner has written")
+        return kernel_tuner.tune_kernel(**given)  # type: ignore[no-any-return]
     began = time.perf_counter()
     _refuse(given)
     goal = read_goal(given["objective"], given["objective_higher_is_better"], given["metrics"])
@@ -204,14 +206,6 @@ def _search(task: TuningTask, options: Options, progress: Observer) -> SearchRes
             with suppress(SetupError):
                 return search(with_default(task, row), options, observer, processes=processes)
         return search(with_default(task, tried[-1]), options, observer, processes=processes)
-
-
-def _simulated(given: _Given) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Replay a cache file of Kernel Tuner by its own means: nothing is run."""
-    if not given["cache"]:
-        raise InputError("simulation_mode: needs cache=, a file that Kernel Tuner has written")
-    results: tuple[list[dict[str, Any]], dict[str, Any]] = kernel_tuner.tune_kernel(**given)
-    return results
 
 
 def _result_row(trial: Trial, request: Request, goal: Goal) -> dict[str, Any]:
