@@ -44,7 +44,7 @@ class ProgramFormat:
     root: Callable[[], Path]  # the folder that is looked in unless an environment variable names another
     subfolder: Callable[[str], str]  # below it, for a device's name
     planned: Callable[[Path, Sequence[Answer]], Iterator[PlannedFile]]  # raises InputError for a damaged file
-    refused: Callable[[Tuning], str]  # why the program's autotuner never asks; empty if it does
+    refused: Callable[[Tuning], str]  # why its look-up never asks; empty if it does
 
 
 def export_program(
@@ -81,7 +81,7 @@ def export_program(
     for tuning in asked:
         try:
             one = _device_of(kernel, records, tuning)
-            if reason := format_.refused(tuning):
+            if reason := format_.refused(tuning) or _never_asks(tuning):
                 raise InputError(reason)
             answer = _answer(one, tuning)
             found.setdefault(one.device.name, []).append(answer)
@@ -158,7 +158,7 @@ def _content(tuning: Tuning, constants: Mapping[str, Value], served: Config) -> 
     }
 
 
-def never_asks(tuning: Tuning) -> str:
+def _never_asks(tuning: Tuning) -> str:
     """The reason why no autotuner looks for a result, or takes one; empty if it does."""
     if tuning.configurations < 2:
         return "the program has one configuration, so its autotuner has nothing to choose"
