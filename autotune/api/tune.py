@@ -11,10 +11,11 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from autotune.api.progress import CallbackProgress, shown_progress
+from autotune.api.progress import shown_progress
 from autotune.api.result import Result
 from autotune.api.space import Space
 from autotune.cli.options import call_mode, opened_devices
+from autotune.cli.progress import SearchProgress
 from autotune.core.stages import Stage
 from autotune.core.text import hint
 from autotune.core.trials import USUAL, Budget, CallMode
@@ -225,7 +226,7 @@ def tune_all(
 
 
 def _on_each_model(
-    target: Target, options: Options, progress: CallbackProgress, cluster: str
+    target: Target, options: Options, progress: SearchProgress, cluster: str
 ) -> tuple[PlanResult, str]:
     """Search on every model of a cluster; also returns what to say of failures."""
     from autotune.cluster.connection import open_each_model  # needs the extra
@@ -273,7 +274,7 @@ class _Given:
         if not fits:
             raise InputError(f"{self._function}: {name}={value!r}: expected {expected}")
 
-    def progress(self, callback: OnTrial | None) -> CallbackProgress:
+    def progress(self, callback: OnTrial | None) -> SearchProgress:
         """The progress of the searches, which also calls back."""
         self.require("callback", callback, callback is None or callable(callback), "a function of a trial")
         return shown_progress(callback)

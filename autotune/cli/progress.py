@@ -27,6 +27,7 @@ from autotune.tuning.observer import Observer
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.evaluation.journal import Journal
+    from autotune.evaluation.ledger import OnTrial
     from autotune.tuning.task import TuningTask
 
 _LINE_INTERVAL_S = 10.0  # without a terminal: between lines
@@ -45,9 +46,15 @@ class Verbosity(Enum):
 class SearchProgress(Observer):
     """Shows the present stage with its time, and of a search done and total, best so far and failures."""
 
-    def __init__(self, verbosity: Verbosity = Verbosity.NORMAL, *, first_line_s: float = 5.0) -> None:
-        """Show nothing yet; without a terminal, the first line comes after `first_line_s`."""
-        self._verbosity, self._first_line_s = verbosity, first_line_s
+    def __init__(
+        self,
+        verbosity: Verbosity = Verbosity.NORMAL,
+        *,
+        first_line_s: float = 5.0,
+        callback: OnTrial | None = None,
+    ) -> None:
+        """Show nothing yet; a file or a pipe gets the first line after a while, `callback` each trial."""
+        self._verbosity, self._first_line_s, self._callback = verbosity, first_line_s, callback
         self._console = Console(stderr=True, highlight=False, markup=False)
         self._live: Live | None = None
         self._ended, self._lines = Event(), Thread(target=self._say_lines, daemon=True)
@@ -137,6 +144,8 @@ class SearchProgress(Observer):
         if self._verbosity is Verbosity.VERBOSE:
             time_text = trial.status.value if trial.time_ms is None else f"{trial.time_ms:.4g} ms"
             self._say(f"{self._done} {time_text}: {trial.config}")
+        if self._callback is not None:
+            self._callback(trial)
 
     def last_round(self, count: int) -> None:
         """Describe the last round, and show only its stages."""
