@@ -109,7 +109,7 @@ def _write_page(parsed: argparse.Namespace) -> None:
 
 
 def _draw_figure(parsed: argparse.Namespace) -> None:
-    from autotune.report.plots import Plot, draw
+    from autotune.report.plots import KINDS, Plot
 
     if parsed.figure != "heat-map":
         opt.require_unset(parsed, "--x and --y belong to heat-map", "x", "y")
@@ -124,7 +124,7 @@ def _draw_figure(parsed: argparse.Namespace) -> None:
         sizes=parse_sizes(parsed.size),
     )
     path = opt.figure_file(str(parsed.output or f"{parsed.figure}.svg"))
-    save(draw(parsed.figure, plot), path)
+    save(KINDS[parsed.figure](plot), path)
     emit(f"wrote {path}: {parsed.figure}")
 
 

@@ -90,36 +90,37 @@ def package_folders(package: str) -> list[Path]:
 
 
 def write(kernel: str, files: Iterable[PlannedFile], *, keeps_old: bool) -> list[PlannedFile]:
-    """Write files of a kernel's results once all are planned; raises WriteError."""
+    """Write files of a kernel's results, and the origin of their entries, once all are planned.
+
+    Raises WriteError.
+    """
     planned = list(files)
     for file in planned:
-        _write(kernel, file, keeps_old)
+        entries = dict(_provenance(file.origin).get("entries", {}))
+        entries |= {str(key): _origin(entry) for key, (entry, _) in sorted(file.results.items())}
+        origin = {"kernel": kernel, "autotune": __version__, "entries": entries}
+        old = file.path.with_name(file.path.name + _BEFORE)
+        with _writing(file.path):
+            if keeps_old and not old.exists():
+                replace_file(old, file.path.read_bytes() if file.path.exists() else b"")
+            replace_file(file.path, file.text)
+            replace_file(file.origin, json.dumps(origin, indent=1) + "\n")
     return planned
 
 
-def _write(kernel: str, file: PlannedFile, keeps_old: bool) -> None:
-    """Write a file and, next to it, the origin of its entries."""
-    entries = dict(_provenance(file.origin).get("entries", {}))
-    for key, (entry, _) in sorted(file.results.items()):
-        entries[str(key)] = {
-            "time_ms": entry.time_ms,
-            "default_time_ms": entry.default_time_ms,
-            "fastest": dict(entry.config),
-            "device_driver": entry.provenance.driver,
-            "compiler": entry.provenance.compiler,
-            "tuned_at": entry.provenance.tuned_at,
-            "protocol": entry.provenance.protocol,
-            "dtype": entry.dtype,
-            "sizes": dict(entry.sizes),
-            "data": entry.data,
-        }
-    origin = {"kernel": kernel, "autotune": __version__, "entries": entries}
-    old = file.path.with_name(file.path.name + _BEFORE)
-    with _writing(file.path):
-        if keeps_old and not old.exists():
-            replace_file(old, file.path.read_bytes() if file.path.exists() else b"")
-        replace_file(file.path, file.text)
-        replace_file(file.origin, json.dumps(origin, indent=1) + "\n")
+def _origin(entry: Entry) -> dict[str, Any]:
+    return {
+        "time_ms": entry.time_ms,
+        "default_time_ms": entry.default_time_ms,
+        "fastest": dict(entry.config),
+        "device_driver": entry.provenance.driver,
+        "compiler": entry.provenance.compiler,
+        "tuned_at": entry.provenance.tuned_at,
+        "protocol": entry.provenance.protocol,
+        "dtype": entry.dtype,
+        "sizes": dict(entry.sizes),
+        "data": entry.data,
+    }
 
 
 def restore(kernel: str, root: Path) -> list[Path]:

@@ -36,39 +36,22 @@ class Array:
 
 @dataclass(frozen=True)
 class Tuning:
-    """A kernel under `@triton.autotune` and one key with which a program called it.
+    """A kernel under `@triton.autotune` and one key with which a program called it."""
 
-    Attributes:
-        function: The kernel's name.
-        file: Its source.
-        triton: The version.
-        target: Of Triton, such as `cuda:90`.
-        key: Values of the names that the decorator lists, and the type of each array.
-        scalars: The other arguments of the first such call, by parameter.
-        arrays: The arrays of that call.
-        passed: The kernel's parameters that are no constants, in order.
-        parameters: The names that the program's configurations give values to, without Triton's options.
-        configurations: Their number, after pruning.
-        has_hook: True if one of them calls a function of the program first.
-        best: What Triton chose, with its options.
-        seconds: Time spent tuning; 0 if the result was there already.
-        digest: Of all that Triton's cache depends on; empty for a version that is not in READ_BY.
-    """
-
-    function: str
-    file: str
-    triton: str
-    target: str
-    key: tuple[Plain, ...]
-    scalars: Mapping[str, Plain]
-    arrays: Mapping[str, Array]
-    passed: tuple[str, ...]
-    parameters: tuple[str, ...]
-    configurations: int
-    has_hook: bool
-    best: Mapping[str, Plain]
-    seconds: float
-    digest: str
+    function: str  # the kernel's name
+    file: str  # its source
+    triton: str  # the version
+    target: str  # of Triton, such as `cuda:90`
+    key: tuple[Plain, ...]  # values of the names that the decorator lists, and the type of each array
+    scalars: Mapping[str, Plain]  # the other arguments of the first such call, by parameter
+    arrays: Mapping[str, Array]  # of that call
+    passed: tuple[str, ...]  # the kernel's parameters that are no constants, in order
+    parameters: tuple[str, ...]  # that the program's configurations give values to, without Triton's options
+    configurations: int  # their number, after pruning
+    has_hook: bool  # true if one of them calls a function of the program first
+    best: Mapping[str, Plain]  # as Triton chose, with its options
+    seconds: float  # spent tuning; 0 if the result was there already
+    digest: str  # of all that Triton's cache depends on; empty for a version that is not in READ_BY
 
     @property
     def identity(self) -> tuple[object, ...]:

@@ -42,11 +42,6 @@ class Plot:
     sizes: Sizes  # only results at these
 
 
-def draw(kind: str, plot: Plot) -> Figure:
-    """Draw a plot of one of `KINDS`; raises InputError if the sources do not have what it shows."""
-    return KINDS[kind](plot)
-
-
 def matrix_figure(comparison: KernelComparison) -> Figure:
     """Draw how fast each device's best runs on the others."""
     devices = list(comparison.matrix)
@@ -287,7 +282,7 @@ def _lines(groups: Mapping[str, Sequence[tuple[float, float]]]) -> list[Line]:
     ]
 
 
-KINDS: Mapping[str, Callable[[Plot], Figure]] = {
+KINDS: Mapping[str, Callable[[Plot], Figure]] = {  # raise InputError if the sources lack what they show
     "progress": _progress,
     "ladder": _ladder,
     "roofline": _roofline,
