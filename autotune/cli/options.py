@@ -62,7 +62,7 @@ def opened_devices(
     devices: str | None, cluster: str | None, device: str | None, progress: Observer
 ) -> Iterator[Cluster | None]:
     """The devices that `--devices` or `--cluster` names; None if a search has one device."""
-    if devices is None and cluster is None:
+    if not (devices or cluster):
         yield None
         return
     from autotune.processes.fork_server import preload
