@@ -135,7 +135,6 @@ def valid_configs(texts: Iterable[str], task: TuningTask) -> list[Config]:
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Add the space, the device and the problem."""
     add_space(parser, optional=optional)
     add_device(parser)
     add_problem(parser)
@@ -184,7 +183,6 @@ def add_sizes(parser: argparse._ActionsContainer, text: str) -> None:
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
-    """Add the sizes and the element type."""
     add_sizes(parser, "a problem size; repeat for further sizes")
     parser.add_argument("--dtype", help="element type, such as float32 (default: the first in the space)")
 
@@ -198,7 +196,6 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def add_sweep(parser: argparse._ActionsContainer, what: str) -> None:
-    """Add a range of sizes; `what` is its help text."""
     parser.add_argument("--sweep", metavar="NAME=SIZES|FILE", action="append", default=[], help=what)
 
 
@@ -341,12 +338,10 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
 
 
 def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add a plot of the result; `what` is its help text."""
     parser.add_argument("--plot", metavar="FILE", type=figure_file, help=f"{what}: .svg, .png or .pdf")
 
 
 def add_output(parser: argparse.ArgumentParser, what: str, **settings: Any) -> None:
-    """Add the file to write; `what` is its help text."""
     parser.add_argument("-o", "--output", type=Path, help=what, **{"metavar": "FILE", **settings})
 
 

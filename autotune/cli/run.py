@@ -257,7 +257,6 @@ def sources_table(space: Space, steps: Mapping[str, Trial], figures: _Figures) -
 
 
 def _quoted(figures: Sequence[SourceFigure], device: str, unit: str) -> float | None:
-    """The first figure for a device in a unit."""
     return next((one.value for one in figures if (one.device, one.unit) == (device, unit)), None)
 
 

@@ -163,7 +163,6 @@ def importance_note(found: Importance) -> str:
 
 
 def importance_json(found: Importance) -> dict[str, Any]:
-    """The importance as JSON values, with all shares."""
     return {
         "trials": found.trials,
         "fit": found.fit,

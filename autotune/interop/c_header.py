@@ -104,7 +104,6 @@ def header(kernel: str, cache: Folder | None = None, data: str | None = None) ->
 
 
 def _tuned_targets(known: Iterable[DeviceRecord]) -> _Targets:
-    """The devices with results."""
     found: dict[str, list[DeviceRecord]] = {}
     for one in known:
         found.setdefault(one.folder, []).append(one)

@@ -93,7 +93,6 @@ class Request:
 
     @property
     def _name(self) -> str:
-        """The name of a file with the source."""
         return f"{self.call.kernel_name}{'.cl' if self.dialect == 'opencl' else '.cu'}"
 
     @cached_property

@@ -79,7 +79,6 @@ def search_json(search: Search) -> dict[str, Any]:
 
 
 def _diagnosis_json(search: Search) -> dict[str, Any] | None:
-    """What bounds a configuration, by the latest diagnosis."""
     found = search.diagnosis
     if found is None:
         return None
