@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,8 +93,8 @@ def _read(text: str) -> tuple[Tuning, ...]:
     return values.list_of(_tuning)(found.get("tunings"), "tunings")  # type: ignore[no-any-return]
 
 
-def add_tunings(path: Path, new: Iterable[Tuning]) -> None:
-    """Add tunings to a file, also from several processes; one of the same call is replaced.
+def add_tuning(path: Path, new: Tuning) -> None:
+    """Add a tuning to a file, also from several processes; one of the same call is replaced.
 
     Raises:
         InputError: The file that is there is damaged.
@@ -104,11 +104,10 @@ def add_tunings(path: Path, new: Iterable[Tuning]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
             known = {one.identity: one for one in (read_recorded(path) if path.exists() else ())}
-            for one in new:
-                _tuning(json.loads(json.dumps(dataclasses.asdict(one))), "tunings")  # as it will be read
-                before = known.get(one.identity)
-                seconds = max(one.seconds, before.seconds if before else 0.0)  # a later run finds the result
-                known[one.identity] = dataclasses.replace(one, seconds=seconds)
+            _tuning(json.loads(json.dumps(dataclasses.asdict(new))), "tunings")  # as it will be read
+            before = known.get(new.identity)
+            seconds = max(new.seconds, before.seconds if before else 0.0)  # a later run finds the result
+            known[new.identity] = dataclasses.replace(new, seconds=seconds)
             rows = [dataclasses.asdict(one) for one in known.values()]
             replace_file(path, json.dumps({"schema": _SCHEMA, "tunings": rows}, indent=1) + "\n")
     except OSError as error:

@@ -280,10 +280,7 @@ def _log(axes: Axes, side: Literal["x", "y"], unit: str = "") -> None:
     """Make an axis logarithmic once its data is drawn: plain numbers or rates, fewer where it is long."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    if side == "x":
-        axes.set_xscale("log")
-    else:
-        axes.set_yscale("log")
+    axes.set(**{f"{side}scale": "log"})
     axis = axes.xaxis if side == "x" else axes.yaxis
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)))
