@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from autotune.cli.output import say
-from autotune.cli.parsing import complete_words, parse, parser
+from autotune.cli.parsing import complete_words, parse, parser, present_words
 from autotune.core.extras import missing_extra
 from autotune.errors import AutotuneError, InputError
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # for names that the terminal's encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
-    words = sys.argv[1:] if arguments is None else arguments
+    words = present_words(sys.argv[1:] if arguments is None else arguments)
     try:
         _require_folder()
         if _COMPLETION in os.environ:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from importlib import import_module
 from keyword import iskeyword
@@ -48,14 +49,16 @@ GROUPS = {
 }
 _UNLISTED = ("replay",)  # for those who write searchers
 COMMANDS = (*(name for commands in GROUPS.values() for name in commands), *_UNLISTED)
-# Words that people type, names of earlier versions among them, and the command for each.
+_RENAMED = {  # commands of the release before; they go with the next one
+    "adopt": ("search", "--engine", "adopt"),
+    "ladder": ("run", "--landmarks"),
+    "ceilings": ("devices", "--measure"),
+    "feasible": ("space", "--compile"),
+    "explore": ("report", "--live"),
+    "plot": ("report", "--figure"),
+}
+# Words that people type, and the command for each.
 _MEANT = {
-    "adopt": "search --engine adopt",
-    "ladder": "run --landmarks",
-    "ceilings": "devices --measure",
-    "feasible": "space --compile",
-    "explore": "report --live",
-    "plot": "report --figure",
     "tune": "search",
     "optimize": "search",
     "init": "new",
@@ -115,6 +118,18 @@ class _Root(_Parser):
         for title, commands in GROUPS.items():
             lines += [f"{title}:", *(f"  {name:{longest}}  {text}" for name, text in commands.items()), ""]
         return "\n".join([*lines, f"{self.epilog}\n"])
+
+
+def present_words(words: Sequence[str]) -> Sequence[str]:
+    """A command line with the present name of a renamed command, which a warning tells."""
+    if not words or words[0] not in _RENAMED:
+        return words
+    now = _RENAMED[words[0]]
+    warnings.warn(
+        f"`autotune {words[0]}` is now `autotune {' '.join(now)}`; the old name goes with the next release",
+        stacklevel=2,
+    )
+    return (*now, *words[1:])
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from autotune.cli import devices, main, options, record, search
-from autotune.cli.parsing import parse, parser
+from autotune.cli.parsing import parse, parser, present_words
 from autotune.core.trials import Budget, Objective
-from autotune.errors import InputError
 from autotune.searchers import engine_names
 from autotune.tuning.options import Options
 
@@ -158,9 +157,25 @@ def test_the_options_of_a_recorded_program_are_its_own(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("old", "now"),
-    [("adopt a.yaml", "search --engine adopt"), ("plot progress a.jsonl", "report --figure")],
+    ("old", "words"),
+    [
+        ("adopt a.yaml", "search --engine adopt a.yaml"),
+        ("ladder a.yaml", "run --landmarks a.yaml"),
+        ("ceilings --only copy", "devices --measure --only copy"),
+        ("feasible a.yaml", "space --compile a.yaml"),
+        ("explore .", "report --live ."),
+        ("plot progress a.jsonl", "report --figure progress a.jsonl"),
+    ],
 )
-def test_a_name_of_an_earlier_version_tells_the_present_one(old, now):
-    with pytest.raises(InputError, match=rf"unknown command '\w+'; did you mean {now}\?"):
-        parse(old.split())
+def test_an_old_name_of_a_command_still_works_and_says_the_new_one(old, words):
+    with pytest.warns(UserWarning, match=f"`autotune {old.split()[0]}` is now `autotune "):
+        now = present_words(old.split())
+    assert [*now] == words.split()
+    parse(now)
+
+
+@pytest.mark.parametrize("words", ["ladder nowhere.yaml", "plot progress nowhere.jsonl"])
+def test_a_command_by_its_old_name_runs(words, capsys):
+    assert main(words.split()) == 2
+    warning, error = capsys.readouterr().err.splitlines()
+    assert warning.startswith("warning: `autotune ") and "nowhere" in error
