@@ -33,8 +33,7 @@ __all__ = [
 
 TYPE_CHECKING = False  # importing typing would take longer than the rest of this file
 if TYPE_CHECKING:
-    from autotune.api.report import Report
-    from autotune.api.result import read_trials
+    from autotune.api.result import Report, read_trials
     from autotune.api.space import Space
     from autotune.api.tune import tune, tune_all, tune_sweep
     from autotune.compilers.kernel_source import include_dir
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
     from autotune.serving.lookup import best_config
 
 _MODULES = {
-    "api.report": ("Report",),
-    "api.result": ("read_trials",),
+    "api.result": ("Report", "read_trials"),
     "api.space": ("Space",),
     "api.tune": ("tune", "tune_all", "tune_sweep"),
     "serving.best": ("Best",),

@@ -216,8 +216,7 @@ def own_cache_home(tmp_path_factory):
 def nothing_takes_long():
     """Commands in this process say the same on a loaded machine: not what they do if that takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        for one in (progress.StageProgress, progress.SearchProgress):
-            patch.setattr(one, "_first_line_s", threading.TIMEOUT_MAX)
+        patch.setattr(progress.SearchProgress, "_say_lines", lambda shown: shown._ended.wait())
         yield
 
 

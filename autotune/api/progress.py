@@ -6,37 +6,23 @@ import sys
 from typing import Any
 
 from autotune.cli.progress import SearchProgress
-from autotune.core.trials import Trial
 from autotune.evaluation.ledger import OnTrial
 
 _REDRAWN_EACH_S = 1.0
 
 
-def is_notebook() -> bool:
-    """True if this runs in a notebook's kernel, which shows what is displayed."""
+def shown_progress(callback: OnTrial | None = None) -> SearchProgress:
+    """The progress of searches; in a notebook's kernel, which shows what is displayed, in its output."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    is_notebook = type(shell).__name__ == "ZMQInteractiveShell"
+    return NotebookProgress(callback) if is_notebook else SearchProgress(callback=callback)
 
 
-class CallbackProgress(SearchProgress):
-    """Shows progress as the command line does, and tells a caller's function of each trial."""
-
-    def __init__(self, callback: OnTrial | None) -> None:
-        super().__init__()
-        self._callback = callback
-
-    def tried(self, trial: Trial) -> None:
-        """Count one trial, and tell of it."""
-        super().tried(trial)
-        if self._callback is not None:
-            self._callback(trial)
-
-
-class NotebookProgress(CallbackProgress):
+class NotebookProgress(SearchProgress):
     """Shows progress in the output of a notebook's cell, below what was said."""
 
     def __init__(self, callback: OnTrial | None) -> None:
-        super().__init__(callback)
+        super().__init__(callback=callback)
         self._display: Any = None
         self._said: list[str] = []
 

@@ -1,10 +1,11 @@
-"""The result of a search, for scripts and notebooks."""
+"""The result of a search, its trials and its report, for scripts and notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from html import escape
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,8 +19,8 @@ from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import AutotuneError, MissingExtra
 from autotune.evaluation.journal import read_journal
 from autotune.evaluation.scoring import measured_values
-from autotune.report.gather import gather_sources
-from autotune.report.page import framed
+from autotune.report.gather import gather, gather_sources
+from autotune.report.page import framed, write_page
 from autotune.report.search_page import report_html
 from autotune.tuning.result import SearchResult as Found
 
@@ -124,3 +125,40 @@ class Result:
             searches = tuple(replace(search, spec=found.task.spec) for search in gathered.searches)
             return framed(report_html(replace(gathered, searches=searches)))
         return ""
+
+
+class Report:
+    """The report of `autotune report`: charts, filters and a table of trials. A notebook shows it inline."""
+
+    def __init__(
+        self,
+        *sources: str | PathLike[str],
+        cache: Path | None = None,
+        space: str | PathLike[str] | None = None,
+    ) -> None:
+        """Read the trials; raises InputError and JournalError as `autotune report` does.
+
+        Args:
+            *sources: Files with recorded results, such as a journal, or kernels of the cache.
+            cache: Folder of the cache, as `--cache`.
+            space: The kernel's space file, as `--space`.
+        """
+        file = None if space is None else Path(space)
+        self._gathered = gather([fspath(source) for source in sources], cache, file)
+
+    @cached_property
+    def html(self) -> str:
+        """The whole page."""
+        return report_html(self._gathered)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the page; raises InputError if the file exists and is not a report."""
+        write_page(Path(path), self.html)
+
+    def __repr__(self) -> str:
+        searches = self._gathered.searches
+        trials = count_text(sum(len(search.trials) for search in searches), "trial")
+        return f"Report({', '.join(search.source for search in searches)}: {trials})"
+
+    def _repr_html_(self) -> str:
+        return framed(self.html)

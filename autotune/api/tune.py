@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from itertools import product
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
-from autotune.api.progress import CallbackProgress, NotebookProgress, is_notebook
+from autotune.api.progress import shown_progress
 from autotune.api.result import Result
 from autotune.api.space import Space
-from autotune.cli.options import call_mode
+from autotune.cli.options import call_mode, opened_devices
+from autotune.cli.progress import SearchProgress
 from autotune.core.stages import Stage
 from autotune.core.text import hint
 from autotune.core.trials import USUAL, Budget, CallMode
@@ -30,9 +30,6 @@ from autotune.tuning.several_spaces import plan_of_spaces
 from autotune.tuning.sweep import Sweep, bind_sweep, sweep
 from autotune.tuning.task import Target
 from autotune.tuning.tuner import priors_of, search
-
-if TYPE_CHECKING:
-    from autotune.cluster.connection import Cluster
 
 
 class How(TypedDict, total=False):
@@ -116,7 +113,7 @@ def tune(
         journal=None if journal is None else Path(journal),
         keep=keep,
     )
-    with given.progress(callback) as progress, _several(devices, cluster, device, progress) as opened:
+    with given.progress(callback) as progress, opened_devices(devices, cluster, device, progress) as opened:
         found = None if opened is None else (opened.address, opened.info)
         task = known.bind(device, sizes, dtype, data, found, given.measure)
         return Result(search(task, options, progress, priors_of(task, options), opened))
@@ -221,7 +218,7 @@ def tune_all(
         elif each_model:
             found, failed = _on_each_model(targets[0], options, progress, str(cluster))
         else:
-            with _several(devices, cluster, device, progress) as opened:
+            with opened_devices(devices, cluster, device, progress) as opened:
                 found = run_searches(plan_of_spaces(targets, options, progress.stage, opened), progress)
             failed = f"of {len(spaces)} spaces failed"
     found.require_all(failed)
@@ -229,7 +226,7 @@ def tune_all(
 
 
 def _on_each_model(
-    target: Target, options: Options, progress: CallbackProgress, cluster: str
+    target: Target, options: Options, progress: SearchProgress, cluster: str
 ) -> tuple[PlanResult, str]:
     """Search on every model of a cluster; also returns what to say of failures."""
     from autotune.cluster.connection import open_each_model  # needs the extra
@@ -238,20 +235,6 @@ def _on_each_model(
     with open_each_model(cluster, target.device, progress.stage, progress.warn) as clusters:
         found = search_each_model(target, options, progress, clusters)
     return found, f"of {len(clusters)} models failed"
-
-
-@contextmanager
-def _several(
-    devices: str | None, cluster: str | None, device: str | None, progress: CallbackProgress
-) -> Iterator[Cluster | None]:
-    """The devices to search with, if there are several."""
-    if devices is None and cluster is None:
-        yield None
-        return
-    from autotune.cluster.connection import open_several  # needs the extra `cluster`
-
-    with open_several(devices, cluster, device, progress.stage, progress.warn) as opened:
-        yield opened
 
 
 class _Given:
@@ -291,10 +274,10 @@ class _Given:
         if not fits:
             raise InputError(f"{self._function}: {name}={value!r}: expected {expected}")
 
-    def progress(self, callback: OnTrial | None) -> CallbackProgress:
+    def progress(self, callback: OnTrial | None) -> SearchProgress:
         """The progress of the searches, which also calls back."""
         self.require("callback", callback, callback is None or callable(callback), "a function of a trial")
-        return NotebookProgress(callback) if is_notebook() else CallbackProgress(callback)
+        return shown_progress(callback)
 
     def options(
         self,

@@ -31,8 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--min-match",
         metavar="TIER",
-        type=_tier,
-        default=Tier.DEFAULT,
+        choices=[tier.value for tier in Tier],
+        default=Tier.DEFAULT.value,
         help="the loosest match to accept, such as same_vendor (default: default, which accepts all)",
     )
     parser.add_argument("--flags", action="store_true", help="print only compiler options, for nvcc or make")
@@ -40,17 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_json(parser)
 
 
-def _tier(text: str) -> Tier:
-    """Parse a tier in its JSON form."""
-    try:
-        return Tier(text.lower())
-    except ValueError:
-        known = ", ".join(tier.value for tier in Tier)
-        raise argparse.ArgumentTypeError(f"{text!r}: expected one of {known}") from None
-
-
 def run(parsed: argparse.Namespace) -> None:
-    """Look up the best configuration and print it."""
     from autotune.devices.listing import resolve_device
     from autotune.serving.lookup import best_config
 
@@ -61,7 +51,7 @@ def run(parsed: argparse.Namespace) -> None:
         device,
         dtype=parsed.dtype,
         strict=parsed.strict,
-        min_match=parsed.min_match,
+        min_match=Tier(parsed.min_match),
         on_miss=None,
         cache=parsed.cache,
         data=parsed.data,
@@ -74,7 +64,6 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def best_json(best: Best) -> dict[str, Any]:
-    """The answer as JSON values."""
     return {
         "config": dict(best),
         "defines": best.defines,

@@ -42,7 +42,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Build every kernel and print how many binaries each architecture has."""
     from autotune.hardware.names import gpu_architectures
     from autotune.runtime.build import build
     from autotune.runtime.loaded_kernel import find_source

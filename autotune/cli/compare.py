@@ -55,7 +55,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Compare cached and imported results, and print tables."""
     from autotune.analysis.external_results import as_results, of_same_kernel, read_external
     from autotune.report.plots import matrix_figure
 

@@ -42,7 +42,7 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
 
 def compile_space(parsed: argparse.Namespace) -> None:
     """Compile and print a table; raises SetupError if the default, or the requested one, cannot run."""
-    from autotune.cli.progress import StageProgress
+    from autotune.cli.progress import SearchProgress
 
     target = resolve(Target(parsed.space, None, parse_sizes(parsed.size), parsed.dtype))
     architectures = gpu_architectures(parsed.device or _ARCHITECTURES)
@@ -57,7 +57,7 @@ def compile_space(parsed: argparse.Namespace) -> None:
         binaries=default_folder() if parsed.binary_cache else None,
         configs=() if chosen is None else (chosen,),
     )
-    with StageProgress() as progress:
+    with SearchProgress(first_line_s=0.3) as progress:
         surveys = survey(target, architectures, settings, progress.stage)
     if parsed.json:
         emit([survey_json(item) for item in surveys])
@@ -187,6 +187,5 @@ def _kind(item: Checked) -> str:
 
 
 def _reason(item: Checked) -> str:
-    """A failure in one line."""
     assert item.failure is not None
     return first_error(item.failure.detail)

@@ -1,12 +1,13 @@
-"""A configuration's use of the device: occupancy, its limiter, and the share of the peak bandwidth."""
+"""A configuration's use of the device: occupancy, its limiter, share of the peak bandwidth, counters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from autotune.cli.tables import UNKNOWN, cell
+from autotune.cli.tables import UNKNOWN, Table, cell, table
 from autotune.compilers.occupancy import Occupancy
 from autotune.core.records import Config, DeviceInfo
 from autotune.core.trials import Trial
@@ -14,7 +15,11 @@ from autotune.evaluation.instance import work
 from autotune.evaluation.trial_occupancy import occupancy_of
 from autotune.space import Space
 
+if TYPE_CHECKING:
+    from autotune.diagnosis.counted_runs import CountedRun
+
 COLUMNS = ("occupancy", "limited by", "of peak")
+_COUNTED = "{:,.4g}"
 
 
 @dataclass(frozen=True)
@@ -57,3 +62,14 @@ def _share(moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -
     """The share of the nominal bandwidth: these bytes, moved in the trial's time."""
     peak = device.memory_bandwidth_bytes_per_s if device else None
     return moved_bytes / (trial.time_ms * 1e-3) / peak if moved_bytes and trial.time_ms and peak else None
+
+
+def counters_table(runs: Mapping[str, CountedRun]) -> Table:
+    """Make a table with a row for each run."""
+    rows = [(name, *(cell(value, _COUNTED) for value in run.values())) for name, run in runs.items()]
+    return table(("step", *next(iter(runs.values()))), rows)
+
+
+def counters_text(run: CountedRun) -> str:
+    """The counters of a run on one line."""
+    return f"counters   {', '.join(f'{name} {cell(value, _COUNTED)}' for name, value in run.items())}"

@@ -36,7 +36,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """List the devices of this machine, or measure one."""
     if parsed.measure:
         _measure(parsed)
     elif parsed.lesson:

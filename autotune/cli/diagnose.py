@@ -13,8 +13,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
-from autotune.cli.choice import add_choice, chosen_config
-from autotune.cli.counters import counters_text
+from autotune.cli.device_use import counters_text
 from autotune.cli.output import emit
 from autotune.core.records import Config
 from autotune.core.text import problem_text
@@ -28,7 +27,7 @@ EXAMPLE = "autotune diagnose spaces/reduce.yaml --landmark reduce4_interleaved"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
-    add_choice(parser, "diagnose")
+    opt.add_choice(parser, "diagnose")
     parser.add_argument(
         "--transfers",
         action="store_true",
@@ -40,13 +39,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Diagnose the configuration and print the verdict with its evidence."""
     from autotune.diagnosis.diagnose import diagnose, open_diagnosis
     from autotune.diagnosis.record import diagnosis_file, keep
 
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
-        config, origin = chosen_config(parsed, task)
+        config, origin = opt.chosen_config(parsed, task)
         with open_diagnosis(task, options, progress) as context:
             found = diagnose(context, config, origin, cache=parsed.cache, with_transfers=parsed.transfers)
     keep(found, task.space.problem.data, diagnosis_file(task.spec.kernel, task.device.slug))

@@ -85,7 +85,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Write the file and describe its content."""
     from autotune.interop import WRITERS, optuna_study, read_recording
     from autotune.interop.c_header import header
     from autotune.interop.files import require_own_kind, write_text
@@ -155,9 +154,9 @@ def _export_to_folder(parsed: argparse.Namespace) -> None:
             "autotune record -- python PROGRAM.py"
         )
     tunings = read_recorded(parsed.recorded)
-    found = export_program(parsed.source, program, tunings, folder, parsed.cache, parsed.data)
-    emit("\n".join(_written_text(one) for one in found.written))
-    for reason in found.left_out:
+    written, left_out = export_program(parsed.source, program, tunings, folder, parsed.cache, parsed.data)
+    emit("\n".join(map(_written_text, written)))
+    for reason in left_out:
         say(f"left out: {reason}")
 
 

@@ -44,7 +44,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Record imported results as journals."""
     from autotune.interop import journals, read_recording
 
     if len(parsed.files) > 1:

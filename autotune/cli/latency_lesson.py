@@ -29,27 +29,16 @@ _FERMI = replace(
 
 @dataclass(frozen=True)
 class Pace:
-    """The figures of a device in Little's law; None for those that are not known.
-
-    Attributes:
-        name: The device.
-        units: Its multiprocessors, or cores.
-        warps: The most that a multiprocessor holds; None for a CPU, which has none.
-        ghz: The clock in which latencies are counted.
-        memory_s: The latency of a load from memory.
-        bytes_per_s: The bandwidth of memory.
-        arithmetic_s: The latency of a multiply-add.
-        operations_per_s: Multiply-adds of the whole device.
-    """
+    """The figures of a device in Little's law; None for those that are not known."""
 
     name: str
-    units: int
-    warps: int | None
-    ghz: float | None
-    memory_s: float | None
-    bytes_per_s: float | None
-    arithmetic_s: float | None
-    operations_per_s: float | None
+    units: int  # multiprocessors, or cores
+    warps: int | None  # the most that a multiprocessor holds; None for a CPU, which has none
+    ghz: float | None  # the clock in which latencies are counted
+    memory_s: float | None  # latency of a load
+    bytes_per_s: float | None  # bandwidth of memory
+    arithmetic_s: float | None  # latency of a multiply-add
+    operations_per_s: float | None  # multiply-adds of the whole device
 
 
 FERMI = Pace("Fermi", 16, _FERMI.warps, 1.566, 800 / 1.566e9, 144e9, 20 / 1.566e9, 32 * 16 * 1.566e9)

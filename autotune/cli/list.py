@@ -47,7 +47,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """List the caches' results, then the journals."""
     from autotune.analysis.inventory import inventory, only_stale
     from autotune.serving.cache import read_roots
 
@@ -106,7 +105,6 @@ def results_table(results: Sequence[StoredResult], now_s: float) -> Table:
 
 
 def journals_table(journals: Sequence[JournalSummary], now_s: float) -> Table:
-    """Make a table of journals, by file name."""
     rows = [
         (
             str(journal.path),

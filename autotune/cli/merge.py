@@ -35,7 +35,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Merge the folders and print how many results and rows the merged files have."""
     merged = merge_folders(parsed.folders, parsed.into)
     emit(merged_json(merged) if parsed.json else merged_text(merged))
 

@@ -16,7 +16,6 @@ EXAMPLE = "autotune new my_kernel.cu"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune new`."""
     parser.add_argument(
         "kernel",
         type=Path,
@@ -44,10 +43,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Write both files next to the kernel, and print the guesses."""
-    from autotune.cli.progress import StageProgress
+    from autotune.cli.progress import SearchProgress
 
-    with StageProgress() as progress:
+    with SearchProgress(first_line_s=0.3) as progress:
         progress.stage(Stage(f"reading {parsed.kernel.name}"))
         from autotune.new.first_space import first_space  # progress shows before this is imported
 

@@ -22,7 +22,9 @@ from autotune.tuning.options import Options
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cli.progress import SearchProgress
+    from autotune.cluster.connection import Cluster
     from autotune.space import SpaceSpec
+    from autotune.tuning.observer import Observer
     from autotune.tuning.task import Target, TuningTask
 
 MAX_S = 86_400.0
@@ -53,6 +55,24 @@ def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, Search
             yield bind_target(target(parsed), shown.stage, listing=listing), shown
     finally:
         listing.abandon()
+
+
+@contextmanager
+def opened_devices(
+    devices: str | None, cluster: str | None, device: str | None, progress: Observer
+) -> Iterator[Cluster | None]:
+    """The devices that `--devices` or `--cluster` names; None if a search has one device."""
+    if not (devices or cluster):
+        yield None
+        return
+    from autotune.processes.fork_server import preload
+
+    if devices:
+        preload(("autotune.cluster.connection",))  # the workers' server imports Dask while this process does
+    from autotune.cluster.connection import open_several  # needs the extra `cluster`
+
+    with open_several(devices, cluster, device, progress.stage, progress.warn) as opened:
+        yield opened
 
 
 def _is_triton(space: Path) -> bool:
@@ -115,7 +135,6 @@ def valid_configs(texts: Iterable[str], task: TuningTask) -> list[Config]:
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Add the space, the device and the problem."""
     add_space(parser, optional=optional)
     add_device(parser)
     add_problem(parser)
@@ -123,7 +142,6 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add the device of this machine."""
     parser.add_argument(
         "-d",
         "--device",
@@ -132,7 +150,6 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Add the space file."""
     parser.add_argument(
         "space",
         type=Path,
@@ -166,13 +183,11 @@ def add_sizes(parser: argparse._ActionsContainer, text: str) -> None:
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
-    """Add the sizes and the element type."""
     add_sizes(parser, "a problem size; repeat for further sizes")
     parser.add_argument("--dtype", help="element type, such as float32 (default: the first in the space)")
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add the content of the inputs."""
     parser.add_argument(
         "--data",
         metavar="NAME",
@@ -181,7 +196,6 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def add_sweep(parser: argparse._ActionsContainer, what: str) -> None:
-    """Add a range of sizes; `what` is its help text."""
     parser.add_argument("--sweep", metavar="NAME=SIZES|FILE", action="append", default=[], help=what)
 
 
@@ -194,6 +208,38 @@ def add_config(parser: argparse._ActionsContainer, what: str, **settings: Any) -
         help=f"{what}; parameters that are left out have the default's value",
         **settings,
     )
+
+
+def add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Add the options that name one configuration; `verb` says what the command does with it."""
+    which = parser.add_mutually_exclusive_group()
+    add_config(which, f"{verb} this configuration")
+    which.add_argument("--landmark", metavar="NAME", help=f"{verb} a landmark of the space")
+    which.add_argument(
+        "--default",
+        action="store_true",
+        help=f"{verb} the space's default (without any of these three: the tuned best, else the default)",
+    )
+
+
+def chosen_config(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config, str]:
+    """The configuration that the options name, with its description; raises InputError if it is invalid."""
+    from autotune.tuning.served_best import tuned_best
+
+    if parsed.config is not None:
+        chosen, origin = config(parsed.config, task.spec), "as given"
+    elif parsed.landmark is not None:
+        landmarks = {landmark.name: landmark.config for landmark in task.spec.landmarks}
+        if parsed.landmark not in landmarks:
+            raise InputError(
+                f"--landmark {parsed.landmark}: unknown landmark{hint(parsed.landmark, landmarks)}"
+            )
+        chosen, origin = landmarks[parsed.landmark], f"the landmark {parsed.landmark}"
+    else:
+        best = None if parsed.default else tuned_best(task, parsed.cache)
+        chosen, origin = (task.spec.default, "the default") if best is None else (best, "the tuned best")
+    require_valid(task, chosen)
+    return chosen, origin
 
 
 def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
@@ -237,7 +283,6 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
 
 
 def add_verbosity(parser: argparse.ArgumentParser) -> None:
-    """Add the amount of output while a command runs."""
     said = parser.add_mutually_exclusive_group()
     said.add_argument("-q", "--quiet", action="store_true", help="show no progress, only warnings")
     said.add_argument(
@@ -262,13 +307,7 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
 
 
 def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True) -> None:
-    """Add the cache folder.
-
-    Args:
-        parser: The command's parser.
-        what: Purpose of the folder, as a help text.
-        reads: True if results are also read from the cache that comes with autotune.
-    """
+    """Add the cache folder; with `reads`, results are also read from the cache that comes with autotune."""
     places = "./cache and the one that comes with autotune" if reads else "./cache"
     parser.add_argument(
         "--cache", metavar="DIR", type=Path, help=f"{what} (default: $AUTOTUNE_CACHE, else {places})"
@@ -276,7 +315,6 @@ def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True)
 
 
 def add_compiling(parser: argparse.ArgumentParser) -> None:
-    """Add how sources are compiled."""
     compiling = parser.add_argument_group("how to compile")
     compiling.add_argument(
         "--workers",
@@ -300,17 +338,14 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
 
 
 def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add a plot of the result; `what` is its help text."""
     parser.add_argument("--plot", metavar="FILE", type=figure_file, help=f"{what}: .svg, .png or .pdf")
 
 
 def add_output(parser: argparse.ArgumentParser, what: str, **settings: Any) -> None:
-    """Add the file to write; `what` is its help text."""
     parser.add_argument("-o", "--output", type=Path, help=what, **{"metavar": "FILE", **settings})
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add output for scripts."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -27,6 +27,7 @@ from autotune.tuning.observer import Observer
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.evaluation.journal import Journal
+    from autotune.evaluation.ledger import OnTrial
     from autotune.tuning.task import TuningTask
 
 _LINE_INTERVAL_S = 10.0  # without a terminal: between lines
@@ -42,21 +43,36 @@ class Verbosity(Enum):
     VERBOSE = "verbose"  # also each stage with its time, and each trial
 
 
-class StageProgress:
-    """Shows the present stage, how far it has come, and times."""
+class SearchProgress(Observer):
+    """Shows the present stage with its time, and of a search done and total, best so far and failures."""
 
-    _first_line_s = 0.3  # without a terminal: until the first line
-
-    def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
-        self._verbosity = verbosity
+    def __init__(
+        self,
+        verbosity: Verbosity = Verbosity.NORMAL,
+        *,
+        first_line_s: float = 5.0,
+        callback: OnTrial | None = None,
+    ) -> None:
+        """Show nothing yet; a file or a pipe gets the first line after a while, `callback` each trial."""
+        self._verbosity, self._first_line_s, self._callback = verbosity, first_line_s, callback
         self._console = Console(stderr=True, highlight=False, markup=False)
         self._live: Live | None = None
         self._ended, self._lines = Event(), Thread(target=self._say_lines, daemon=True)
+        self._telling, self._teller = Lock(), Thread(target=self._keep_telling, daemon=True)
         self._stage: Stage | None = None
-        self._stage_began = self._stage_told = time.monotonic()
+        self._began = self._stage_began = self._stage_told = time.monotonic()
+        self._done = 0
+        self._total: int | None = None  # not known
+        self._best_ms: float | None = None
+        self._forecast: Forecast | None = None  # once trials are counted
+        self._failures: Counter[str] = Counter()
+        self._journals: set[Path] = set()  # that were named
+        self._journal: Path | None = None  # of the search that runs
+        self._trials = ""  # how many were tried, in words
 
     def __enter__(self) -> Self:
-        """Begin to show progress, on a terminal at once."""
+        """Begin to show progress, on a terminal at once, and to tell it to others."""
+        self._teller.start()
         if self._verbosity is Verbosity.QUIET:
             return self
         self.stage(Stage("starting"))
@@ -83,98 +99,6 @@ class StageProgress:
         if self._live is not None:
             self._live.stop()
             self._live = None
-
-    def stage(self, stage: Stage) -> None:
-        """Show the present stage."""
-        if self._stage is None or stage.name != self._stage.name:
-            self._end_stage()
-            self._stage_began = time.monotonic()
-        self._stage, self._stage_told = stage, time.monotonic()
-        self._changed()
-
-    def _end_stage(self) -> None:
-        if self._verbosity is Verbosity.VERBOSE and self._stage is not None:
-            self._say(f"{self._stage}: {time.monotonic() - self._stage_began:.1f} s")
-        self._stage = None
-
-    def _line(self) -> str:
-        """The present stage in one line, the least important part last."""
-        stage = [str(self._stage)] if self._stage else []
-        return ", ".join([*stage, _clock(time.monotonic() - self._shown_since), *self._left()])
-
-    @property
-    def _shown_since(self) -> float:
-        """When that began whose time is shown."""
-        return self._stage_began
-
-    @property
-    def _share(self) -> float | None:
-        """The finished part; None if it is not counted."""
-        return self._stage.done / self._stage.total if self._stage and self._stage.total else None
-
-    def _left(self) -> list[str]:
-        """The time left, if it can be known."""
-        if self._stage and self._stage.left_s is not None:
-            left_s = self._stage.left_s - (time.monotonic() - self._stage_told)
-            return [f"{_clock(left_s)} left"] if left_s > 0 else []
-        share, passed_s = self._share, time.monotonic() - self._stage_began
-        return [f"{_clock(passed_s * (1 / share - 1))} left"] if share and share < 1 else []
-
-    def _changed(self) -> None:
-        """Called when there is something new to show, for displays that are not redrawn automatically."""
-
-    def _text(self) -> str:
-        """A bar, if something can be counted, and the present stage."""
-        share = self._share
-        filled = round(_BAR_CELLS * min(1.0, share or 0.0))
-        bar = "" if share is None else "━" * filled + " " * (_BAR_CELLS - filled) + " "
-        return bar + self._line()
-
-    def _renderable(self) -> Text:
-        line, width = terminal_text(self._text()), self._console.width - 1
-        return Text(line if len(line) <= width else set_cell_size(line, width - 1) + "…", no_wrap=True)
-
-    def _say_lines(self) -> None:
-        """Without a terminal: print the stage if it takes long."""
-        wait_s = self._first_line_s
-        while not self._ended.wait(wait_s):
-            self._say(self._line())
-            wait_s = _LINE_INTERVAL_S
-
-    def _say(self, text: str, *, always: bool = False) -> None:
-        """Print lines above the progress; a quiet run prints only those marked `always`."""
-        if self._live is not None:
-            self._console.print(terminal_text(text))
-        elif always or self._verbosity is not Verbosity.QUIET:
-            say(text)
-
-
-class SearchProgress(StageProgress, Observer):
-    """Shows a search: its stage, done and total, best so far, time left and failures."""
-
-    _first_line_s = 5.0  # it soon says where its trials go
-
-    def __init__(self, verbosity: Verbosity = Verbosity.NORMAL) -> None:
-        super().__init__(verbosity)
-        self._done, self._began = 0, self._stage_began
-        self._total: int | None = None  # not known
-        self._best_ms: float | None = None
-        self._forecast: Forecast | None = None  # once trials are counted
-        self._failures: Counter[str] = Counter()
-        self._journals: set[Path] = set()  # that were named
-        self._journal: Path | None = None  # of the search that runs
-        self._trials = ""  # how many were tried, in words
-        self._telling, self._teller = Lock(), Thread(target=self._keep_telling, daemon=True)
-
-    def __enter__(self) -> Self:
-        """Begin to show progress, and to tell it to others."""
-        self._teller.start()
-        return super().__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
         self._tell_of(None)
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
@@ -220,6 +144,8 @@ class SearchProgress(StageProgress, Observer):
         if self._verbosity is Verbosity.VERBOSE:
             time_text = trial.status.value if trial.time_ms is None else f"{trial.time_ms:.4g} ms"
             self._say(f"{self._done} {time_text}: {trial.config}")
+        if self._callback is not None:
+            self._callback(trial)
 
     def last_round(self, count: int) -> None:
         """Describe the last round, and show only its stages."""
@@ -239,11 +165,20 @@ class SearchProgress(StageProgress, Observer):
         """Show the present stage."""
         if self._forecast is not None:
             self._forecast.stage(stage, time.monotonic())
-        super().stage(stage)
+        if self._stage is None or stage.name != self._stage.name:
+            self._end_stage()
+            self._stage_began = time.monotonic()
+        self._stage, self._stage_told = stage, time.monotonic()
+        self._changed()
 
     def left_s(self) -> float | None:
         """The predicted time left of the whole search; None before it can be known."""
         return None if self._forecast is None else self._forecast.left_s(time.monotonic())
+
+    def _end_stage(self) -> None:
+        if self._verbosity is Verbosity.VERBOSE and self._stage is not None:
+            self._say(f"{self._stage}: {time.monotonic() - self._stage_began:.1f} s")
+        self._stage = None
 
     def _count(self, total: int | None) -> None:
         """Count trials from zero; None if their number is not known."""
@@ -265,30 +200,63 @@ class SearchProgress(StageProgress, Observer):
         with self._telling:
             if self._journal is not None:
                 place = filter(None, (self._trials, str(self._stage or "")))
-                tell_state(self._journal, ", ".join(place), "".join(self._left()))
+                tell_state(self._journal, ", ".join(place), self._left())
 
-    @property
-    def _shown_since(self) -> float:
-        return self._began if self._done else super()._shown_since
+    def _line(self) -> str:
+        """Trials and stage in one line, the least important part last."""
+        counted = f"{self._done}/{self._total or '?'}" if self._done else ""
+        passed = _clock(time.monotonic() - (self._began if self._done else self._stage_began))
+        best = "" if self._best_ms is None else f"best {self._best_ms:.4g} ms"
+        failures = (f"{count} {kind}" for kind, count in self._failures.most_common())
+        parts = (counted, str(self._stage or ""), passed, self._left(), best, *failures)
+        return ", ".join(filter(None, parts))
 
     @property
     def _share(self) -> float | None:
-        return self._done / self._total if self._total else super()._share
+        """The finished part; None if it is not counted."""
+        if self._total:
+            return self._done / self._total
+        return self._stage.done / self._stage.total if self._stage and self._stage.total else None
 
-    def _line(self) -> str:
-        counted = [f"{self._done}/{self._total or '?'}"] if self._done else []
-        return ", ".join([*counted, super()._line(), *self._notes()])
+    def _left(self) -> str:
+        """The time left of the search, else of the stage; empty if it cannot be known."""
+        share, now_s = self._share, time.monotonic()
+        left_s = None
+        if self._forecast is not None:
+            left_s = self.left_s()
+        elif self._stage and self._stage.left_s is not None:
+            left_s = self._stage.left_s - (now_s - self._stage_told)
+        elif share and share < 1:
+            left_s = (now_s - self._stage_began) * (1 / share - 1)
+        return "" if left_s is None or left_s < 0 else f"{_clock(left_s)} left"
 
-    def _left(self) -> list[str]:
-        if self._forecast is None:
-            return super()._left()
-        left_s = self.left_s()
-        return [] if left_s is None else [f"{_clock(left_s)} left"]
+    def _changed(self) -> None:
+        """Called when there is something new to show, for displays that are not redrawn automatically."""
 
-    def _notes(self) -> list[str]:
-        """Notes next to the stage, the most important first."""
-        best = [] if self._best_ms is None else [f"best {self._best_ms:.4g} ms"]
-        return best + [f"{count} {kind}" for kind, count in self._failures.most_common()]
+    def _text(self) -> str:
+        """A bar, if something can be counted, and the present stage."""
+        share = self._share
+        filled = round(_BAR_CELLS * min(1.0, share or 0.0))
+        bar = "" if share is None else "━" * filled + " " * (_BAR_CELLS - filled) + " "
+        return bar + self._line()
+
+    def _renderable(self) -> Text:
+        line, width = terminal_text(self._text()), self._console.width - 1
+        return Text(line if len(line) <= width else set_cell_size(line, width - 1) + "…", no_wrap=True)
+
+    def _say_lines(self) -> None:
+        """Without a terminal: print the stage if it takes long."""
+        wait_s = self._first_line_s
+        while not self._ended.wait(wait_s):
+            self._say(self._line())
+            wait_s = _LINE_INTERVAL_S
+
+    def _say(self, text: str, *, always: bool = False) -> None:
+        """Print lines above the progress; a quiet run prints only those marked `always`."""
+        if self._live is not None:
+            self._console.print(terminal_text(text))
+        elif always or self._verbosity is not Verbosity.QUIET:
+            say(text)
 
 
 def _clock(seconds: float) -> str:

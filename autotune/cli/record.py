@@ -32,7 +32,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the program, then list what it tuned."""
     from autotune.recording import startup
     from autotune.serving.lookup import RECORD
 

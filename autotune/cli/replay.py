@@ -60,7 +60,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Replay the searches and print their scores."""
     from autotune.tuning.tuner import choose_engine
 
     options = Options(engine=parsed.engine, strategy=parsed.strategy, budget=Budget(trials=parsed.budget))

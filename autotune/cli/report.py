@@ -82,7 +82,6 @@ def _add_live(group: argparse._ArgumentGroup) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Write the page or the figure, or serve the folder."""
     if parsed.live:
         opt.require_unset(parsed, "--live serves pages", "output", "space", "cache", "figure")
         _show_live(parsed)
@@ -98,7 +97,6 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _write_page(parsed: argparse.Namespace) -> None:
-    """Write the report and print how many trials it shows."""
     from autotune.report.gather import gather
     from autotune.report.page import write_page
     from autotune.report.search_page import report_html
@@ -111,8 +109,7 @@ def _write_page(parsed: argparse.Namespace) -> None:
 
 
 def _draw_figure(parsed: argparse.Namespace) -> None:
-    """Draw the figure and write it."""
-    from autotune.report.plots import Plot, draw
+    from autotune.report.plots import KINDS, Plot
 
     if parsed.figure != "heat-map":
         opt.require_unset(parsed, "--x and --y belong to heat-map", "x", "y")
@@ -127,7 +124,7 @@ def _draw_figure(parsed: argparse.Namespace) -> None:
         sizes=parse_sizes(parsed.size),
     )
     path = opt.figure_file(str(parsed.output or f"{parsed.figure}.svg"))
-    save(draw(parsed.figure, plot), path)
+    save(KINDS[parsed.figure](plot), path)
     emit(f"wrote {path}: {parsed.figure}")
 
 

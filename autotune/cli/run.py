@@ -8,32 +8,36 @@ device's.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
-from autotune.cli.choice import add_choice, chosen_config
-from autotune.cli.counters import add_counters, counted_runs_of, counters_text
-from autotune.cli.device_use import use_of
-from autotune.cli.ladder import run_ladder
+from autotune.cli.device_use import COLUMNS, counters_table, counters_text, use_of
 from autotune.cli.output import emit, say
-from autotune.cli.texts import measured_text, space_problem
-from autotune.core.text import size_text
-from autotune.core.trials import Budget, Trial
+from autotune.cli.tables import UNKNOWN, Table, cell, table
+from autotune.cli.texts import measured_text, rate_text, space_problem
+from autotune.core.text import ratio_text, size_text
+from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import SetupError
+from autotune.evaluation.instance import work
 from autotune.evaluation.profiler import PROFILERS, find_profiler, report_file
-from autotune.space import Space
+from autotune.report.source_figures import SourceFigure, source_figures
+from autotune.space import Landmark, Space
 
 if TYPE_CHECKING:
     from autotune.diagnosis.counted_runs import CountedRun
+    from autotune.tuning.observer import Observer
+    from autotune.tuning.options import Options
+    from autotune.tuning.task import TuningTask
 
+_Figures = Mapping[str, Sequence[SourceFigure]]  # columns of each step
 EXAMPLE = "autotune run spaces/reduce.yaml --config BLOCK_SIZE=128,UNROLL=1"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
-    add_choice(parser, "run")
+    opt.add_choice(parser, "run")
     parser.add_argument("--landmarks", action="store_true", help="run all landmarks and the tuned best")
     parser.add_argument(
         "--repeat",
@@ -48,7 +52,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="afterwards, run it once more under Nsight Compute (ncu) or Nsight Systems (nsys), and print "
         "its figures for the launches",
     )
-    add_counters(parser)
+    parser.add_argument(
+        "--counters",
+        action="store_true",
+        help="run each configuration once more and count: active threads, sectors, bank conflicts, and where "
+        "Nsight Compute may count, waits at barriers, issue slots and occupancy",
+    )
     opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to look for the tuned best")
     opt.add_json(parser)
@@ -57,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     """Run the configuration, or the landmarks, and print the outcome; fails if a run of the one does."""
     if parsed.landmarks:
-        run_ladder(parsed)
+        _run_ladder(parsed)
     else:
         _run_one(parsed)
 
@@ -68,11 +77,11 @@ def _run_one(parsed: argparse.Namespace) -> None:
     opt.require_unset(parsed, "one configuration always runs again", "fresh", "keep")
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
-        config, origin = chosen_config(parsed, task)
+        config, origin = opt.chosen_config(parsed, task)
         if parsed.profile:
             find_profiler(parsed.profile, task.address)  # before anything runs
         trials = [run_once(task, options, progress, config) for _ in range(parsed.repeat)]
-        counted = counted_runs_of(parsed, task, options, progress, {"": trials[0]}).get("")
+        counted = _counted_runs(parsed, task, options, progress, {"": trials[0]}).get("")
     if parsed.json:
         emit(run_json(task.space, trials, counted))
     else:
@@ -86,6 +95,43 @@ def _run_one(parsed: argparse.Namespace) -> None:
             said = profile_once(task, options, progress, config, parsed.profile, report)
         (say if parsed.json else emit)(said)
         say(f"kept in {report}")
+
+
+def _run_ladder(parsed: argparse.Namespace) -> None:
+    """Verify and time the landmarks, and print a table."""
+    from autotune.tuning.served_best import tuned_best
+    from autotune.tuning.single_runs import ladder
+
+    others = ("config", "landmark", "default", "repeat", "profile")
+    opt.require_unset(parsed, "--landmarks runs all of them", *others)
+    options = opt.run_options(parsed, budget=Budget())
+    with opt.opened_task(parsed) as (task, progress):
+        best = tuned_best(task, parsed.cache)  # first: a damaged cache should cost no time
+        steps = ladder(task, options, progress, best)
+        counted = _counted_runs(parsed, task, options, progress, steps)
+    figures = {one.name: source_figures(one.note) for one in task.spec.landmarks}
+    if parsed.json:
+        emit(ladder_json(task.space, steps, figures, counted))
+    else:
+        quoted = ("", sources_table(task.space, steps, figures)) if any(figures.values()) else ()
+        emit(ladder_table(task.space, steps), *quoted)
+        if counted:
+            emit("", counters_table(counted))
+
+
+def _counted_runs(
+    parsed: argparse.Namespace,
+    task: TuningTask,
+    options: Options,
+    observer: Observer,
+    trials: Mapping[str, Trial],
+) -> dict[str, CountedRun]:
+    """The counters of trials by name; empty if nobody asked for them."""
+    if not parsed.counters:
+        return {}
+    from autotune.diagnosis.counted_runs import counted_runs
+
+    return counted_runs(task, options, observer, trials)
 
 
 def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
@@ -141,3 +187,101 @@ def run_json(
         }
         for trial in trials
     ]
+
+
+def ladder_table(space: Space, steps: Mapping[str, Trial]) -> Table:
+    """Make a table with a row per step: time, rate, speed-up over the first step that ran."""
+    landmarks = {landmark.name: landmark for landmark in space.spec.landmarks}
+    first_ms = next((one.time_ms for one in steps.values() if one.time_ms is not None), 0.0)
+    rows = [
+        _row(space, landmarks.get(name) or Landmark(name, trial.config, str(trial.config)), trial, first_ms)
+        for name, trial in steps.items()
+    ]
+    columns = ("step", "ms", "rate", "speed-up", *COLUMNS, "note")
+    return table(columns, rows, optional=("rate", *COLUMNS))
+
+
+def _row(space: Space, step: Landmark, trial: Trial, first_ms: float) -> Sequence[str]:
+    """The cells of a step; `first_ms` is the time of the first one that ran."""
+    name, note = step.name, step.note
+    if trial.time_ms is None:
+        is_declared = trial.status is step.expect
+        why = f"{note}; wrong, as declared: {trial.detail}" if is_declared else _why_not(trial)
+        return (name, *[UNKNOWN] * (3 + len(COLUMNS)), why)
+    if step.expect is not Status.OK:
+        note = f"declared as {step.expect.value}, which verification did not find; {note}"
+    rate, speedup = rate_text(space, trial.config, trial.time_ms), ratio_text(first_ms / trial.time_ms)
+    return (name, cell(trial.time_ms), rate, speedup, *use_of(space, trial).cells, note)
+
+
+def ladder_json(
+    space: Space, steps: Mapping[str, Trial], figures: _Figures, counted: Mapping[str, CountedRun]
+) -> list[dict[str, Any]]:
+    """The same for scripts, as JSON values, with the figures of the sources."""
+    expected = {one.name: one.expect.value for one in space.spec.landmarks}
+    return [
+        {
+            "step": name,
+            "time_ms": trial.time_ms,
+            "status": trial.status.value,
+            "expected": expected.get(name, Status.OK.value),
+            "detail": trial.detail,
+            "sources": [figure._asdict() for figure in figures.get(name, ())],
+            **({"counters": dict(counted[name])} if name in counted else {}),
+        }
+        for name, trial in steps.items()
+    ]
+
+
+def sources_table(space: Space, steps: Mapping[str, Trial], figures: _Figures) -> Table:
+    """Make a table of the sources' figures next to this device's, each in one unit.
+
+    Every figure has its factor: how much faster the step is than the last one above with a figure in the same
+    column.
+    """
+    quoted = {name: trial for name, trial in steps.items() if figures.get(name)}
+    sources = dict.fromkeys((one.device, one.unit) for name in quoted for one in figures[name])
+    units = dict.fromkeys(unit for _, unit in sources)
+    figures_of = [
+        *(
+            (device, unit, [_quoted(figures[name], device, unit) for name in quoted])
+            for device, unit in sources
+        ),
+        *(("here", unit, [_own_figure(space, trial, unit) for trial in quoted.values()]) for unit in units),
+    ]
+    titles, columns = ["step"], [list(quoted)]
+    for device, unit, values in figures_of:
+        titles += [f"{device}, {unit}", "factor"]
+        columns += [[cell(value, "{:,.4g}") for value in values], _factors(values, unit)]
+    return table(titles, list(zip(*columns, strict=True)))
+
+
+def _quoted(figures: Sequence[SourceFigure], device: str, unit: str) -> float | None:
+    return next((one.value for one in figures if (one.device, one.unit) == (device, unit)), None)
+
+
+def _own_figure(space: Space, trial: Trial, unit: str) -> float | None:
+    """A trial's time or rate in the unit of a source; None if it failed, or the space states no such work."""
+    if trial.time_ms is None or unit == "ms":
+        return trial.time_ms
+    amount = work(space, trial.config, space.problem.sizes).get({"GB/s": "bytes"}.get(unit, "flops"))
+    return None if amount is None else amount / trial.time_ms * 1e-6
+
+
+def _factors(values: Sequence[float | None], unit: str) -> list[str]:
+    """How much faster each figure is than the last one before it."""
+    before: float | None = None
+    cells = []
+    for value in values:
+        if value is None or before is None:
+            cells.append(UNKNOWN)
+        else:
+            cells.append(f"{before / value if unit == 'ms' else value / before:.2f}")
+        before = before if value is None else value
+    return cells
+
+
+def _why_not(trial: Trial) -> str:
+    if trial.status is Status.PRUNED:
+        return f"not valid here: {trial.detail}"
+    return str(trial.failure)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,13 +23,11 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Budget
 from autotune.errors import InputError
 from autotune.frameworks import FORMATS, Format
-from autotune.frameworks.config_file import KEY, TOKENS
+from autotune.frameworks.config_file import KEY, TOKENS, nearest
 from autotune.processes.files import write_output
-from autotune.processes.fork_server import preload
 from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
-    from autotune.cluster.connection import Cluster
     from autotune.tuning.observer import Observer
     from autotune.tuning.result import SearchResult
     from autotune.tuning.search_plan import PlanResult
@@ -39,7 +37,6 @@ EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `autotune search`."""
     opt.add_target(parser, optional=True)
     parser.add_argument(
         "more_spaces",
@@ -162,7 +159,6 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Run the search that the options name, and print the results."""
     _require_consistent(parsed)
     with _timeline(parsed.timeline):
         _run(parsed, _options(parsed))
@@ -202,13 +198,7 @@ def _is_sweep(parsed: argparse.Namespace) -> bool:
     return bool(parsed.sweep or parsed.format) or "," in (parsed.dtype or "")
 
 
-def _has_cluster(parsed: argparse.Namespace) -> bool:
-    """True if the devices of a cluster, or several of this machine, are requested."""
-    return bool(parsed.cluster or parsed.devices)
-
-
 def _require_consistent(parsed: argparse.Namespace) -> None:
-    """Raise InputError for options that exclude each other."""
     if parsed.recorded:
         opt.require_unset(parsed, "--recorded tunes what a program asked for", "wanted")
     if parsed.wanted or parsed.recorded:
@@ -228,20 +218,31 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
 
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:
-    """Search one space and print what was found."""
     alone = _one_that_is_enough(parsed, options) if parsed.devices else None
     if alone:
         parsed.device = alone
-    several = _has_cluster(parsed) and not alone
+    several = (parsed.cluster or parsed.devices) and not alone
     if options.engine == ADOPTION and not several:
-        from autotune.cli.adopt import search_by_adoption
-
-        search_by_adoption(parsed, options)
+        _adopt(parsed, options)
         return
     result = _with_cluster(parsed, options) if several else _with_device(parsed, options)
     from autotune.cli.search_summary import result_json, result_text
 
     emit(result_json(result) if parsed.json else result_text(result))
+
+
+def _adopt(parsed: argparse.Namespace, options: Options) -> None:
+    """Adopt a result, unless a search has stored one for this device and problem already."""
+    from autotune.cli.search_summary import known_json, known_text, result_json, result_text
+    from autotune.tuning.adopt import adopt, full_search_result
+
+    with opt.opened_task(parsed) as (task, progress):
+        entry = full_search_result(task, parsed.cache)
+        result = adopt(task, options, progress) if entry is None else None
+    if entry is not None:
+        emit(known_json(entry) if parsed.json else known_text(task, entry))
+    if result is not None:
+        emit(result_json(result) | {"adopted": True} if parsed.json else result_text(result))
 
 
 def _one_that_is_enough(parsed: argparse.Namespace, options: Options) -> str | None:
@@ -270,21 +271,16 @@ def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
 
 
 def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
-    with opt.progress(parsed) as progress, _opened_cluster(parsed, progress) as cluster:
+    with (
+        opt.progress(parsed) as progress,
+        opt.opened_devices(parsed.devices, parsed.cluster, parsed.device, progress) as several,
+    ):
         from autotune.tuning.task import bind_target
         from autotune.tuning.tuner import priors_of, search
 
-        task = bind_target(opt.target(parsed), progress.stage, (cluster.address, cluster.info))
-        return search(task, options, progress, priors_of(task, options), cluster)
-
-
-def _opened_cluster(parsed: argparse.Namespace, progress: Observer) -> AbstractContextManager[Cluster]:
-    """The devices that `--cluster` or `--devices` names."""
-    if parsed.devices:
-        preload(("autotune.cluster.connection",))  # the workers' server imports Dask while this process does
-    from autotune.cluster.connection import open_several
-
-    return open_several(parsed.devices, parsed.cluster, parsed.device, progress.stage, progress.warn)
+        found = None if several is None else (several.address, several.info)
+        task = bind_target(opt.target(parsed), progress.stage, found)
+        return search(task, options, progress, priors_of(task, options), several)
 
 
 def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
@@ -325,9 +321,9 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     targets = [first, *(replace(first, space=space) for space in parsed.more_spaces)]
     with (
         opt.progress(parsed) as progress,
-        _opened_cluster(parsed, progress) if _has_cluster(parsed) else nullcontext() as cluster,
+        opt.opened_devices(parsed.devices, parsed.cluster, parsed.device, progress) as several,
     ):
-        plan = plan_of_spaces(targets, options, progress.stage, cluster)
+        plan = plan_of_spaces(targets, options, progress.stage, several)
         found = run_searches(plan, progress, show)
     if parsed.json:
         emit(_results_json(found))
@@ -348,7 +344,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
         tasks = bind_sweep(opt.target(parsed), points, dtypes, progress)
         if form is not None:
             tasks = _with_incumbents(tasks, form, progress)
-        keyed = KeyedTable(KEY, form.serving) if form else None
+        keyed = KeyedTable(KEY, nearest) if form else None
         found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
     if parsed.json:
         emit(sweep_json(found))

@@ -11,13 +11,14 @@ from typing import Any
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
 from autotune.core.checks import checks_text, combined, is_late, missed, names_text, reasons, unchecked_text
-from autotune.core.records import NOISY, Config
+from autotune.core.records import NOISY, Config, Entry
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.tuning.coverage import coverage_text
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import SearchResult
+from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import timing_warnings
 
 _COSTS = {
@@ -72,7 +73,6 @@ def result_text(result: SearchResult) -> str:
 
 
 def result_json(result: SearchResult) -> dict[str, Any]:
-    """The result as JSON values, for scripts."""
     return {
         "kernel": result.task.spec.kernel,
         "device": asdict(result.task.device),
@@ -110,6 +110,20 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "cache_file": str(result.cache_file),
         "journal": str(result.journal),
     }
+
+
+def known_text(task: TuningTask, entry: Entry) -> str:
+    """The message that nothing was run, with the reason."""
+    origin = entry.provenance
+    return (
+        f"{task.spec.kernel} on {task.device.name}, {space_problem(task.space)}: tuned already, with "
+        f"{count_text(origin.trials, 'trial')} of {origin.engine}{entry.caveat}; nothing was run\n"
+        f"best    {entry.time_ms:.4g} ms: {entry.config}"
+    )
+
+
+def known_json(entry: Entry) -> dict[str, Any]:
+    return {"adopted": False, "config": dict(entry.config), "time_ms": entry.time_ms}
 
 
 def _unverified(result: SearchResult) -> str:
@@ -156,7 +170,6 @@ def _metrics(result: SearchResult) -> Mapping[str, float]:
 
 
 def _own(result: SearchResult) -> list[str]:
-    """The value of the user's objective, and metrics."""
     found = [f"{name} {value:.4g}" for name, value in _metrics(result).items()]
     if result.objective is Objective.OWN:
         found.insert(0, f"{result.objective_name} = {result.final.value:.4g}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +15,7 @@ from autotune.cli import options as opt
 from autotune.cli.device_use import COLUMNS, DeviceUse, uses_of_journal
 from autotune.cli.output import emit, say
 from autotune.cli.tables import Table, cell, table
+from autotune.core.escapes import csv_text
 from autotune.core.expressions import Expression, parse
 from autotune.core.records import Value
 from autotune.core.text import count_text, hint, nearest
@@ -25,6 +28,7 @@ if TYPE_CHECKING:  # loads numpy
 
 EXAMPLE = "autotune show reduce --where 'BLOCK_SIZE >= 256' --limit 20"
 MIN_SHARE = 0.01  # pairs with a smaller share get no row
+_MEASURED = ("compile_ms", "cost_s", "registers", "spill_bytes", "shared_bytes")  # columns of a CSV file
 POOR_FIT = 0.5  # share of explained variance below which the table says so
 
 
@@ -68,10 +72,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Print the selected trials, or the importance of parameters over them."""
     from autotune.analysis.find_journal import find_journal
     from autotune.evaluation.journal_rows import encode_trial
-    from autotune.interop.csv_file import trials_csv
     from autotune.interop.files import require_own_kind, write_text
 
     if parsed.csv is not None:
@@ -85,7 +87,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.importance:
         _show_importance([row.trial for row in chosen], parsed.json)
     elif parsed.csv is not None:
-        write_text(parsed.csv, trials_csv([(row.journal, row.trial) for row in chosen]))
+        write_text(parsed.csv, trials_csv(chosen))
         say(f"{_share_text(chosen, found)} in {parsed.csv}")
     elif parsed.json:
         emit([encode_trial(row.trial) | ({"journal": str(row.journal)} if several else {}) for row in chosen])
@@ -161,7 +163,6 @@ def importance_note(found: Importance) -> str:
 
 
 def importance_json(found: Importance) -> dict[str, Any]:
-    """The importance as JSON values, with all shares."""
     return {
         "trials": found.trials,
         "fit": found.fit,
@@ -243,3 +244,25 @@ def trials_table(rows: Sequence[TrialRow], *, with_journal: bool = False) -> Tab
 def _detail(trial: Trial) -> str:
     first = trial.detail.splitlines()[0] if trial.detail else ""
     return f"last round: {first}" if trial.failed_last_round else first
+
+
+def trials_csv(rows: Sequence[TrialRow]) -> str:
+    """The trials with their journals as CSV with a header line; what is unknown is empty."""
+    names = list(dict.fromkeys(name for row in rows for name in row.trial.config))
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["journal", *names, "status", "time_ms", "energy_j", "samples", *_MEASURED, "detail"])
+    for journal, trial, *_ in rows:
+        measurement = trial.measurement
+        cells = (
+            str(journal),
+            *(trial.config.get(name) for name in names),
+            trial.status.value,
+            trial.time_ms,
+            measurement.energy_j if measurement else None,
+            len(measurement.samples_ms) if measurement else 0,
+            *(getattr(trial, name) for name in _MEASURED),
+            trial.detail,
+        )
+        writer.writerow(csv_text(cell) if isinstance(cell, str) else cell for cell in cells)
+    return text.getvalue()

@@ -38,9 +38,8 @@ def parse_sizes(texts: Iterable[str]) -> dict[str, int]:
 def parse_sweep(texts: Sequence[str], fixed: Collection[str] = ()) -> list[dict[str, int]]:
     """Parse `--sweep`: the sizes of every problem, all combinations of what is given; raises InputError.
 
-    Args:
-        texts: A range such as `n=2**10:2**30:x4`, a list such as `n=1,2,4`, or a CSV file of sizes, each.
-        fixed: The names of sizes that have one value, which no sweep can change.
+    Each text is a range such as `n=2**10:2**30:x4`, a list such as `n=1,2,4`, or a CSV file of sizes. No
+    sweep can change the sizes that are `fixed`.
     """
     found: list[dict[str, int]] = [{}]
     for text in texts:

@@ -44,7 +44,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Describe the space, say whether one configuration is valid, or compile for GPUs that are not here."""
     if parsed.compile:
         opt.require_unset(parsed, "--compile prints a table", "report", "output", "data")
         compile_space(parsed)

@@ -23,14 +23,10 @@ def strength_text(found: Strength) -> tuple[str | Table, ...]:
         (kind, *(str(len(found.of(verdict, kind))) for verdict in verdicts))
         for kind in sorted(found.kinds, key=lambda kind: -len(found.of(MISSED, kind)))
     ]
-    lists = (*_missed(missed), *_listed("nothing shows these", found.of(EQUIVALENT)))
+    by_mend = groupby(sorted(missed, key=lambda one: one.mend), lambda one: one.mend)
+    lists = [line for mend, several in by_mend for line in _listed(f"missed: {mend}", list(several))]
+    lists += _listed("nothing shows these", found.of(EQUIVALENT))
     return (*head, table(("mistake", *verdicts), rows), *lists)
-
-
-def _missed(planted: list[Planted]) -> Iterator[str]:
-    """The missed mistakes, grouped by what would show them."""
-    for mend, several in groupby(sorted(planted, key=lambda one: one.mend), lambda one: one.mend):
-        yield from _listed(f"missed: {mend}", list(several))
 
 
 def _listed(title: str, planted: list[Planted]) -> Iterator[str]:

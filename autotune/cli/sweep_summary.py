@@ -35,7 +35,6 @@ def sweep_text(found: Sweep) -> tuple[str | Table, ...]:
 
 
 def sweep_json(found: Sweep) -> dict[str, Any]:
-    """The sweep as JSON values, for scripts."""
     return {
         "results": [result_json(result) for result in found.results],
         "tables": [
@@ -118,7 +117,6 @@ def _variant(of: VariantTable | None, relative_times: Mapping[Config, float]) ->
 
 
 def _best(one: VariantTable, relative_times: Mapping[Config, float]) -> Config:
-    """The variant that is the fastest at a size."""
     return min(one.configs, key=lambda config: relative_times.get(config, float("inf")))
 
 

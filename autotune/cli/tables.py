@@ -21,24 +21,16 @@ _LEAST = 8  # characters of a column that wraps
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts.
-
-    Attributes:
-        columns: A title for each column.
-        rows: A cell for each column.
-        title: A line above; it is shown even without rows.
-    """
+    """A table of texts: the titles of its columns, and rows with a cell for each."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    title: str = ""
+    title: str = ""  # a line above, which is shown even without rows
 
     def drawn(self, width: int, *, is_terminal: bool = False) -> str:
         """The table in lines of at most `width` characters, if its words permit.
 
-        Args:
-            width: Characters of a line.
-            is_terminal: Show titles in bold, and constant columns of several rows in one line.
+        On a terminal, titles are bold, and constant columns of several rows become one line.
         """
         strong = "\x1b[1m{}\x1b[0m" if is_terminal and "NO_COLOR" not in os.environ else "{}"
         head = [strong.format(self.title)] if self.title else []
@@ -115,7 +107,6 @@ class Table:
 
 
 def _total(widths: Sequence[int]) -> int:
-    """The width of a line of all columns."""
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
@@ -134,14 +125,7 @@ def _is_numeric(cells: Iterable[str]) -> bool:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], optional: Collection[str] = (), title: str = ""
 ) -> Table:
-    """Make a table, without terminal commands in its texts.
-
-    Args:
-        columns: A title for each.
-        rows: A cell for each column.
-        optional: Columns to leave out if they have no known cell.
-        title: A line above.
-    """
+    """Make a table without terminal commands in its texts; `optional` columns need a known cell."""
     cells = [tuple(map(terminal_text, row)) for row in rows]
     shown = [
         place

@@ -47,7 +47,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    """Time all contenders at every size and print a table for each."""
     from autotune.analysis.versus import versus
 
     target = opt.target(parsed)

@@ -20,7 +20,6 @@ from autotune.processes.files import read_foreign
 from autotune.serving.cache import Folder
 from autotune.serving.device_records import DeviceRecord
 
-NAME = "clblast"
 _BESIDE = ".provenance"  # database.py takes every file that ends in .json for results
 _MAX_BYTES = 2**26
 _PRECISIONS = {"float16": "16", "float32": "32", "float64": "64"}
@@ -35,19 +34,12 @@ _ARCHITECTURES = {"gfx803": "Fiji", "gfx900": "Vega"}
 
 @dataclass(frozen=True)
 class _Family:
-    """A kernel of CLBlast.
+    """A kernel of CLBlast."""
 
-    Attributes:
-        name: Of its table in the database.
-        parameters: All that the table has.
-        usual: The sizes of CLBlast's own tuner, by name.
-        scalars: The arguments of which the file says the value.
-    """
-
-    name: str
-    parameters: frozenset[str]
-    usual: Mapping[str, int]
-    scalars: tuple[str, ...]
+    name: str  # of its table in the database
+    parameters: frozenset[str]  # all that the table has
+    usual: Mapping[str, int]  # the sizes of CLBlast's own tuner
+    scalars: tuple[str, ...]  # arguments of which the file says the value
 
 
 _FAMILIES = {  # by kernel
@@ -69,12 +61,8 @@ def export_clblast(
 ) -> list[PlannedFile]:
     """Write a kernel's results into a folder, a file for each device and element type.
 
-    Args:
-        kernel: Of the cache.
-        folder: Where the files lie.
-        device_name: CLBlast's name of the device; None takes that of the results.
-        data: The content of the inputs that was tuned for; None takes the newest result.
-        cache: Where results are looked for.
+    `device_name` is CLBlast's name of the device; None takes that of the results. `data` is the content of
+    the inputs that was tuned for; None takes the newest result.
 
     Raises:
         InputError: The kernel is not one of CLBlast's, its results are of several sizes, or a file that is
@@ -83,7 +71,7 @@ def export_clblast(
         CacheError: A file of the cache is damaged.
         WriteError: A file cannot be written.
     """
-    require_not_installed(folder, NAME)
+    require_not_installed(folder, "clblast")
     records = exported_records(kernel, cache, data, device_name)
     files = (file for one in records for file in _planned(one, folder, device_name))
     return write(kernel, files, keeps_old=False)

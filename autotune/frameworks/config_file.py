@@ -30,19 +30,12 @@ Entry = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class Shape:
-    """The content of a file's name.
+    """The content of a file's name."""
 
-    Attributes:
-        sizes: The format's own, and BLOCKS where blocks have scales.
-        device: As the framework writes it.
-        quantization: Such as `fp8_w8a8`; empty for 16 bits.
-        variant: What SGLang puts at the end.
-    """
-
-    sizes: Mapping[str, int]
-    device: str
-    quantization: str
-    variant: str = ""
+    sizes: Mapping[str, int]  # the format's own, and BLOCKS where blocks have scales
+    device: str  # as the framework writes it
+    quantization: str  # such as `fp8_w8a8`; empty for 16 bits
+    variant: str = ""  # what SGLang puts at the end
 
     @property
     def block(self) -> tuple[int, int] | None:
@@ -72,43 +65,23 @@ def nearest(keys: Sequence[int], tokens: int) -> int:
 
 @dataclass(frozen=True)
 class Format:
-    """Names and content of one kind of file, and what the framework makes of it.
+    """Names and content of one kind of file, and what the framework makes of it."""
 
-    Attributes:
-        name: Of `autotune export --format`.
-        package: The framework's top package.
-        folder: Where its look-up reads files, inside the package.
-        sizes: The two sizes in a file's name.
-        separator: Between the two numbers of a block.
-        asked_blocks: The quantizations that look-ups ask for with a block.
-        device: The framework's spelling of a device's name.
-        default: The configuration without a file, for so many tokens; None where it is not known.
-        is_tried: True if the framework's tuner tries a configuration.
-        unread: The reason why a file for this architecture is not read; empty if it is.
-        subfolder: Below the folder; `{version}` is Triton's.
-        heads: Keys that the look-up takes out before it reads numbers of tokens.
-        asked: The quantizations that look-ups ask for without a block.
-        refused: The reasons why an entry gives a wrong result.
-        launched: An entry as the launcher changes it.
-        serving: The key, of those that a file has in ascending order, whose entry serves a number of tokens.
-    """
-
-    name: str
-    package: str
-    folder: str
-    sizes: tuple[str, str]
-    separator: str
-    asked_blocks: tuple[str, ...]
-    device: Callable[[str], str]
-    default: Callable[[Shape, int], Entry | None]
-    is_tried: Callable[[Shape, Entry], bool]
-    unread: Callable[[Shape, str], str]
-    subfolder: str = ""
-    heads: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
-    refused: Callable[[Shape, Entry], Iterable[str]] = lambda shape, entry: ()
-    launched: Callable[[Shape, Entry], Entry] = lambda shape, entry: entry
-    serving: Callable[[Sequence[int], int], int] = nearest
+    name: str  # of `autotune export --format`
+    package: str  # the framework's top package
+    folder: str  # where its look-up reads files, inside the package
+    sizes: tuple[str, str]  # in a file's name
+    separator: str  # between the two numbers of a block
+    asked_blocks: tuple[str, ...]  # quantizations that look-ups ask for with a block
+    device: Callable[[str], str]  # the framework's spelling of a device's name
+    default: Callable[[Shape, int], Entry | None]  # without a file, for so many tokens; None if not known
+    is_tried: Callable[[Shape, Entry], bool]  # true if the framework's tuner tries a configuration
+    unread: Callable[[Shape, str], str]  # why a file for this architecture is not read; empty if it is
+    subfolder: str = ""  # below the folder; `{version}` is Triton's
+    heads: tuple[str, ...] = ()  # keys that the look-up takes out before it reads numbers of tokens
+    asked: tuple[str, ...] = ()  # quantizations that look-ups ask for without a block
+    refused: Callable[[Shape, Entry], Iterable[str]] = lambda shape, entry: ()  # why a result is wrong
+    launched: Callable[[Shape, Entry], Entry] = lambda shape, entry: entry  # as the launcher changes it
 
     def shape(self, name: str) -> Shape | None:
         """Read a file's name, in the spelling of any framework; None if it is of another kind."""

@@ -36,30 +36,19 @@ from autotune.serving.device_records import DeviceRecord
 
 @dataclass(frozen=True)
 class Request:
-    """The results to export.
-
-    Attributes:
-        kernel: Of the cache.
-        format: Of the files.
-        device: A device's name for the files' names; None takes the one of the results.
-        quantization: For the files' names; None: `fp8_w8a8` with blocks, else nothing.
-        data: The content of the inputs that was tuned for; None takes the newest result.
-    """
+    """The results to export."""
 
     kernel: str
     format: Format
-    device: str | None = None
-    quantization: str | None = None
-    data: str | None = None
+    device: str | None = None  # a name for the files' names; None takes the one of the results
+    quantization: str | None = None  # for the files' names; None: `fp8_w8a8` with blocks, else nothing
+    data: str | None = None  # the content of the inputs that was tuned for; None takes the newest result
 
 
 def export(request: Request, folder: Path | None, cache: Folder | None = None) -> list[PlannedFile]:
-    """Merge results into a folder's files, or into those of the installed framework.
+    """Merge results into a folder's files, or without one into the installed framework's.
 
-    Args:
-        request: What to export.
-        folder: Where the files lie; None stands for the installed framework, whose old files are kept.
-        cache: Where results are looked for.
+    Old files of the framework are kept.
 
     Raises:
         InputError: Names are not those of the format, or the framework would not accept an entry.

@@ -12,7 +12,7 @@ from typing import Any
 from autotune.core import json_values as values
 from autotune.errors import InputError
 from autotune.frameworks.planned_file import PlannedFile, package_folders
-from autotune.frameworks.programs import Answer, ProgramFormat, never_asks
+from autotune.frameworks.programs import Answer, ProgramFormat
 from autotune.processes.files import read_foreign
 from autotune.recording.tunings import Plain, Tuning
 
@@ -30,9 +30,8 @@ def _root() -> Path:
 
 
 def _refused(tuning: Tuning) -> str:
-    if any(isinstance(value, str) and value.startswith("<") for value in tuning.key):
-        return "a value of its key is no number, text or truth value"
-    return never_asks(tuning)
+    has_others = any(isinstance(value, str) and value.startswith("<") for value in tuning.key)
+    return "a value of its key is no number, text or truth value" if has_others else ""
 
 
 def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
@@ -76,6 +75,4 @@ def _entries(content: Mapping[str, Any]) -> Any:
     return {} if found is None else found
 
 
-FORMAT = ProgramFormat(
-    name="fla", package="fla", root=_root, subfolder=_name, planned=_planned, refused=_refused
-)
+FORMAT = ProgramFormat(package="fla", root=_root, subfolder=_name, planned=_planned, refused=_refused)

@@ -9,9 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from autotune.core.launch_plan import TRITON_USUAL
-from autotune.core.records import Config, Value
+from autotune.core.records import Config
 from autotune.errors import InputError
-from autotune.frameworks.config_file import KEY, Entry, Format, load, quantization_of
+from autotune.frameworks.config_file import KEY, Entry, Format, load, nearest, quantization_of
 from autotune.frameworks.planned_file import package_folders
 
 _FORCED = ("SPLIT_K",)  # launchers set it to 1, whatever a file says
@@ -21,13 +21,7 @@ class Incumbents:
     """The entries of the installed framework's files, or its defaults, by shape and number of tokens."""
 
     def __init__(self, form: Format, device: str, quantization: str | None = None) -> None:
-        """Read nothing yet.
-
-        Args:
-            form: The format of the files.
-            device: The device's name.
-            quantization: In the files' names; None: `fp8_w8a8` with blocks, else nothing.
-        """
+        """Read nothing yet; without a quantization, names have `fp8_w8a8` with blocks, else nothing."""
         self._form, self._device, self._quantization = form, device, quantization
         self._files: dict[str, tuple[Path, Mapping[int, Entry]] | None] = {}
 
@@ -51,7 +45,7 @@ class Incumbents:
             default = form.default(shape, sizes[KEY])
             return None if default is None else (f"the default of {form.package}", default)
         path, entries = found
-        return str(path), form.launched(shape, entries[form.serving(sorted(entries), sizes[KEY])])
+        return str(path), form.launched(shape, entries[nearest(sorted(entries), sizes[KEY])])
 
     def config(self, sizes: Mapping[str, int], default: Config) -> tuple[Config | None, str]:
         """The entry as a configuration of a space with this default, or None; and where it is from."""
@@ -59,11 +53,12 @@ class Incumbents:
         if found is None:
             return None, f"what {self._form.package} takes without a file is not known here"
         where, entry = found
-        values = {name: entry.get(name, TRITON_USUAL.get(name)) for name in default}
+        known = {**TRITON_USUAL, **entry}
+        values = {name: known[name] for name in default if name in known}
         unknown = [name for name in entry if name not in (*default, *_FORCED)]
-        if unknown or None in values.values():
+        if unknown or len(values) < len(default):
             return None, f"{where}: has other parameters than the space: {', '.join(entry)}"
-        return Config({name: _known(value) for name, value in values.items()}), where
+        return Config(values), where
 
     def _read(self, name: str) -> tuple[Path, Mapping[int, Entry]] | None:
         """The file that the look-up finds; None without one that it can read."""
@@ -72,11 +67,6 @@ class Incumbents:
                 with suppress(InputError):
                     return folder / name, load(self._form, folder / name).entries
         return None
-
-
-def _known(value: Value | None) -> Value:
-    assert value is not None
-    return value
 
 
 def _in_order(root: Path, form: Format) -> list[Path]:

@@ -28,20 +28,15 @@ _INSTALLED = ("site-packages", "dist-packages")
 class PlannedFile:
     """A file with results, before it is written.
 
-    Attributes:
-        path: The file.
-        text: All that it will hold.
-        results: Each result with the configuration that serves, by its key in the file: a number of tokens,
-            or what a program's kernel is called with.
-        kept: Keys that only the file had.
-        beside: Ends the name of the file with the origin of its entries.
+    Results, with the configuration that serves, are by their key in the file: a number of tokens, or what a
+    program's kernel is called with.
     """
 
     path: Path
     text: str
     results: Mapping[Any, tuple[Entry, Config]]
-    kept: tuple[Any, ...] = ()
-    beside: str = BESIDE
+    kept: tuple[Any, ...] = ()  # keys that only the file had
+    beside: str = BESIDE  # ends the name of the file with the origin of its entries
 
     @property
     def known(self) -> list[Any]:
@@ -57,13 +52,7 @@ class PlannedFile:
 def exported_records(
     kernel: str, cache: Folder | None, data: str | None, device_name: str | None = None
 ) -> list[DeviceRecord]:
-    """The devices with results, the newest result of each last.
-
-    Args:
-        kernel: Of the cache.
-        cache: Where results are looked for.
-        data: The content of the inputs that was tuned for; None takes any.
-        device_name: A name that files are to give the device, which can be one only.
+    """The devices with results for inputs named `data`, or any, the newest result of each last.
 
     Raises:
         InputError: There is no such result, or a name for several devices.
@@ -101,36 +90,37 @@ def package_folders(package: str) -> list[Path]:
 
 
 def write(kernel: str, files: Iterable[PlannedFile], *, keeps_old: bool) -> list[PlannedFile]:
-    """Write files of a kernel's results once all are planned; raises WriteError."""
+    """Write files of a kernel's results, and the origin of their entries, once all are planned.
+
+    Raises WriteError.
+    """
     planned = list(files)
     for file in planned:
-        _write(kernel, file, keeps_old)
+        entries = dict(_provenance(file.origin).get("entries", {}))
+        entries |= {str(key): _origin(entry) for key, (entry, _) in sorted(file.results.items())}
+        origin = {"kernel": kernel, "autotune": __version__, "entries": entries}
+        old = file.path.with_name(file.path.name + _BEFORE)
+        with _writing(file.path):
+            if keeps_old and not old.exists():
+                replace_file(old, file.path.read_bytes() if file.path.exists() else b"")
+            replace_file(file.path, file.text)
+            replace_file(file.origin, json.dumps(origin, indent=1) + "\n")
     return planned
 
 
-def _write(kernel: str, file: PlannedFile, keeps_old: bool) -> None:
-    """Write a file and, next to it, the origin of its entries."""
-    entries = dict(_provenance(file.origin).get("entries", {}))
-    for key, (entry, _) in sorted(file.results.items()):
-        entries[str(key)] = {
-            "time_ms": entry.time_ms,
-            "default_time_ms": entry.default_time_ms,
-            "fastest": dict(entry.config),
-            "device_driver": entry.provenance.driver,
-            "compiler": entry.provenance.compiler,
-            "tuned_at": entry.provenance.tuned_at,
-            "protocol": entry.provenance.protocol,
-            "dtype": entry.dtype,
-            "sizes": dict(entry.sizes),
-            "data": entry.data,
-        }
-    origin = {"kernel": kernel, "autotune": __version__, "entries": entries}
-    old = file.path.with_name(file.path.name + _BEFORE)
-    with _writing(file.path):
-        if keeps_old and not old.exists():
-            replace_file(old, file.path.read_bytes() if file.path.exists() else b"")
-        replace_file(file.path, file.text)
-        replace_file(file.origin, json.dumps(origin, indent=1) + "\n")
+def _origin(entry: Entry) -> dict[str, Any]:
+    return {
+        "time_ms": entry.time_ms,
+        "default_time_ms": entry.default_time_ms,
+        "fastest": dict(entry.config),
+        "device_driver": entry.provenance.driver,
+        "compiler": entry.provenance.compiler,
+        "tuned_at": entry.provenance.tuned_at,
+        "protocol": entry.provenance.protocol,
+        "dtype": entry.dtype,
+        "sizes": dict(entry.sizes),
+        "data": entry.data,
+    }
 
 
 def restore(kernel: str, root: Path) -> list[Path]:

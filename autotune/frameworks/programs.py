@@ -23,19 +23,12 @@ from autotune.serving.validity import KernelOnDevice
 
 @dataclass(frozen=True)
 class Answer:
-    """A recorded tuning with the result that the program is to take.
-
-    Attributes:
-        tuning: What the program asked for.
-        entry: The result.
-        served: The configuration that serves.
-        content: The configuration as `triton.Config` has its fields.
-    """
+    """A recorded tuning with the result that the program is to take."""
 
     tuning: Tuning
     entry: Entry
     served: Config
-    content: Mapping[str, Any]
+    content: Mapping[str, Any]  # `served` as `triton.Config` has its fields
 
     @property
     def times_ms(self) -> list[float]:
@@ -45,31 +38,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class ProgramFormat:
-    """A kind of file that answers a program's autotuner.
+    """A kind of file that answers a program's autotuner."""
 
-    Attributes:
-        name: Of `autotune export --format`.
-        package: The package whose folders only `--install` writes to.
-        root: The folder that is looked in unless an environment variable names another.
-        subfolder: Below it, for a device's name.
-        planned: The files in a folder for these answers; raises InputError for a damaged one.
-        refused: The reason why the program's autotuner never asks; empty if it does.
-    """
-
-    name: str
-    package: str
-    root: Callable[[], Path]
-    subfolder: Callable[[str], str]
-    planned: Callable[[Path, Sequence[Answer]], Iterator[PlannedFile]]
-    refused: Callable[[Tuning], str]
-
-
-@dataclass(frozen=True)
-class Exported:
-    """What was written, and why recorded tunings have no entry."""
-
-    written: list[PlannedFile]
-    left_out: tuple[str, ...]
+    package: str  # whose folders only `--install` writes to
+    root: Callable[[], Path]  # the folder that is looked in unless an environment variable names another
+    subfolder: Callable[[str], str]  # below it, for a device's name
+    planned: Callable[[Path, Sequence[Answer]], Iterator[PlannedFile]]  # raises InputError for a damaged file
+    refused: Callable[[Tuning], str]  # why its look-up never asks; empty if it does
 
 
 def export_program(
@@ -79,16 +54,14 @@ def export_program(
     folder: Path | None,
     cache: Folder | None = None,
     data: str | None = None,
-) -> Exported:
+) -> tuple[list[PlannedFile], list[str]]:
     """Write the results of a kernel where recorded programs look for them.
 
-    Args:
-        kernel: Of the cache.
-        format_: Of the files.
-        tunings: What programs asked for.
-        folder: Where to write; None stands for the folder that they look in, whose old files are kept.
-        cache: Where results are looked for.
-        data: The content of the inputs that was tuned for; None takes the newest result.
+    Without a folder they are written where the programs look, and old files are kept. `data` is the content
+    of the inputs that was tuned for; None takes the newest result.
+
+    Returns:
+        What was written, and why recorded tunings have no entry.
 
     Raises:
         InputError: No recorded tuning can be answered, or a file that is there is damaged.
@@ -108,7 +81,7 @@ def export_program(
     for tuning in asked:
         try:
             one = _device_of(kernel, records, tuning)
-            if reason := format_.refused(tuning):
+            if reason := format_.refused(tuning) or _never_asks(tuning):
                 raise InputError(reason)
             answer = _answer(one, tuning)
             found.setdefault(one.device.name, []).append(answer)
@@ -122,7 +95,7 @@ def export_program(
     for device, answers in found.items():
         place = folder if folder is not None else format_.root() / format_.subfolder(device)
         files += format_.planned(place, answers)
-    return Exported(write(kernel, files, keeps_old=folder is None), tuple(left_out))
+    return write(kernel, files, keeps_old=folder is None), left_out
 
 
 def _device_of(kernel: str, records: Iterable[DeviceRecord], tuning: Tuning) -> DeviceRecord:
@@ -185,7 +158,7 @@ def _content(tuning: Tuning, constants: Mapping[str, Value], served: Config) -> 
     }
 
 
-def never_asks(tuning: Tuning) -> str:
+def _never_asks(tuning: Tuning) -> str:
     """The reason why no autotuner looks for a result, or takes one; empty if it does."""
     if tuning.configurations < 2:
         return "the program has one configuration, so its autotuner has nothing to choose"

@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from autotune.frameworks.planned_file import PlannedFile
-from autotune.frameworks.programs import Answer, ProgramFormat, never_asks
+from autotune.frameworks.programs import Answer, ProgramFormat
 from autotune.recording.tunings import READ_BY, Tuning, is_known, triton_folder
 
 
 def _refused(tuning: Tuning) -> str:
     if not is_known(tuning.triton) or not tuning.digest:
         return f"the cache of Triton {tuning.triton} is not known here; {' and '.join(READ_BY)} are"
-    if not tuning.key:
-        return "its key is empty, and Triton then keeps nothing"
-    return never_asks(tuning)
+    return "" if tuning.key else "its key is empty, and Triton then keeps nothing"
 
 
 def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
@@ -27,7 +25,6 @@ def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
 
 
 FORMAT = ProgramFormat(
-    name="triton-cache",
     package="triton",
     root=triton_folder,
     subfolder=lambda device: "",

@@ -15,9 +15,9 @@ from autotune.interop.recording import Recording, imported_trial
 __all__ = ["WRITERS", "Recording", "imported_trial", "read_recording"]
 
 WRITERS: Mapping[str, Callable[[Recording], str]] = {  # by the names of `autotune export --format`
-    t4.NAME: t4.write,
-    kernel_tuner_cache.NAME: kernel_tuner_cache.write,
-    journals.NAME: journals.write,
+    "t4": t4.write,
+    "kernel-tuner": kernel_tuner_cache.write,
+    "journal": journals.write,
 }
 
 
@@ -28,23 +28,19 @@ def read_recording(path: Path) -> Recording:
     """
     text = read_text(path)
     try:
-        return _read(text, path)
+        if journals.is_journal(text):
+            return journals.read(text, path)
+        if kernel_tuner_cache.is_kernel_tuner_cache(text):
+            return kernel_tuner_cache.read(kernel_tuner_cache.parse(text))
+        data = values.mapping(values.load(text), "")
+        if t4.is_t4(data):
+            return t4.read(data, path)
     except values.Damaged as error:
         raise InputError(f"{path}: {error}") from None
     except values.NoJson as error:
         raise InputError(
             f"{path}: not recorded results, such as a journal of a search in runs/; not JSON: {error}"
         ) from None
-
-
-def _read(text: str, path: Path) -> Recording:
-    if journals.is_journal(text):
-        return journals.read(text, path)
-    if kernel_tuner_cache.is_kernel_tuner_cache(text):
-        return kernel_tuner_cache.read(kernel_tuner_cache.parse(text))
-    data = values.mapping(values.load(text), "")
-    if t4.is_t4(data):
-        return t4.read(data, path)
     raise InputError(
         f"{path}: not recorded results: expected a journal of autotune, T4 results or a Kernel Tuner cache"
     )

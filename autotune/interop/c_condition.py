@@ -36,14 +36,7 @@ _DIVISIONS = (ast.FloorDiv, ast.Mod, "ceil_div", "round_up")
 def condition(kernel: KernelOnDevice, config: Config, registers: int | None, sizes: Sequence[str]) -> str:
     """The C condition on sizes for a configuration to run that may run without them.
 
-    Args:
-        kernel: The kernel on the device that is to run it.
-        config: The configuration.
-        registers: Per thread; None if unknown.
-        sizes: Names of the sizes, which are `size_NAME` in C.
-
-    Raises:
-        ExpressionError: It is not plain arithmetic; names the part.
+    In C, sizes are called `size_NAME`. Raises ExpressionError naming the part that is not plain arithmetic.
     """
     derived = kernel.record.derived
     translator = Translator(kernel.values(config, None), {name: f"size_{name}" for name in sizes})
@@ -75,15 +68,10 @@ def _conditions(kernel: KernelOnDevice, registers: int | None) -> Iterator[str]:
 
 
 class Translator(NamedTuple):
-    """Translates expressions to C; raises ExpressionError naming the part that is not plain arithmetic.
+    """Translates expressions to C; raises ExpressionError naming the part that is not plain arithmetic."""
 
-    Attributes:
-        values: Of the names that are known at export.
-        terms: C for the other names; empty where there is none.
-    """
-
-    values: Mapping[str, Any]
-    terms: dict[str, str]
+    values: Mapping[str, Any]  # of the names that are known at export
+    terms: dict[str, str]  # C for the other names; empty where there is none
 
     def term(self, text: str) -> str:
         """C for a derived name; empty if it is not plain arithmetic."""

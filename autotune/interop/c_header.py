@@ -104,7 +104,6 @@ def header(kernel: str, cache: Folder | None = None, data: str | None = None) ->
 
 
 def _tuned_targets(known: Iterable[DeviceRecord]) -> _Targets:
-    """The devices with results."""
     found: dict[str, list[DeviceRecord]] = {}
     for one in known:
         found.setdefault(one.folder, []).append(one)
@@ -193,17 +192,11 @@ def _c_value(value: Value, values: Iterable[Value]) -> str:
 
 @dataclass(frozen=True)
 class _Results:
-    """The answers of `best_config`, as far as a table can hold them.
+    """The answers of `best_config`, as far as a table can hold them."""
 
-    Attributes:
-        firsts: The devices with results, each once.
-        newest: The newest record of these.
-        names: Of sizes.
-    """
-
-    firsts: Sequence[DeviceRecord]
-    newest: KernelRecord
-    names: Sequence[str]
+    firsts: Sequence[DeviceRecord]  # the devices with results, each once
+    newest: KernelRecord  # of these
+    names: Sequence[str]  # of sizes
 
     def groups(self, target: TargetDevice, own: Sequence[DeviceRecord], dtype: str) -> Iterator[_Answers]:
         """The answers for a device: its own results, cache by cache, those of others, and the default.

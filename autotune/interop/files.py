@@ -36,11 +36,7 @@ def read_text(path: Path) -> str:
 def require_own_kind(path: Path, kind: str, suffixes: Sequence[str], option: str) -> None:
     """Raise InputError if a file is there that is not of the kind to be written, as its suffix says.
 
-    Args:
-        path: The file to be written; one that is empty, or a pipe, may be replaced.
-        kind: What is written, for the message: "a CSV file".
-        suffixes: The usual ones of such a file.
-        option: The option that names the file.
+    One that is empty, or a pipe, may be replaced. The message names the kind, "a CSV file", and the option.
     """
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
     if path.is_file() and path.stat().st_size and suffix.lower() not in suffixes:

@@ -22,8 +22,6 @@ from autotune.interop.files import encoded, read_text
 from autotune.interop.recording import IMPORTED, Recording, domains
 from autotune.processes.files import replace_file, require_unlinked
 
-NAME = "journal"
-
 
 def is_journal(text: str) -> bool:
     """True if a text looks like a journal."""

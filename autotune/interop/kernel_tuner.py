@@ -22,7 +22,6 @@ from autotune.interop.recording import (
     recorded_number,
 )
 
-NAME = "kernel-tuner"
 _ERROR = "__error__"
 _RUNTIME = "RuntimeFailedConfig"
 _STATUS = {

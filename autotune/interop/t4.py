@@ -21,7 +21,6 @@ from autotune.interop.recording import (
     recorded_number,
 )
 
-NAME = "t4"
 _VERSION = "1.0.0"
 _TO_MS = dict.fromkeys(("", "ms", "milliseconds", "miliseconds"), 1.0) | {
     **dict.fromkeys(("s", "seconds"), 1e3),

@@ -23,19 +23,12 @@ Judge = Callable[[Config, Mapping[str, NDArray[Any]]], Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """The verification of a run.
+    """The verification of a run."""
 
-    Attributes:
-        hashes: Of the arrays of the script's answer.
-        expected: Arrays by name that the process of the device compares with; empty with a `judge`.
-        judge: Judges the arrays of a configuration in this process; None without need.
-        judged: The arrays that it takes; None for all.
-    """
-
-    hashes: tuple[str, ...]
-    expected: Mapping[str, NDArray[Any]]
-    judge: Judge | None
-    judged: tuple[str, ...] | None
+    hashes: tuple[str, ...]  # of the arrays of the script's answer
+    expected: Mapping[str, NDArray[Any]]  # that the device's process compares with; empty with a `judge`
+    judge: Judge | None  # of a configuration's arrays, in this process; None without need
+    judged: tuple[str, ...] | None  # the arrays that it takes; None for all
 
 
 def read_answer(
@@ -64,7 +57,6 @@ def _on_host(answer: Sequence[Any] | None) -> Sequence[Any] | None:
 
 
 def _expected(answer: Sequence[Any] | None, arguments: KernelArguments) -> dict[str, NDArray[Any]]:
-    """The arrays of an answer by name."""
     if answer is None:
         return {}
     found = {}

@@ -47,19 +47,12 @@ class ListedArgument:
 
 @dataclass(frozen=True)
 class KernelArguments:
-    """The arguments of a kernel.
-
-    Attributes:
-        listed: As the script lists them.
-        specs: All that these may stand for, and the constants, as the space declares them.
-        arrays: The arrays as the kernel sees them, by name.
-        passed: Every list of names that some configuration passes to the kernel.
-    """
+    """The arguments of a kernel, as the script lists them."""
 
     listed: tuple[ListedArgument, ...]
-    specs: tuple[FilledArgument, ...]
-    arrays: Mapping[str, NDArray[Any]]
-    passed: tuple[tuple[str, ...], ...]
+    specs: tuple[FilledArgument, ...]  # all that these may stand for, and the constants, for the space
+    arrays: Mapping[str, NDArray[Any]]  # as the kernel sees them
+    passed: tuple[tuple[str, ...], ...]  # every list of names that some configuration passes to the kernel
 
     def number_passed(self, params: Params) -> int:
         """Which of the lists in `passed` a configuration passes to the kernel."""

@@ -83,7 +83,7 @@ def search_options(strategy: Any, strategy_options: Mapping[str, Any] | None, se
     given = dict(strategy_options or {})
     fevals, seconds = given.pop("max_fevals", None), given.pop("time_limit", None)
     if given:
-        warnings.warn(f"strategy_options {', '.join(given)} are ignored", stacklevel=3)
+        warnings.warn(f"strategy_options {', '.join(given)} are ignored", stacklevel=4)
     module = getattr(strategy, "__name__", "")
     if module.startswith(_MODULES):
         strategy = module.removeprefix(_MODULES)

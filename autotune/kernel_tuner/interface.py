@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import kernel_tuner
 from kernel_tuner import util
 
-from autotune.api.progress import CallbackProgress, NotebookProgress, is_notebook
+from autotune.api.progress import shown_progress
 from autotune.api.space import with_default
 from autotune.cli.output import emit
 from autotune.core.json_values import is_name
@@ -42,6 +44,8 @@ _UNSUPPORTED = {  # arguments, with what to do instead
     "objectives": "give one objective=",
 }
 
+_Given = dict[str, Any]  # all arguments by name
+_T = TypeVar("_T")
 _BY_STATUS = {
     Status.PRUNED: util.InvalidConfig,
     Status.COMPILE_ERROR: util.CompilationFailedConfig,
@@ -49,45 +53,25 @@ _BY_STATUS = {
 }
 
 
-def tune_kernel(
-    kernel_name: str,
-    kernel_source: Any,
-    problem_size: Any,
-    arguments: Sequence[Any],
-    tune_params: Mapping[str, Sequence[Any]],
-    grid_div_x: Any = None,
-    grid_div_y: Any = None,
-    grid_div_z: Any = None,
-    restrictions: Any = None,
-    answer: Sequence[Any] | None = None,
-    atol: float = 1e-6,
-    verify: Callable[..., Any] | None = None,
-    verbose: bool = False,
-    lang: str | None = None,
-    device: int = 0,
-    platform: int = 0,
-    smem_args: Mapping[str, Any] | None = None,
-    cmem_args: Mapping[str, Any] | None = None,
-    texmem_args: Mapping[str, Any] | None = None,
-    compiler: str | None = None,
-    compiler_options: Sequence[str] | None = None,
-    defines: Mapping[str, Any] | None = None,
-    log: Any = None,
-    iterations: int = 7,
-    block_size_names: Sequence[str] | None = None,
-    quiet: bool = False,
-    strategy: Any = None,
-    strategy_options: Mapping[str, Any] | None = None,
-    cache: str | Path | None = None,
-    metrics: Mapping[str, Any] | None = None,
-    simulation_mode: bool | None = None,
-    parallel: Any = None,
-    observers: Sequence[Any] | None = None,
-    objective: Any = None,
-    objective_higher_is_better: Any = None,
-    objectives: Mapping[str, bool] | None = None,
-    seed: int | None = None,
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _signed_as(theirs: Callable[..., Any]) -> Callable[[Callable[[_Given], _T]], Callable[..., _T]]:
+    """Give a function that takes all arguments by name the signature of one of Kernel Tuner."""
+    signature = inspect.signature(theirs)
+
+    def signed(function: Callable[[_Given], _T]) -> Callable[..., _T]:
+        @wraps(function)
+        def called(*args: Any, **kwargs: Any) -> _T:
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            return function(dict(given.arguments))
+
+        called.__signature__ = signature  # type: ignore[attr-defined]
+        return called
+
+    return signed
+
+
+@_signed_as(kernel_tuner.tune_kernel)
+def tune_kernel(given: _Given) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Tune a kernel as Kernel Tuner's function of this name does, and keep the best in the cache.
 
     Arguments are as Kernel Tuner 1.5 documents them. How often a configuration is run, and in which
@@ -101,13 +85,14 @@ def tune_kernel(
         InputError: Something is wrong or not supported; nothing has been run.
         SetupError: No configuration works.
     """
-    given = locals()
-    if simulation_mode:
-        return _simulated(given)
+    if given["simulation_mode"]:  # Kernel Tuner replays its own cache file: nothing is run
+        if not given["cache"]:
+            raise InputError("simulation_mode: needs cache=, a file that Kernel Tuner has written")
+        return kernel_tuner.tune_kernel(**given)  # type: ignore[no-any-return]
     began = time.perf_counter()
     _refuse(given)
-    goal = read_goal(objective, objective_higher_is_better, metrics)
-    options = search_options(strategy, strategy_options, seed)
+    goal = read_goal(given["objective"], given["objective_higher_is_better"], given["metrics"])
+    options = search_options(given["strategy"], given["strategy_options"], given["seed"])
     request = read_request(KernelCall.of(given))
     if not goal.is_time:
         own = goal.objective(request.parameters, request.observers)
@@ -117,11 +102,11 @@ def tune_kernel(
         raise InputError(f"observers: NVMLObserver: {task.device.name} is no GPU of NVIDIA")
     options = replace(
         options,
-        journal=_journal(kernel_name, request, cache),
+        journal=_journal(request, given["cache"]),
         fresh=bool(request.observers.outputs),
         energy=request.observers.measures_energy,
     )
-    with _progress(quiet) as progress:
+    with nullcontext(Observer()) if given["quiet"] else shown_progress() as progress:
         found = _search(task, options, progress)
     rows = [_result_row(trial, request, goal) for trial in found.trials]
     if goal.is_time:
@@ -133,34 +118,15 @@ def tune_kernel(
     else:
         best = goal.best([row for row in rows if "__error__" not in row])
     env = _environment(found, rows, best, time.perf_counter() - began)
-    if not quiet:
-        _print_best(best, goal, tune_params)
-        emit(f"kept in {found.cache_file}" + (f"; journal {found.journal}" if verbose else ""))
+    if not given["quiet"]:
+        emit(f"\nBEST PERFORMING CONFIGURATION FOR OBJECTIVE {goal.name}:")
+        emit(util.get_config_string(best, [*given["tune_params"], goal.name, *goal.metrics]))
+        emit(f"kept in {found.cache_file}" + (f"; journal {found.journal}" if given["verbose"] else ""))
     return rows, env
 
 
-def run_kernel(
-    kernel_name: str,
-    kernel_source: Any,
-    problem_size: Any,
-    arguments: Sequence[Any],
-    params: Mapping[str, Any],
-    grid_div_x: Any = None,
-    grid_div_y: Any = None,
-    grid_div_z: Any = None,
-    lang: str | None = None,
-    device: int = 0,
-    platform: int = 0,
-    smem_args: Mapping[str, Any] | None = None,
-    cmem_args: Mapping[str, Any] | None = None,
-    texmem_args: Mapping[str, Any] | None = None,
-    compiler: str | None = None,
-    compiler_options: Sequence[str] | None = None,
-    defines: Mapping[str, Any] | None = None,
-    block_size_names: Sequence[str] | None = None,
-    quiet: bool = False,
-    log: Any = None,
-) -> list[Any]:
+@_signed_as(kernel_tuner.run_kernel)
+def run_kernel(given: _Given) -> list[Any]:
     """Run one configuration once, in a process of its own, and return the arguments as it leaves them.
 
     Arguments are as Kernel Tuner 1.5 documents them. `params` may be a row of results, without its times.
@@ -169,36 +135,30 @@ def run_kernel(
         InputError: Something is wrong or not supported; nothing has been run.
         SetupError: The kernel does not compile, or does not run.
     """
-    given = locals()
     _refuse(given)
+    kernel, params = given["kernel_name"], given["params"]
     chosen = {name: value for name, value in params.items() if name not in RESULT_NAMES and is_name(name)}
     tune_params = {name: [value] for name, value in (chosen or {"kernel_tuner_run": 1}).items()}
     request = read_request(KernelCall.of(given | {"tune_params": tune_params}))
     request.space.spec = replace(request.space.spec, device={})  # nothing is timed
     task = request.space.bind(request.device)
-    with tempfile.TemporaryDirectory() as folder, _progress(quiet=True) as progress:
+    with tempfile.TemporaryDirectory() as folder:
         options = Options(journal=Path(folder) / "run.jsonl", workers=1, timeout_s=TIMEOUT_S)
-        with open_context(with_journal(task, options), options, progress) as context:
+        with open_context(with_journal(task, options), options, Observer()) as context:
             instance = context.maker.make(task.spec.default)
             compiled = context.pool.compile(instance).result()
             if isinstance(compiled, Failure):
-                raise SetupError(f"{kernel_name}: {compiled}")
+                raise SetupError(f"{kernel}: {compiled}")
             left = context.worker.run(
                 arrays_after_run, compiled, instance.problem, timeout_s=options.timeout_s
             )
             if isinstance(left, Failure):
-                raise SetupError(f"{kernel_name}: {left}")
+                raise SetupError(f"{kernel}: {left}")
             found = {name: read_and_remove(path) for name, path in left.items()}
             return request.arguments.outputs(found, dict(params))
 
 
-def _print_best(best: Mapping[str, Any], goal: Goal, parameters: Iterable[str]) -> None:
-    """Print what Kernel Tuner prints at the end."""
-    emit(f"\nBEST PERFORMING CONFIGURATION FOR OBJECTIVE {goal.name}:")
-    emit(util.get_config_string(best, [*parameters, goal.name, *goal.metrics]))
-
-
-def _refuse(given: Mapping[str, Any]) -> None:
+def _refuse(given: _Given) -> None:
     """Raise InputError for arguments that are not supported, with what to do instead."""
     for name, instead in _UNSUPPORTED.items():
         if given.get(name):
@@ -207,21 +167,12 @@ def _refuse(given: Mapping[str, Any]) -> None:
         raise InputError(f"smem_args: {others[0]!r} is not supported: only size is known")
 
 
-def _journal(kernel: str, request: Request, cache: str | Path | None) -> Path:
+def _journal(request: Request, cache: str | Path | None) -> Path:
     """The trials of one request go to one file, so that the same call resumes."""
     if cache is None:
-        return RUNS / "kernel_tuner" / f"{kernel}.{request.digest}.jsonl"
+        return RUNS / "kernel_tuner" / f"{request.call.kernel_name}.{request.digest}.jsonl"
     path = Path(cache)
     return path.with_name(f"{path.name.removesuffix('.json')}.{request.digest}.jsonl")
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Observer]:
-    if quiet:
-        yield Observer()
-        return
-    with NotebookProgress(None) if is_notebook() else CallbackProgress(None) as progress:
-        yield progress
 
 
 class _Tries(Relay):
@@ -255,14 +206,6 @@ def _search(task: TuningTask, options: Options, progress: Observer) -> SearchRes
             with suppress(SetupError):
                 return search(with_default(task, row), options, observer, processes=processes)
         return search(with_default(task, tried[-1]), options, observer, processes=processes)
-
-
-def _simulated(given: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Replay a cache file of Kernel Tuner by its own means: nothing is run."""
-    if not given["cache"]:
-        raise InputError("simulation_mode: needs cache=, a file that Kernel Tuner has written")
-    results: tuple[list[dict[str, Any]], dict[str, Any]] = kernel_tuner.tune_kernel(**given)
-    return results
 
 
 def _result_row(trial: Trial, request: Request, goal: Goal) -> dict[str, Any]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kernel_tuner.util import looks_like_a_filename
+from kernel_tuner import util
 
 from autotune.api.space import Space
 from autotune.compilers.kernel_source import SourceText, source_of_text
-from autotune.core.launch_plan import is_entry
+from autotune.core.launch_plan import is_entry, is_option
 from autotune.core.records import Config
 from autotune.errors import InputError
 from autotune.kernel_tuner.answer import Answer, read_answer
@@ -23,19 +23,14 @@ from autotune.kernel_tuner.arguments import KernelArguments, read_arguments
 from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.launch import LaunchRule, launch_specs, read_launch_rule, sizes_of
 from autotune.kernel_tuner.observers import Observers, read_observers
-from autotune.kernel_tuner.parameters import Parameters, device_settings, read_parameters
-from autotune.kernel_tuner.restrictions import (
-    Restrictions,
-    block_limit,
-    listed_restrictions,
-    read_restrictions,
-)
-from autotune.kernel_tuner.source import ScriptSource, compiler_options, dialect_of, source_text
+from autotune.kernel_tuner.parameters import Parameters, Params, device_settings, read_parameters
+from autotune.kernel_tuner.restrictions import Restrictions, listed_restrictions, read_restrictions
 from autotune.problem.stored_inputs import content_sha256
 from autotune.space.functions import Functions, function_name
 from autotune.space.recorded import bare_spec
 from autotune.space.spec import Constraint, SpaceSpec
 
+_DIALECTS = {"OPENCL": "opencl", "CUDA": "cuda", "CUPY": "cuda", "NVCUDA": "cuda", "PYCUDA": "cuda"}
 RTOL = "1e-05"  # that of numpy.allclose, which Kernel Tuner compares with
 
 
@@ -49,9 +44,8 @@ class Request:
     observers: Observers
     rule: LaunchRule
     restrictions: Restrictions
-    block_limit: Restrictions
     answer: Answer
-    source: ScriptSource
+    dialect: str
 
     @cached_property
     def space(self) -> Space:
@@ -61,7 +55,7 @@ class Request:
     @property
     def device(self) -> str:
         """The device's address: a backend has the name of its dialect."""
-        return f"{self.source.dialect}:{self.call.device}"
+        return f"{self.dialect}:{self.call.device}"
 
     @property
     def digest(self) -> str:
@@ -83,25 +77,27 @@ class Request:
     @cached_property
     def _shown(self) -> SourceText:
         """The source of the first configuration, with the hash of the one that loaders read."""
-        shown = source_of_text(self.source.text(self.parameters.first, self._name), self._name)
+        shown = source_of_text(self._text(self.parameters.first, self._name), self._name)
         return replace(shown, sha256=self._given.sha256)
 
     @cached_property
     def _given(self) -> SourceText:
         """The source that the script gave, without the definitions of Kernel Tuner."""
         given = self.call.kernel_source
-        is_file = isinstance(given, Path) or (isinstance(given, str) and looks_like_a_filename(given))
+        is_file = isinstance(given, Path) or (isinstance(given, str) and util.looks_like_a_filename(given))
         name = str(given) if is_file else self._name
-        return source_of_text(source_text(given, self.parameters.first), name)
+        return source_of_text(_source_text(given, self.parameters.first), name)
+
+    def _text(self, params: Params, name: str, mark: str = "") -> str:
+        return _complete_source(self.call, self.rule, self.dialect, params, name, mark)
 
     @property
     def _name(self) -> str:
-        """The name of a file with the source."""
-        return f"{self.call.kernel_name}{'.cl' if self.source.dialect == 'opencl' else '.cu'}"
+        return f"{self.call.kernel_name}{'.cl' if self.dialect == 'opencl' else '.cu'}"
 
     @cached_property
     def _spec(self) -> SpaceSpec:
-        call, parameters, dialect = self.call, self.parameters, self.source.dialect
+        call, parameters, dialect = self.call, self.parameters, self.dialect
         conditions = self.restrictions.expressions
         default = Config({one.name: one.values[0] for one in parameters.listed})
         kernel = re.sub(r"\W+", "_", call.kernel_name).strip("_")
@@ -112,10 +108,10 @@ class Request:
             dialect=dialect,
             source=self._given.path,
             reference=Path("answer"),
-            constraints=tuple(Constraint(one, 1) for one in (*conditions, *self.block_limit.expressions)),
+            constraints=tuple(Constraint(one, 1) for one in conditions),
             arguments=self.arguments.specs,
             launch=launch_specs(call, self.arguments, self._expressions),
-            compiler_options={dialect: compiler_options(call.compiler_options)},
+            compiler_options={dialect: _compiler_options(call.compiler_options)},
             rtol=RTOL,
             atol=repr(float(call.atol)),
             functions=self._functions,
@@ -137,9 +133,9 @@ class Request:
             reference=lambda _inputs, _sizes: answer.expected,
             inputs=lambda _sizes, _rng: arguments.arrays,
             hashes={name: content_sha256(array) for name, array in arguments.arrays.items()},
-            constraints=(*self.restrictions.functions, *self.block_limit.functions),
+            constraints=self.restrictions.functions,
             values={name: parameters.decoding(compute) for name, compute in computed.items()},
-            source=parameters.decoding(lambda params: self.source.text(params, str(shown.path), shown.mark)),
+            source=parameters.decoding(lambda params: self._text(params, str(shown.path), shown.mark)),
             verify=answer.judge,
             verified=answer.judged,
         )
@@ -148,8 +144,8 @@ class Request:
 def read_request(call: KernelCall) -> Request:
     """Read what a script gives, and make a space of it; raises InputError that says what to change."""
     parameters = read_parameters(call.tune_params)
-    text = source_text(call.kernel_source, parameters.first)
-    dialect = dialect_of(call, text)
+    text = _source_text(call.kernel_source, parameters.first)
+    dialect = _dialect_of(call, text)
     _check_kernel(call, dialect)
     arguments = read_arguments(call.arguments, call.kernel_name, text, call.cmem_args, parameters)
     observers = read_observers(call.observers)
@@ -160,10 +156,9 @@ def read_request(call: KernelCall) -> Request:
         arguments=arguments,
         observers=observers,
         rule=rule,
-        restrictions=read_restrictions(listed_restrictions(call.restrictions), parameters),
-        block_limit=block_limit(rule, parameters),
+        restrictions=read_restrictions(listed_restrictions(call.restrictions), parameters, rule),
         answer=read_answer(call, arguments, parameters, observers),
-        source=ScriptSource(call.kernel_source, dialect, call.defines, rule),
+        dialect=dialect,
     )
 
 
@@ -199,3 +194,59 @@ def _sizes(problem_size: Any, arguments: KernelArguments) -> dict[str, int]:
     return sizes_of(problem_size) or {
         "n": max((array.size for array in arguments.arrays.values()), default=1)
     }
+
+
+def _complete_source(
+    call: KernelCall, rule: LaunchRule, dialect: str, params: Params, name: str, mark: str = ""
+) -> str:
+    """The source with the definitions of Kernel Tuner; `name` and `mark` as in `source_of_text`."""
+    source = source_of_text(_source_text(call.kernel_source, params), name, mark)
+    numbers = {one: int(value) if isinstance(value, bool) else value for one, value in params.items()}
+    shape = (rule.grid(params), rule.block(params), rule.block_names)
+    try:
+        _, text = util.prepare_kernel_string("", source.text, numbers, *shape, dialect.upper(), call.defines)
+    except ValueError as error:
+        raise InputError(f"defines: {error}") from None
+    return str(text)
+
+
+def _source_text(kernel_source: Any, params: Params) -> str:
+    """The source as a text: of a file, of a function, or as it is; raises InputError."""
+    if isinstance(kernel_source, list | tuple):
+        raise InputError(
+            "kernel_source: a list has host code, which is not run; give the kernel's own source"
+        )
+    try:
+        return str(util.get_kernel_string(kernel_source, params))
+    except OSError as error:
+        raise InputError(f"kernel_source: {kernel_source}: cannot be read: {error.strerror}") from None
+    except TypeError:
+        raise InputError("kernel_source: expected a text, a path or a function that returns a text") from None
+
+
+def _dialect_of(call: KernelCall, text: str) -> str:
+    """The dialect of a source, by `lang` or by its words; raises InputError."""
+    if call.lang is None:
+        if "__kernel" in text:
+            return "opencl"
+        if "__global__" in text:
+            return "cuda"
+        raise InputError(
+            'lang: neither __kernel nor __global__ is in the source; give lang="OpenCL" or "CUDA"'
+        )
+    if call.lang.upper() not in _DIALECTS:
+        raise InputError(
+            f"lang {call.lang!r} is not supported: kernels of OpenCL and CUDA are; use kernel_tuner for it"
+        )
+    return _DIALECTS[call.lang.upper()]
+
+
+def _compiler_options(given: Sequence[str] | None) -> dict[str, str]:
+    """Options of the compiler as a space has them; raises InputError for those that name a file."""
+    options: dict[str, str] = {}
+    for option in given or ():
+        flag, _, value = option.partition("=")
+        if not is_option(flag) or (value and not is_option(f"-{value}")):
+            raise InputError(f"compiler_options: {option!r} is not supported; give plain options such as -O3")
+        options[flag] = repr(value) if value else "True"
+    return options

@@ -35,8 +35,11 @@ def listed_restrictions(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
-def read_restrictions(listed: Sequence[Any], parameters: Parameters) -> Restrictions:
-    """Part restrictions into expressions and functions; raises InputError for a text that cannot be read."""
+def read_restrictions(listed: Sequence[Any], parameters: Parameters, rule: LaunchRule) -> Restrictions:
+    """Part restrictions into expressions and functions; raises InputError for a text that cannot be read.
+
+    Where expressions of launches do not limit a block to what the device takes, a function does.
+    """
     expressions: list[str] = []
     functions = []
     for restriction in listed:
@@ -44,6 +47,8 @@ def read_restrictions(listed: Sequence[Any], parameters: Parameters) -> Restrict
             expressions.append(restriction)
         else:
             functions.append(read_restriction(restriction, parameters))
+    if not {f"block_{axis}" for axis in AXES} <= rule.expressions(parameters).keys():
+        functions.append(block_limit(rule, parameters))
     return Restrictions(tuple(expressions), tuple(functions))
 
 
@@ -72,16 +77,14 @@ def _condition(restriction: Any, parameters: Parameters) -> Callable[[Params], b
     return lambda params: bool(restriction(**params))
 
 
-def block_limit(rule: LaunchRule, parameters: Parameters) -> Restrictions:
-    """The condition that a block is not too large for the device, where expressions of launches lack it."""
-    if {f"block_{axis}" for axis in AXES} <= rule.expressions(parameters).keys():
-        return Restrictions((), ())
+def block_limit(rule: LaunchRule, parameters: Parameters) -> Callable[[Values], bool]:
+    """The condition that a block is not too large for the device."""
 
     def fits(values: Values) -> bool:
         most: int = values[_MOST_THREADS]
         return math.prod(rule.block(parameters.decode(values))) <= most
 
-    return Restrictions((), (fits,))
+    return fits
 
 
 def _takes_one(function: Callable[..., Any], parameters: Parameters) -> bool:

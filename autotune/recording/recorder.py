@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from autotune.recording.tunings import DEFAULT, Array, Plain, Tuning, add_tunings, is_known
+from autotune.recording.tunings import DEFAULT, Array, Plain, Tuning, add_tuning, is_known
 from autotune.serving.lookup import RECORD
 
 _AUTOTUNER = "triton.runtime.autotuner"
@@ -109,7 +109,7 @@ def _surround(autotuner: Any, path: Path) -> None:
         done = original(tuner, *args, **kwargs)
         known.add(key)
         try:
-            add_tunings(path, [_tuning(tuner, function, key, given, pruned)])
+            add_tuning(path, _tuning(tuner, function, key, given, pruned))
         except Exception as error:  # noqa: BLE001 - no program ends by being recorded
             warnings.warn(f"autotune record: {tuner.base_fn.__name__}: {error}", stacklevel=2)
         return done

@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,39 +36,22 @@ class Array:
 
 @dataclass(frozen=True)
 class Tuning:
-    """A kernel under `@triton.autotune` and one key with which a program called it.
+    """A kernel under `@triton.autotune` and one key with which a program called it."""
 
-    Attributes:
-        function: The kernel's name.
-        file: Its source.
-        triton: The version.
-        target: Of Triton, such as `cuda:90`.
-        key: Values of the names that the decorator lists, and the type of each array.
-        scalars: The other arguments of the first such call, by parameter.
-        arrays: The arrays of that call.
-        passed: The kernel's parameters that are no constants, in order.
-        parameters: The names that the program's configurations give values to, without Triton's options.
-        configurations: Their number, after pruning.
-        has_hook: True if one of them calls a function of the program first.
-        best: What Triton chose, with its options.
-        seconds: Time spent tuning; 0 if the result was there already.
-        digest: Of all that Triton's cache depends on; empty for a version that is not in READ_BY.
-    """
-
-    function: str
-    file: str
-    triton: str
-    target: str
-    key: tuple[Plain, ...]
-    scalars: Mapping[str, Plain]
-    arrays: Mapping[str, Array]
-    passed: tuple[str, ...]
-    parameters: tuple[str, ...]
-    configurations: int
-    has_hook: bool
-    best: Mapping[str, Plain]
-    seconds: float
-    digest: str
+    function: str  # the kernel's name
+    file: str  # its source
+    triton: str  # the version
+    target: str  # of Triton, such as `cuda:90`
+    key: tuple[Plain, ...]  # values of the names that the decorator lists, and the type of each array
+    scalars: Mapping[str, Plain]  # the other arguments of the first such call, by parameter
+    arrays: Mapping[str, Array]  # of that call
+    passed: tuple[str, ...]  # the kernel's parameters that are no constants, in order
+    parameters: tuple[str, ...]  # that the program's configurations give values to, without Triton's options
+    configurations: int  # their number, after pruning
+    has_hook: bool  # true if one of them calls a function of the program first
+    best: Mapping[str, Plain]  # as Triton chose, with its options
+    seconds: float  # spent tuning; 0 if the result was there already
+    digest: str  # of all that Triton's cache depends on; empty for a version that is not in READ_BY
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -110,8 +93,8 @@ def _read(text: str) -> tuple[Tuning, ...]:
     return values.list_of(_tuning)(found.get("tunings"), "tunings")  # type: ignore[no-any-return]
 
 
-def add_tunings(path: Path, new: Iterable[Tuning]) -> None:
-    """Add tunings to a file, also from several processes; one of the same call is replaced.
+def add_tuning(path: Path, new: Tuning) -> None:
+    """Add a tuning to a file, also from several processes; one of the same call is replaced.
 
     Raises:
         InputError: The file that is there is damaged.
@@ -121,11 +104,10 @@ def add_tunings(path: Path, new: Iterable[Tuning]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
             known = {one.identity: one for one in (read_recorded(path) if path.exists() else ())}
-            for one in new:
-                _tuning(json.loads(json.dumps(dataclasses.asdict(one))), "tunings")  # as it will be read
-                before = known.get(one.identity)
-                seconds = max(one.seconds, before.seconds if before else 0.0)  # a later run finds the result
-                known[one.identity] = dataclasses.replace(one, seconds=seconds)
+            _tuning(json.loads(json.dumps(dataclasses.asdict(new))), "tunings")  # as it will be read
+            before = known.get(new.identity)
+            seconds = max(new.seconds, before.seconds if before else 0.0)  # a later run finds the result
+            known[new.identity] = dataclasses.replace(new, seconds=seconds)
             rows = [dataclasses.asdict(one) for one in known.values()]
             replace_file(path, json.dumps({"schema": _SCHEMA, "tunings": rows}, indent=1) + "\n")
     except OSError as error:

@@ -81,15 +81,9 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def bar_chart(title: str, unit: str, bars: Sequence[Bar], *, is_linear: bool = False) -> Figure:
-    """Draw horizontal bars from top to bottom.
+    """Draw horizontal bars from top to bottom: at least one, with positive values of a unit.
 
     The axis is logarithmic if the largest value is more than 20 times the smallest, unless it `is_linear`.
-
-    Args:
-        title: Above the bars.
-        unit: The unit of the values.
-        bars: At least one; all values are positive.
-        is_linear: True for an axis that begins at 0 in any case.
     """
     figure, axes = _axes(title, 7.2, 0.8 + 0.27 * len(bars))
     values = [bar.value for bar in bars]
@@ -127,15 +121,9 @@ def matrix(
     *,
     low_is_good: bool = False,
 ) -> Figure:
-    """Draw a matrix of coloured cells with their numbers.
+    """Draw a matrix of coloured cells with their numbers, as `text` writes them; None is left empty.
 
-    Args:
-        title: Above the matrix.
-        rows: The side on the left.
-        columns: The side below.
-        cells: A value for each cell of each row; None is left empty.
-        text: How a value is written.
-        low_is_good: True to give small values the strong colour.
+    With `low_is_good`, small values have the strong colour.
     """
     import matplotlib
     from matplotlib.colors import Normalize
@@ -164,12 +152,7 @@ def matrix(
 
 
 def progress(title: str, times_ms: Sequence[float | None]) -> Figure:
-    """Draw every trial in order, the best so far, and failures as crosses below.
-
-    Args:
-        title: Above the plot.
-        times_ms: The time of each trial in ms; None for one that failed. At least one is a time.
-    """
+    """Draw every trial in order, the best so far, and failures, which have no time, as crosses below."""
     figure, axes = _axes(title, 7.2, 3.6)
     timed = [(place, time_ms) for place, time_ms in enumerate(times_ms, 1) if time_ms is not None]
     failed = [place for place, time_ms in enumerate(times_ms, 1) if time_ms is None]
@@ -201,12 +184,7 @@ def roofline(
 ) -> Figure:
     """Draw the rate of every trial over its operations per byte, under the ceilings of the device.
 
-    Args:
-        title: Above the plot.
-        intensity: Operations per byte of each trial.
-        flops_per_s: The arithmetic rate of each trial.
-        bytes_per_s: The memory's bandwidth; None if it is unknown.
-        peaks: Peak arithmetic rates in FLOP/s by name.
+    These are the memory's bandwidth, if it is known, and peak arithmetic rates in FLOP/s by name.
     """
     figure, axes = _axes(title, 5.4, 3.8)
     ends = [min(intensity) / 8, max(intensity) * 8]
@@ -245,14 +223,9 @@ def roofline(
 def over_size(
     title: str, times: Sequence[Line], rates: Sequence[Line], ceilings: Mapping[str, float], *, size: str
 ) -> Figure:
-    """Draw times and rates over size, one above the other, on logarithmic axes.
+    """Draw times in ms and rates, if there are any, in bytes per second over size, on logarithmic axes.
 
-    Args:
-        title: Above the plot.
-        times: Sizes and times in ms; at least one line.
-        rates: Sizes and rates in bytes per second; without any, only times are drawn.
-        ceilings: The bandwidths of memories in bytes per second, by device.
-        size: What the horizontal axis shows.
+    `ceilings` are the bandwidths of memories in bytes per second, by device; `size` names the other axis.
     """
     panels = [("ms", times), ("rate", rates)][: 2 if rates else 1]
     figure, _ = _axes(title, 5.4, 3.2 * len(panels) + 0.4, len(panels))
@@ -307,10 +280,7 @@ def _log(axes: Axes, side: Literal["x", "y"], unit: str = "") -> None:
     """Make an axis logarithmic once its data is drawn: plain numbers or rates, fewer where it is long."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    if side == "x":
-        axes.set_xscale("log")
-    else:
-        axes.set_yscale("log")
+    axes.set(**{f"{side}scale": "log"})
     axis = axes.xaxis if side == "x" else axes.yaxis
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)))

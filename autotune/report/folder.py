@@ -19,8 +19,8 @@ from autotune.evaluation.journal import FollowedJournal, JournalContent
 from autotune.evaluation.search_state import search_state
 from autotune.interop.journals import is_journal
 from autotune.report.gather import gather_sources
+from autotune.report.page import MAX_DETAIL, cut
 from autotune.report.search_page import report_json
-from autotune.report.shortened import MAX_DETAIL, cut
 from autotune.serving.cache import DEVICE_FILE, kernels
 
 _MAX_DEPTH = 4  # of folders below the one that is shown
@@ -31,19 +31,12 @@ _KERNEL = re.compile(r"^kernel:\s*(\w+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class JournalSource:
-    """A journal or the results of a kernel in a cache.
+    """A journal or the results of a kernel in a cache."""
 
-    Attributes:
-        name: How pages ask for it: the journal's path in the folder, or `CACHE:KERNEL`.
-        path: The journal, or the cache.
-        kernel: The kernel's name for a cache; None for a journal.
-        stamp: Changes when a file of it changes.
-    """
-
-    name: str
-    path: Path
-    kernel: str | None
-    stamp: str
+    name: str  # as pages ask for it: the journal's path in the folder, or `CACHE:KERNEL`
+    path: Path  # of the journal, or of the cache
+    kernel: str | None  # None for a journal
+    stamp: str  # changes when a file of it changes
 
 
 class ExploredFolder:

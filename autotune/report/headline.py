@@ -9,8 +9,8 @@ from autotune.core.checks import OTHER_SIZES, checks_text, is_compared, reasons,
 from autotune.core.records import NOISY
 from autotune.core.text import count_text, per_second, ratio_text
 from autotune.core.trials import Status
+from autotune.report.page import MAX_DETAIL, cut
 from autotune.report.search import Search
-from autotune.report.shortened import MAX_DETAIL, cut
 
 
 def headline(search: Search) -> list[dict[str, str]]:

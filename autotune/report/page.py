@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from autotune.core.version import __version__
@@ -23,6 +24,7 @@ _SCRIPTS = (  # in the order that they are put together; each uses those before 
     *("elements", "search", "scales", "chart", "drawing", "result", "progress", "space"),
     *("importance", "resources", "beside", "devices", "trials", "folder", "constraints", "main"),
 )
+MAX_NAME, MAX_DETAIL = 200, 2_000  # letters of a text
 _GENERATOR = '<meta name="generator" content="autotune '  # as in report.html
 _HEAD = 2_000  # letters of a report in which that stands
 
@@ -34,20 +36,14 @@ def page_html(title: str, data: Mapping[str, Any]) -> str:
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data: blob:"
         + ("; connect-src 'self'" if "live" in data else "")
     )
-    parts = {
-        "policy": escape(policy),
-        "title": escape(title).encode("ascii", "xmlcharrefreplace").decode(),
-        "version": escape(__version__),
-        "style": style,
-        "data": embedded(data),
-        "script": script,
-    }
-    before, *rest = _asset("report.html").split("{{")
-    pieces = [before]
-    for piece in rest:
-        name, _, after = piece.partition("}}")
-        pieces += [parts[name], after]
-    return "".join(pieces)
+    return Template(_asset("report.html")).substitute(
+        policy=escape(policy),
+        title=escape(title).encode("ascii", "xmlcharrefreplace").decode(),
+        version=escape(__version__),
+        style=style,
+        data=embedded(data),
+        script=script,
+    )
 
 
 def framed(html: str) -> str:
@@ -77,6 +73,19 @@ def embedded(data: Mapping[str, Any]) -> str:
     """JSON that is safe inside a script element: no `<`, and nothing but ASCII."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
+
+
+def cut(text: str, most: int = MAX_NAME) -> str:
+    """A text, or its beginning and how much is left out."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
+
+
+def short(value: float | None) -> float | int | None:
+    """Six significant digits: more are noise, and make the page larger."""
+    if value is None:
+        return None
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def _script() -> str:

@@ -30,32 +30,16 @@ _MAX_PAIRS = 8
 
 @dataclass(frozen=True)
 class Plot:
-    """The input of a plot.
-
-    Attributes:
-        sources: Files with recorded results, or kernels of the cache.
-        cache: The cache to look in; None for the usual ones.
-        space: The kernel's space file; None for the packaged one.
-        title: None for one that says what is shown.
-        x: The parameter for the columns of a heat map; None for the first that varies.
-        y: The parameter for its rows; None for the next.
-        device: Only results of the device with this name; None for those of all.
-        sizes: Only results at these sizes of the problem.
-    """
+    """The input of a plot; sources, cache and space as `gather` takes them."""
 
     sources: Sequence[str]
     cache: Path | None
     space: Path | None
-    title: str | None
-    x: str | None
-    y: str | None
-    device: str | None
-    sizes: Sizes
-
-
-def draw(kind: str, plot: Plot) -> Figure:
-    """Draw a plot of one of `KINDS`; raises InputError if the sources do not have what it shows."""
-    return KINDS[kind](plot)
+    title: str | None  # None for one that says what is shown
+    x: str | None  # parameter for the columns of a heat map; None for the first that varies
+    y: str | None  # parameter for its rows; None for the next
+    device: str | None  # only results of this device; None for those of all
+    sizes: Sizes  # only results at these
 
 
 def matrix_figure(comparison: KernelComparison) -> Figure:
@@ -158,11 +142,8 @@ def _printed_ladder(plot: Plot) -> list[tuple[str, float, None]] | None:
         return None
     try:
         rows = values.load(read_text(path))
-    except values.NoJson as error:
-        raise InputError(f"{path}: not JSON: {error}") from None
-    if not isinstance(rows, list):
-        return None
-    try:
+        if not isinstance(rows, list):
+            return None
         steps = [values.mapping(row, f"{path}[{number}]") for number, row in enumerate(rows)]
         found = [
             (
@@ -173,6 +154,8 @@ def _printed_ladder(plot: Plot) -> list[tuple[str, float, None]] | None:
             for step in steps
             if step.get("time_ms") is not None
         ]
+    except values.NoJson as error:
+        raise InputError(f"{path}: not JSON: {error}") from None
     except values.Damaged as error:
         raise InputError(str(error)) from None
     if not found:
@@ -299,7 +282,7 @@ def _lines(groups: Mapping[str, Sequence[tuple[float, float]]]) -> list[Line]:
     ]
 
 
-KINDS: Mapping[str, Callable[[Plot], Figure]] = {
+KINDS: Mapping[str, Callable[[Plot], Figure]] = {  # raise InputError if the sources lack what they show
     "progress": _progress,
     "ladder": _ladder,
     "roofline": _roofline,

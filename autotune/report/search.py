@@ -52,53 +52,33 @@ class Step:
 
 @dataclass(frozen=True)
 class Search:
-    """Trials of one kernel on one device for one problem, what else is known of them, and what follows.
-
-    Attributes:
-        data: Name of the inputs' content; empty where there is one only.
-        source: Where the trials are from, in words.
-        tried: The trials as the search timed them. A cache keeps neither failures nor their order.
-        finals: Measurements of the last round, by key.
-        checks: Those of the last round, by key.
-        journal: None for everything but a journal.
-        source_sha256: Of the kernel, or its beginning; empty where it is not known.
-        device: As a cache has it, like `record` and `entry`.
-        entry: Of the same device, problem and source.
-        stages: The seconds of the latest search's stages.
-        doubts: Those of the latest search about its times.
-        explored: In words, the share of the space that the latest search tried, and its estimate of the rest.
-        runtime: Driver, runtime and compiler.
-        measured: What `autotune devices --measure` measured.
-        cpu: The fastest result of a CPU for the problem.
-        strength: The planted mistakes that verification catches.
-        diagnosis: The latest verdict of `autotune diagnose` for the problem.
-    """
+    """Trials of one kernel on one device for one problem, what else is known of them, and what follows."""
 
     kernel: str
     device_name: str
     sizes: Sizes
     dtype: str | None
-    data: str
-    source: str
-    tried: tuple[Trial, ...]
-    finals: Mapping[str, Measurement] = field(default_factory=dict)
-    checks: Mapping[str, Checks] = field(default_factory=dict)
+    data: str  # name of the inputs' content; empty where there is one only
+    source: str  # where the trials are from, in words
+    tried: tuple[Trial, ...]  # as the search timed them; a cache keeps neither failures nor their order
+    finals: Mapping[str, Measurement] = field(default_factory=dict)  # of the last round, by key
+    checks: Mapping[str, Checks] = field(default_factory=dict)  # of the last round, by key
     is_imported: bool = False
     is_cached: bool = False
     journal: Path | None = None
-    source_sha256: str = ""
-    device: DeviceInfo | None = None
+    source_sha256: str = ""  # of the kernel, or its beginning; empty where it is not known
+    device: DeviceInfo | None = None  # as a cache has it, like `record` and `entry`
     record: KernelRecord | None = None
-    entry: Entry | None = None
-    stages: Mapping[str, float] = field(default_factory=dict)
-    doubts: Sequence[str] = ()
-    explored: str = ""
-    runtime: Mapping[str, str] = field(default_factory=dict)
-    measured: Mapping[str, Ceiling] = field(default_factory=dict)
-    cpu: DeviceResult | None = None
+    entry: Entry | None = None  # of the same device, problem and source
+    stages: Mapping[str, float] = field(default_factory=dict)  # of the latest search, in seconds
+    doubts: Sequence[str] = ()  # of the latest search about its times
+    explored: str = ""  # in words, the share that the latest search tried, and its estimate of the rest
+    runtime: Mapping[str, str] = field(default_factory=dict)  # driver, runtime and compiler
+    measured: Mapping[str, Ceiling] = field(default_factory=dict)  # by `autotune devices --measure`
+    cpu: DeviceResult | None = None  # the fastest result of a CPU for the problem
     spec: SpaceSpec | None = None
     strength: Strength | None = None
-    diagnosis: KeptDiagnosis | None = None
+    diagnosis: KeptDiagnosis | None = None  # the latest for the problem
 
     @cached_property
     def trials(self) -> list[Trial]:

@@ -17,9 +17,8 @@ from autotune.core.trials import Status
 from autotune.errors import InputError, MissingExtra
 from autotune.report.gather import Gathered
 from autotune.report.headline import headline, provenance, trust
-from autotune.report.page import page_html
+from autotune.report.page import MAX_DETAIL, MAX_NAME, cut, page_html, short
 from autotune.report.search import Search, Step
-from autotune.report.shortened import MAX_DETAIL, MAX_NAME, cut, short
 from autotune.report.source_figures import source_figures
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED
 
@@ -80,7 +79,6 @@ def search_json(search: Search) -> dict[str, Any]:
 
 
 def _diagnosis_json(search: Search) -> dict[str, Any] | None:
-    """What bounds a configuration, by the latest diagnosis."""
     found = search.diagnosis
     if found is None:
         return None
@@ -195,7 +193,6 @@ def _macro_value(parameter: str, value: Value) -> str:
 
 
 def _step_json(step: Step) -> dict[str, Any]:
-    """A step of the ladder, with the figures of its source."""
     note = step.landmark.note
     return {
         "name": cut(step.landmark.name),

@@ -112,17 +112,12 @@ class _Handler(BaseHTTPRequestHandler):
                 return HTTPStatus.NOT_FOUND, "text/plain", "No such page. The list is at /\n"
         except InputError as error:
             return HTTPStatus.NOT_FOUND, "text/plain", f"{error}\n"
-        page = _live(names, stamp, data, self.server.folder.states(names))
+        asked = urlencode([("source", name) for name in names], errors="surrogateescape")
+        live = {"address": f"/data?{asked}", "stamp": stamp, "states": self.server.folder.states(names)}
         if address.path == "/data":
             is_known = query.get("stamp") == [stamp]
-            return HTTPStatus.OK, "application/json", json.dumps({"live": page["live"]} if is_known else page)
-        return HTTPStatus.OK, "text/html", page_html(title, page)
+            return HTTPStatus.OK, "application/json", json.dumps({**({} if is_known else data), "live": live})
+        return HTTPStatus.OK, "text/html", page_html(title, {**data, "live": live})
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Say nothing: pages ask every second."""
-
-
-def _live(names: list[str], stamp: str, data: dict[str, Any], states: list[str]) -> dict[str, Any]:
-    """The data of a page with what it needs to follow changes."""
-    query = urlencode([("source", name) for name in names], errors="surrogateescape")
-    return {**data, "live": {"address": f"/data?{query}", "stamp": stamp, "states": states}}

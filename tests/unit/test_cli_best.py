@@ -46,4 +46,4 @@ def test_a_loose_match_is_refused_with_what_there_is(best):
     done = best(*arguments, "nearest_size")
     assert done.returncode != 0 and "nothing as close as nearest_size for nvidia-h100-pcie" in done.stderr
     done = best(*arguments, "near")
-    assert done.returncode == 2 and "expected one of exact, interpolated, nearest_size" in done.stderr
+    assert done.returncode == 2 and "did you mean nearest_size?" in done.stderr

@@ -2,7 +2,7 @@
 
 import json
 
-from autotune.cli.counters import counters_table, counters_text
+from autotune.cli.device_use import counters_table, counters_text
 
 
 def test_a_ladder_on_a_device_without_counters_has_unknown_cells_and_says_why_once(folder):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.cli.counters import counters_text
+from autotune.cli.device_use import counters_text
 from autotune.diagnosis.hardware_counters import read_counters, why_no_counters
 from autotune.errors import SetupError
 

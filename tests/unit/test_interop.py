@@ -17,15 +17,15 @@ from autotune.interop import kernel_tuner as kernel_tuner_cache
 from tests.recorded_files import CACHE, T4, every_file
 
 WRITERS = {
-    t4.NAME: t4.write,
-    kernel_tuner_cache.NAME: kernel_tuner_cache.write,
-    journals.NAME: journals.write,
+    "t4": t4.write,
+    "kernel-tuner": kernel_tuner_cache.write,
+    "journal": journals.write,
 }
 
 
 def written(recording, path):
     """The text of a recording in the format of the file that it was read from."""
-    return WRITERS[t4.NAME if "T4" in path.name else kernel_tuner_cache.NAME](recording)
+    return WRITERS["t4" if "T4" in path.name else "kernel-tuner"](recording)
 
 
 def through(recording, path, write=t4.write):

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from autotune.frameworks import FORMATS
+from autotune.frameworks.config_file import nearest
 from autotune.frameworks.incumbents import Incumbents
 from autotune.tuning.sweep import KeyedTable
 
@@ -83,8 +84,7 @@ def test_without_sizes_the_numbers_of_tokens_are_those_of_the_format(moe):
 
 
 def test_the_nearest_key_serves_and_of_two_the_smaller():
-    form = FORMATS["vllm-moe"]
-    assert [form.serving([8, 64, 128], tokens) for tokens in (1, 36, 37, 96, 97, 9999)] == [
+    assert [nearest([8, 64, 128], tokens) for tokens in (1, 36, 37, 96, 97, 9999)] == [
         8,
         8,
         64,

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.cli.device_use import COLUMNS, use_of
-from autotune.cli.ladder import ladder_table
-from autotune.cli.run import run_text
+from autotune.cli.run import ladder_table, run_text
 from autotune.cli.show import TrialRow, trials_table
 from autotune.compilers.occupancy import bytes_to_add, occupancy, why_refused
 from autotune.core.records import Launch

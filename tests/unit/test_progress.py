@@ -4,7 +4,7 @@ import re
 from types import SimpleNamespace
 
 from autotune.cli.forecast import Forecast
-from autotune.cli.progress import SearchProgress, StageProgress, Verbosity
+from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Measurement, Rule, Status, Trial
@@ -99,7 +99,7 @@ def test_what_follows_the_last_trial_has_a_time_of_its_own(folder):
 
 
 def test_a_stage_that_knows_its_time_counts_it_down():
-    progress = StageProgress()
+    progress = SearchProgress()
     progress.stage(Stage("planting", 1, 4, left_s=20.0))
     progress._stage_began -= 10.0
     progress._stage_told -= 5.0
@@ -115,7 +115,7 @@ def test_warnings_are_said_to_the_quiet_too(capsys):
 
 
 def test_a_stage_is_shown_with_what_is_done_of_it():
-    progress = StageProgress()
+    progress = SearchProgress()
     progress.stage(Stage("compiling for sm_90", total=12))
     assert progress._renderable().plain == 13 * " " + "compiling for sm_90 0 of 12, 0:00"
     progress.stage(Stage("compiling for sm_90", done=6, total=12))

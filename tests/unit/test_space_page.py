@@ -4,9 +4,8 @@ from collections import Counter
 
 import pytest
 
-from autotune.report import funnel as funnels
-from autotune.report.funnel import Left, funnel
-from autotune.report.space_page import space_json
+from autotune.report import space_page
+from autotune.report.space_page import Left, funnel, space_json
 from autotune.space import bind, constraint_report, lint, load_space, problem_of
 from tests.space_example import GPU, SOURCE, YAML, write_space
 from tests.unit.test_search_page import data_of
@@ -28,7 +27,7 @@ def test_the_funnel_counts_what_each_constraint_leaves(space):
 
 
 def test_a_funnel_that_takes_too_long_is_estimated(space, monkeypatch):
-    monkeypatch.setattr(funnels, "_LIMITS", funnels.RowLimits(rows=1))
+    monkeypatch.setattr(space_page, "_LIMITS", space_page.RowLimits(rows=1))
     found = funnel(space)
     assert not any(left.is_exact for left in found)
     assert [left.count for left in found] == [pytest.approx(count, rel=0.05) for count in (16, 16, 10)]

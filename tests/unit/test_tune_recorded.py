@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.recording.tunings import Array, Tuning, add_tunings
+from autotune.recording.tunings import Array, Tuning, add_tuning
 from autotune.tuning.requests import recorded
 
 SPACES = Path(__file__).parents[2] / "spaces"
@@ -52,7 +52,7 @@ def test_a_kernel_without_a_space_and_a_call_of_another_kernel_are_named():
 
 def test_the_command_says_how_to_begin(folder):
     file = folder.path / "recorded.json"
-    add_tunings(file, [CALL])
+    add_tuning(file, CALL)
     done = folder.run("search", "--recorded", str(file), *OPTIONS)
     assert done.returncode == 1 and "autotune new /models/net.py --entry softmax" in done.stderr
     done = folder.run("search", "--recorded", str(file), "--wanted", *OPTIONS)
@@ -64,7 +64,7 @@ def test_the_command_says_how_to_begin(folder):
 def test_recorded_calls_are_searched(folder):
     file = folder.path / "recorded.json"
     call = replace(CALL, function="double", scalars={"n": 100}, arrays={"x": Array("int32", (100,))})
-    add_tunings(file, [replace(call, passed=("x", "y", "n"))])
+    add_tuning(file, replace(call, passed=("x", "y", "n")))
     done = folder.run("search", "double.yaml", "--recorded", str(file), "--json", *OPTIONS)
     assert done.returncode == 0, done.stderr
     assert [one["sizes"] for one in json.loads(done.stdout)] == [{"n": 100}]

@@ -65,7 +65,6 @@ function addProgress() {
     },
   });
   addLastRound(grid);
-  addStages(grid);
   addCosts(grid);
 }
 
@@ -114,22 +113,11 @@ function markBest(context, colours, box, x, y) {
   context.fillText(said, left, y - 15);
 }
 
-/** The stages of the latest search, one after the other. */
-function addStages(grid) {
-  const total = (view.stages || []).reduce((sum, [, seconds]) => sum + seconds, 0);
-  if (!total) return;
-  const bars = view.stages.map(([label, value]) => ({ label, value, text: `${number(value, 3)} s, ${percent(value / total)}` }));
-  addChart(grid, {
-    id: "stages", title: "Where the time went", isWide: true, height: () => barHeight(bars.length),
-    draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "seconds" }),
-    caption: () => `The search took ${number(total, 3)} s from its first configuration to the stored result; --timeline FILE shows every step of every process.`,
-    rows: () => [["stage", "seconds"], view.stages],
-  });
-}
-
+/** The stages of the latest search, one after the other; without them, the costs of the selected trials. */
 function addCosts(grid) {
   const { cost_s: cost, compile_ms: compile, status } = view.columns;
-  if ((!cost && !compile) || (view.stages || []).length) return; // the stages have more
+  const isWhole = view.stages.length > 0;
+  if (!isWhole && !cost && !compile) return;
   const sums = () => {
     const parts = new Map([["compiling", 0]]);
     for (let row = 0; row < view.count; row++) {
@@ -139,15 +127,21 @@ function addCosts(grid) {
       parts.set("compiling", parts.get("compiling") + compiled);
       parts.set(name, (parts.get(name) || 0) + Math.max(0, ((cost && cost[row]) || 0) - compiled));
     }
-    const total = [...parts.values()].reduce((sum, one) => sum + one, 0) || 1;
-    return [...parts].filter(([, sum]) => sum > 0).map(([label, value]) => ({ label, value, text: `${number(value, 3)} s, ${percent(value / total)}`, isStrong: label.startsWith("failed") }));
+    return [...parts].filter(([, sum]) => sum > 0);
+  };
+  const parts = () => (isWhole ? view.stages : sums());
+  const sumOf = (all) => all.reduce((sum, [, seconds]) => sum + seconds, 0);
+  const bars = () => {
+    const all = parts();
+    return all.map(([label, value]) => ({ label, value, text: `${number(value, 3)} s, ${percent(value / (sumOf(all) || 1))}`, isStrong: label.startsWith("failed") }));
   };
   addChart(grid, {
-    id: "costs", title: "Where the time went", isWide: true, height: () => barHeight(sums().length),
-    draw: (context, width, height, colours) => drawBars(context, width, height, colours, sums(), { unit: "seconds, summed over trials" }),
-    caption: () => view.isImported ? "Summed over trials, as the file records them."
+    id: isWhole ? "stages" : "costs", title: "Where the time went", isWide: true, height: () => barHeight(parts().length),
+    draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars(), { unit: isWhole ? "seconds" : "seconds, summed over trials" }),
+    caption: () => isWhole ? `The search took ${number(sumOf(view.stages), 3)} s from its first configuration to the stored result; --timeline FILE shows every step of every process.`
+      : view.isImported ? "Summed over trials, as the file records them."
       : "Compilers work ahead of the device and beside each other, so the sum exceeds the time that passed.",
-    rows: () => [["part", "seconds"], sums().map((bar) => [bar.label, bar.value])],
+    rows: () => [[isWhole ? "stage" : "part", "seconds"], parts()],
   });
 }
 
