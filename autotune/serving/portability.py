@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop
 from math import exp, inf, log
-from statistics import median
 from typing import NamedTuple
 
 from autotune.core.records import Config, Entry, Sizes, Tier, distance
@@ -167,6 +166,8 @@ def _foretold(observed: Sequence[Slowdown], tier: Tier, share: float) -> float |
     if any(slowdown.exact for slowdown in own):
         return _useful(_bound(own, share), own)
     if any(slowdown.exact for slowdown in looser):
+        from statistics import median  # its import takes longer than a look-up, which seldom needs it
+
         factors = [slowdown.factor for slowdown in looser]
         return max(factors) if share == COVERAGE else median(factors)
     if not any(slowdown.exact for slowdown in observed):
