@@ -6,7 +6,7 @@ import hashlib
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -111,14 +111,29 @@ class CallMaker:
         package = package_of(arrays[0])
         launcher = package.open(arrays, given.stream)
         sizes = given.signature.all_sizes(given.sizes, given.views)
-        ask = self._question(launcher, given.signature.dtype(given.views), sizes)
+        request = self._request
+        ask = partial(  # again from time to time, as the cache may change
+            best_config,
+            self.kernel,
+            launcher.device if request.device is None else request.device,
+            dtype=request.dtype or given.signature.dtype(given.views),
+            strict=False,
+            min_match=request.min_match,
+            on_miss=None,
+            cache=request.cache,
+            data=request.data,
+            **sizes,
+        )
         best = ask()
-        if self._request.tuning is not None:
-            self._request.tuning.request(best, sizes, self._request.data)
+        if request.tuning is not None:
+            request.tuning.request(best, sizes, request.data)
         planner = CallPlanner(self.kernel, best, sizes)
         made = given.made
         if made and given.stream is not None and launcher.dialect == "cuda":
-            raise self._not_allocated(made)
+            raise InputError(
+                f"{self.kernel}: outputs are allocated on the current stream: make this one current, or pass "
+                f"{', '.join(made)}, too"
+            )
         plan = planner.plan(given)
         arguments = planner.arguments
         symbols = symbol_names(plan.launches, arguments.values())
@@ -153,27 +168,6 @@ class CallMaker:
         text = render(self.source, best.defines) if self.source.text else ""
         options, architecture = self._options(launcher, best, sizes), launcher.device.architecture
         return needed_alignment_bytes(architecture, best.record.compiler, text, options, symbols)
-
-    def _not_allocated(self, outputs: Iterable[str]) -> InputError:
-        """The error for outputs that would have to be allocated on a stream that is not the current one."""
-        return InputError(
-            f"{self.kernel}: outputs are allocated on the current stream: make this one current, or pass "
-            f"{', '.join(outputs)}, too"
-        )
-
-    def _question(self, launcher: Launcher, dtype: str | None, sizes: Sizes) -> Callable[[], Best]:
-        """The question to `best_config`; it is asked again from time to time, as the cache may change."""
-        return lambda: best_config(
-            self.kernel,
-            launcher.device if self._request.device is None else self._request.device,
-            dtype=self._request.dtype or dtype,
-            strict=False,
-            min_match=self._request.min_match,
-            on_miss=None,
-            cache=self._request.cache,
-            data=self._request.data,
-            **sizes,
-        )
 
     def _options(self, launcher: Launcher, best: Best, sizes: Sizes) -> tuple[str, ...]:
         return best.options(launcher.dialect, sizes, is_trusted=self._is_trusted)
