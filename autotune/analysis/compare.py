@@ -226,8 +226,7 @@ def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:
 def against_cpus(results: Sequence[DeviceResult]) -> Iterator[AgainstCpu]:
     """One pair for each GPU: of the largest problem that a CPU has, too, else of the largest of each.
 
-    Args:
-        results: All that is known of the kernel, on all devices and of all sizes.
+    The results are all that is known of the kernel, on all devices and of all sizes.
     """
     timed = [result for result in results if result.entry.time_ms > 0]
     cpus = [result for result in timed if result.device.kind == "cpu"]
@@ -252,10 +251,7 @@ def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[PortfolioMem
     """A few configurations of which one is within MARGIN of the best on every device.
 
     Greedy set cover: each configuration covers most of the remaining devices; ties are broken by the smallest
-    worst-case slowdown.
-
-    Args:
-        known: relative times by device, each with its own best.
+    worst-case slowdown. `known` has the relative times of each device, with its own best.
     """
     covers: dict[Config, list[str]] = {}
     for device, times in known.items():

@@ -83,11 +83,7 @@ def survey(
 ) -> list[Survey]:
     """Check a space on each architecture; `target.device` is not used.
 
-    Args:
-        target: The space and the problem.
-        architectures: At least one.
-        settings: What to check.
-        on_stage: Is called before the first configuration of an architecture, and after each.
+    `on_stage` is called before the first configuration of an architecture, and after each.
 
     Raises:
         InputError: The space is wrong, not written for CUDA, or for AMD's GPUs not in Triton.
@@ -185,7 +181,6 @@ def _names(config: Config, space: Space) -> tuple[str, ...]:
 
 
 def _checked(config: Config, compiled: Compilation, space: Space, architecture: Architecture) -> Checked:
-    """Check a configuration against the limits of an architecture."""
     if isinstance(compiled, Failure):
         return Checked(config, compiled)
     try:

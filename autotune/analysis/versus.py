@@ -252,7 +252,6 @@ def _fastest_on_host(target: Target, options: Options, observer: Observer) -> li
 
 
 def _landmarks_on_host(task: TuningTask, options: Options, observer: Observer) -> list[Trial]:
-    """Time the default and the landmarks."""
     known = dict.fromkeys([task.spec.default, *(one.config for one in task.spec.landmarks)])
     with open_context(with_journal(task, options, "versus.jsonl"), options, observer) as context:
         configs = [config for config in known if config in task.space]

@@ -113,17 +113,10 @@ def diagnose(
     cache: Path | None,
     with_transfers: bool = False,
 ) -> Diagnosis:
-    """Diagnose one configuration.
+    """Diagnose one valid configuration in a context of `open_diagnosis`; raises SetupError where a run fails.
 
-    Args:
-        context: As `open_diagnosis` gives it.
-        config: A valid configuration.
-        origin: What it is.
-        cache: The folder of ceilings and earlier results; None takes the usual ones.
-        with_transfers: Judge a call whose inputs come from the host and whose results go back.
-
-    Raises:
-        SetupError: The configuration, the reference or the device fails.
+    `origin` says what the configuration is, and `cache` has ceilings and earlier results. With transfers, a
+    call is judged whose inputs come from the host and whose results go back.
     """
     trial = evaluate(context.evaluator, [config])[0]
     if trial.status is not Status.OK:

@@ -44,12 +44,7 @@ class SizeRow(NamedTuple):
 
 
 def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[SizeRow]:
-    """The times of a table's configurations at the swept sizes, and half-way between them.
-
-    Args:
-        table: The table.
-        swept: The available results at its sizes.
-    """
+    """The times of a table's configurations at the swept sizes with results, and half-way between them."""
     rows = [SizeRow(entry.sizes, entry.relative_times) for entry in swept]
     for sizes, times in table.halfway:
         timed = zip(table.configs, times, strict=True)
@@ -67,11 +62,7 @@ def match_variants(
 ) -> Best | None:
     """The INTERPOLATED answer, if the sizes lie between swept ones and a variant is valid for them.
 
-    Args:
-        folder: The device's folder in its cache.
-        kernel: The kernel with its results on the device.
-        entries: Results for its element type and these names of sizes, the nearest first.
-        query: The query, with its sizes.
+    `entries` are the results for its element type and these names of sizes, the nearest first.
     """
     sizes = query.sizes or {}
     if not Tier.INTERPOLATED.reaches(query.least):
@@ -107,14 +98,7 @@ def in_order(
 ) -> list[Config]:
     """The configurations by their interpolated time at these sizes, the fastest first.
 
-    Args:
-        rows: The swept and half-way sizes.
-        configs: The variants.
-        sizes: The sizes to interpolate at.
-        kernel: Knows where a configuration is valid, and its launches.
-
-    Returns:
-        An empty list if the sizes are not between the swept ones.
+    Empty if the sizes are not between those of the rows, which are swept and half-way ones.
     """
     axes = {name: sorted({row.sizes[name] for row in rows}) for name in sizes}
     weights = [prod(_weight(axes[name], row.sizes[name], sizes[name]) for name in sizes) for row in rows]

@@ -61,15 +61,8 @@ class KernelOnDevice:
         """Check a configuration against the parameters, the constraints and the limits of the device.
 
         Something must be launched, and grids and blocks must be at least one and within the device's limits.
-        Conditions that depend on an unknown device or unknown sizes are not checked.
-
-        Args:
-            config: The configuration.
-            sizes: The problem's sizes; None if unknown.
-            registers: Registers per thread; None if unknown.
-
-        Raises:
-            ExpressionError: A string in the record is not an expression.
+        What depends on an unknown device, unknown sizes or unknown registers per thread is not checked.
+        Raises ExpressionError for a string in the record that is no expression.
         """
         parameters = self.record.parameters
         names = {parameter.name for parameter in parameters}

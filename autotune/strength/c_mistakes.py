@@ -54,14 +54,8 @@ def mistakes_in_c(
 ) -> list[Mistake]:
     """The mistakes that a configuration's part of a source has room for.
 
-    Args:
-        text: The source, with its includes resolved.
-        values: The macros of the configuration.
-        dialect: Its dialect.
-        entries: The names of the kernels that are launched.
-
-    Raises:
-        InputError: The source cannot be read.
+    Raises InputError for a source that cannot be read. The includes of the text are resolved; `values` are
+    the macros of the configuration, and `entries` the names of the kernels that are launched.
     """
     source = read_kernel_source(text, values, dialect)
     found: dict[Mistake, None] = {}

@@ -129,7 +129,6 @@ class _Bench:
 
     @contextmanager
     def opened(self, task: TuningTask, name: str) -> Iterator[TuningContext]:
-        """The context of a source."""
         options = replace(self.options, journal=Path(self.processes.scratch) / f"{name}.jsonl")
         own = with_journal(task, options)
         with open_context(own, options, Observer(), _POLICY, self.processes) as context:
