@@ -6,7 +6,6 @@ nor a cache can hold it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autotune.compilers.ptx_counters import Counts
@@ -38,15 +37,13 @@ class Foretold:
 
 def other_work(whole: Counts, variant: Counts) -> str:
     """The work of a variant that differs from that of the whole, in words; empty if it is the same."""
-    return ", ".join(_differences(whole, variant))
-
-
-def _differences(whole: Counts, variant: Counts) -> Iterator[str]:
+    told = []
     if said := _change(_bytes(whole), _bytes(variant), _SAME_ELSE):
-        yield f"requests {said} bytes of global memory"
+        told.append(f"requests {said} bytes of global memory")
     for pipe, uses in whole.pipe_threads.items():
         if said := _change(uses, variant.pipe_threads[pipe], _SAME.get(pipe, _SAME_ELSE)):
-            yield f"does {said} {pipe} operations"
+            told.append(f"does {said} {pipe} operations")
+    return ", ".join(told)
 
 
 def _bytes(counts: Counts) -> float:
