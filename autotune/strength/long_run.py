@@ -15,7 +15,6 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import Failure
-from autotune.devices.array_compare import Tolerance
 from autotune.errors import ExpressionError
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import find_host_sanitizer
@@ -210,12 +209,8 @@ class LongRun:
 
 def _scaled(problem: ProblemInstance, scale: float) -> ProblemInstance:
     """The problem with its tolerances multiplied."""
-    bounds = tuple((name, _times(bound, scale)) for name, bound in problem.bounds)
-    return replace(problem, tolerance=_times(problem.tolerance, scale), bounds=bounds)
-
-
-def _times(one: Tolerance, scale: float) -> Tolerance:
-    return Tolerance(one.rtol * scale, one.atol * scale, one.factor * scale)
+    bounds = tuple((name, bound.times(scale)) for name, bound in problem.bounds)
+    return replace(problem, tolerance=problem.tolerance.times(scale), bounds=bounds)
 
 
 def _tiles(instance: KernelInstance) -> list[int]:
