@@ -105,28 +105,19 @@ class PortfolioMember(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelComparison:
-    """The results for one problem, device by device in the order of the cache.
-
-    Attributes:
-        kernel: The kernel's name.
-        tuned: The result of each device.
-        flips: The best value on each device, for every parameter whose best values differ.
-        agreed: The best value, for every parameter for which it is the same on all devices.
-        matrix: Share of the best speed, by the device that a configuration was tuned on, then by the device
-            that it runs on; None: not measured.
-        portable: The one with the smallest worst-case slowdown, which tier PORTABLE would serve.
-        most_portable: The one with the highest portability, of those measured everywhere.
-        portfolio: A few configurations for all devices.
-    """
+    """The results for one problem, device by device in the order of the cache."""
 
     kernel: str
     tuned: tuple[DeviceResult, ...]
+    # the best value on each device, for every parameter whose best values differ
     flips: Mapping[str, Mapping[str, Value]]
-    agreed: Mapping[str, Value]
+    agreed: Mapping[str, Value]  # the best value, for every parameter for which it is the same on all devices
+    # share of the best speed, by the device that a configuration was tuned on, then by the device that it
+    # runs on; None: not measured
     matrix: Mapping[str, Mapping[str, float | None]]
-    portable: Portable
-    most_portable: Portable | None
-    portfolio: tuple[PortfolioMember, ...]
+    portable: Portable  # the one with the smallest worst-case slowdown, which tier PORTABLE would serve
+    most_portable: Portable | None  # the one with the highest portability, of those measured everywhere
+    portfolio: tuple[PortfolioMember, ...]  # a few configurations for all devices
 
     @property
     def missing(self) -> int:

@@ -138,20 +138,14 @@ class _Found:
 
 @dataclass(frozen=True)
 class MergedRecord:
-    """A record that a merge has written, and whose it is.
-
-    Attributes:
-        record: The record.
-        origins: The files from which its results come, by the text of each.
-        newest: The file whose source, launches and other properties of the kernel count.
-        others: Other files, each with the names of the properties in which it differs from that one.
-        left_out: The sources that are not taken, because they lead out of the cache's project, by file.
-    """
+    """A record that a merge has written, and whose it is."""
 
     record: KernelRecord
-    origins: Mapping[str, Path]
-    newest: Path
+    origins: Mapping[str, Path]  # the files from which its results come, by the text of each
+    newest: Path  # the file whose source, launches and other properties of the kernel count
+    # other files, each with the names of the properties in which it differs from that one
     others: Mapping[Path, tuple[str, ...]]
+    # the sources that are not taken, because they lead out of the cache's project, by file
     left_out: Mapping[Path, str]
 
     def origin(self, entry: Entry) -> Path:

@@ -16,23 +16,15 @@ _SAME_ELSE = 0.02
 
 @dataclass(frozen=True)
 class Foretold:
-    """The time without one trouble.
+    """The time without one trouble."""
 
-    Attributes:
-        trouble: The macro that stands for it.
-        how: How the variant was made.
-        time_ms: The variant's time.
-        other_work: Where it requests other bytes or computes more or less; None if that was not counted.
-        landmark: The landmark that is really rid of the trouble; empty without.
-        landmark_ms: Its time; None if it did not run.
-    """
-
-    trouble: str
-    how: str
+    trouble: str  # the macro that stands for it
+    how: str  # how the variant was made
     time_ms: float
+    # where it requests other bytes or computes more or less; None if that was not counted
     other_work: str | None
-    landmark: str = ""
-    landmark_ms: float | None = None
+    landmark: str = ""  # the landmark that is really rid of the trouble; empty without
+    landmark_ms: float | None = None  # its time; None if it did not run
 
 
 def other_work(whole: Counts, variant: Counts) -> str:

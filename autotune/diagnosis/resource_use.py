@@ -47,23 +47,14 @@ class Use:
 
 @dataclass(frozen=True)
 class Work:
-    """The bytes and operations of a run, according to the space and the counters.
+    """The bytes and operations of a run, according to the space and the counters."""
 
-    Attributes:
-        bytes: That have to come from or go to memory.
-        array_bytes: Size of the arrays that the launches use.
-        store_share: Of the bytes that are moved, the share that is stored.
-        flops: Operations, by the space; None where it does not say.
-        dtype: The type that is computed with.
-        counts: What a run executes; None where it could not be counted.
-    """
-
-    bytes: float
-    array_bytes: float
-    store_share: float
-    flops: float | None
-    dtype: str
-    counts: Counts | None
+    bytes: float  # that have to come from or go to memory
+    array_bytes: float  # size of the arrays that the launches use
+    store_share: float  # of the bytes that are moved, the share that is stored
+    flops: float | None  # operations, by the space; None where it does not say
+    dtype: str  # the type that is computed with
+    counts: Counts | None  # what a run executes; None where it could not be counted
 
 
 def uses(device: DeviceInfo, ceilings: Mapping[str, Ceiling], work: Work, time_ms: float) -> tuple[Use, ...]:

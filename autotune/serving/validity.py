@@ -26,16 +26,10 @@ class Check:
 
 @dataclass(frozen=True)
 class KernelOnDevice:
-    """A kernel for one element type, on a device that may be unknown.
+    """A kernel for one element type, on a device that may be unknown."""
 
-    Attributes:
-        record: The kernel's present parameters, constraints and launches.
-        device: The device that will run it; None if unknown.
-        dtype: The element type.
-    """
-
-    record: KernelRecord
-    device: DeviceInfo | None
+    record: KernelRecord  # the kernel's present parameters, constraints and launches
+    device: DeviceInfo | None  # the device that will run it; None if unknown
     dtype: str
 
     def values(self, config: Config, sizes: Sizes | None) -> dict[str, Any]:
