@@ -52,11 +52,6 @@ def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[SizeRow]:
     return rows
 
 
-def known_registers(config: Config, swept: Sequence[Entry]) -> int | None:
-    """Registers per thread of a variant; known only for the best of a swept size."""
-    return next((entry.registers for entry in swept if entry.config == config), None)
-
-
 def match_variants(
     folder: str, kernel: KernelOnDevice, entries: Sequence[Entry], query: Query
 ) -> Best | None:
@@ -75,7 +70,8 @@ def match_variants(
             continue
         for config in in_order(rows_of(table, swept), table.configs, sizes, kernel):
             entry = next((one for one in swept if config in one.relative_times), None)
-            if entry is None or kernel.check(config, sizes, known_registers(config, swept)).violations:
+            registers = next((one.registers for one in swept if one.config == config), None)
+            if entry is None or kernel.check(config, sizes, registers).violations:
                 continue
             variants = len(table.configs)
             among = f"one of {variants} variants" if variants > 1 else "the only variant"

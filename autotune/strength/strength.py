@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,7 +62,8 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     with open_processes(task, own, Observer()) as processes:  # stages of each mistake would hide those of all
         bench = _Bench(own, processes)
         with bench.opened(task, "right") as right:
-            if failures := bench.failures(right, _configs_of(chosen)):
+            configs = dict.fromkeys(config for one in chosen for config in one.configs[:_CONFIGS])
+            if failures := bench.failures(right, [*configs]):
                 config, failure = next(iter(failures.items()))
                 raise SetupError(f"without a planted mistake, {config} fails: {failure}; mend it first")
             long_run = LongRun(right, own.timeout_s)
@@ -114,10 +115,6 @@ def _of(task: TuningTask, config: Config) -> Sequence[Mistake]:
 def _distance(config: Config, chosen: Sequence[Config]) -> int:
     """How many values differ from the nearest of the chosen ones."""
     return min(sum(config[name] != one[name] for name in config) for one in chosen)
-
-
-def _configs_of(mistakes: Iterable[Mistake]) -> list[Config]:
-    return list(dict.fromkeys(config for one in mistakes for config in one.configs[:_CONFIGS]))
 
 
 @dataclass(frozen=True)
