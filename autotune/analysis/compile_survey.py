@@ -183,15 +183,13 @@ def _names(config: Config, space: Space) -> tuple[str, ...]:
 def _checked(config: Config, compiled: Compilation, space: Space, architecture: Architecture) -> Checked:
     if isinstance(compiled, Failure):
         return Checked(config, compiled)
-    try:
-        launches = space.launches(config)
-    except ExpressionError as error:
-        return Checked(config, Failure(Status.LAUNCH_ERROR, f"no launch: {error}"), cached=compiled.cached)
     cubins = Cubins(compiled)
     try:
+        launches = space.launches(config)
         used = [(cubins.completed(step), cubins.resources(step.entry)) for step in launches]
-    except LaunchError as error:
-        return Checked(config, Failure(Status.LAUNCH_ERROR, str(error)), cached=compiled.cached)
+    except (ExpressionError, LaunchError) as error:
+        reason = f"no launch: {error}" if isinstance(error, ExpressionError) else str(error)
+        return Checked(config, Failure(Status.LAUNCH_ERROR, reason), cached=compiled.cached)
     found = _with_resources(config, used, architecture)
     return replace(found, compile_ms=compiled.compile_ms, cached=compiled.cached)
 
