@@ -105,28 +105,19 @@ class PortfolioMember(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelComparison:
-    """The results for one problem, device by device in the order of the cache.
-
-    Attributes:
-        kernel: The kernel's name.
-        tuned: The result of each device.
-        flips: The best value on each device, for every parameter whose best values differ.
-        agreed: The best value, for every parameter for which it is the same on all devices.
-        matrix: Share of the best speed, by the device that a configuration was tuned on, then by the device
-            that it runs on; None: not measured.
-        portable: The one with the smallest worst-case slowdown, which tier PORTABLE would serve.
-        most_portable: The one with the highest portability, of those measured everywhere.
-        portfolio: A few configurations for all devices.
-    """
+    """The results for one problem, device by device in the order of the cache."""
 
     kernel: str
     tuned: tuple[DeviceResult, ...]
+    # the best value on each device, for every parameter whose best values differ
     flips: Mapping[str, Mapping[str, Value]]
-    agreed: Mapping[str, Value]
+    agreed: Mapping[str, Value]  # the best value, for every parameter for which it is the same on all devices
+    # share of the best speed, by the device that a configuration was tuned on, then by the device that it
+    # runs on; None: not measured
     matrix: Mapping[str, Mapping[str, float | None]]
-    portable: Portable
-    most_portable: Portable | None
-    portfolio: tuple[PortfolioMember, ...]
+    portable: Portable  # the one with the smallest worst-case slowdown, which tier PORTABLE would serve
+    most_portable: Portable | None  # the one with the highest portability, of those measured everywhere
+    portfolio: tuple[PortfolioMember, ...]  # a few configurations for all devices
 
     @property
     def missing(self) -> int:
@@ -226,8 +217,7 @@ def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:
 def against_cpus(results: Sequence[DeviceResult]) -> Iterator[AgainstCpu]:
     """One pair for each GPU: of the largest problem that a CPU has, too, else of the largest of each.
 
-    Args:
-        results: All that is known of the kernel, on all devices and of all sizes.
+    The results are all that is known of the kernel, on all devices and of all sizes.
     """
     timed = [result for result in results if result.entry.time_ms > 0]
     cpus = [result for result in timed if result.device.kind == "cpu"]
@@ -252,10 +242,7 @@ def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[PortfolioMem
     """A few configurations of which one is within MARGIN of the best on every device.
 
     Greedy set cover: each configuration covers most of the remaining devices; ties are broken by the smallest
-    worst-case slowdown.
-
-    Args:
-        known: relative times by device, each with its own best.
+    worst-case slowdown. `known` has the relative times of each device, with its own best.
     """
     covers: dict[Config, list[str]] = {}
     for device, times in known.items():

@@ -83,11 +83,7 @@ def survey(
 ) -> list[Survey]:
     """Check a space on each architecture; `target.device` is not used.
 
-    Args:
-        target: The space and the problem.
-        architectures: At least one.
-        settings: What to check.
-        on_stage: Is called before the first configuration of an architecture, and after each.
+    `on_stage` is called before the first configuration of an architecture, and after each.
 
     Raises:
         InputError: The space is wrong, not written for CUDA, or for AMD's GPUs not in Triton.
@@ -185,18 +181,15 @@ def _names(config: Config, space: Space) -> tuple[str, ...]:
 
 
 def _checked(config: Config, compiled: Compilation, space: Space, architecture: Architecture) -> Checked:
-    """Check a configuration against the limits of an architecture."""
     if isinstance(compiled, Failure):
         return Checked(config, compiled)
-    try:
-        launches = space.launches(config)
-    except ExpressionError as error:
-        return Checked(config, Failure(Status.LAUNCH_ERROR, f"no launch: {error}"), cached=compiled.cached)
     cubins = Cubins(compiled)
     try:
+        launches = space.launches(config)
         used = [(cubins.completed(step), cubins.resources(step.entry)) for step in launches]
-    except LaunchError as error:
-        return Checked(config, Failure(Status.LAUNCH_ERROR, str(error)), cached=compiled.cached)
+    except (ExpressionError, LaunchError) as error:
+        reason = f"no launch: {error}" if isinstance(error, ExpressionError) else str(error)
+        return Checked(config, Failure(Status.LAUNCH_ERROR, reason), cached=compiled.cached)
     found = _with_resources(config, used, architecture)
     return replace(found, compile_ms=compiled.compile_ms, cached=compiled.cached)
 

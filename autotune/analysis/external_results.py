@@ -65,15 +65,9 @@ def of_same_kernel(
 
 
 def as_results(external: Iterable[External], sizes: Sizes, dtype: str | None) -> list[DeviceResult]:
-    """The best of recorded results.
+    """The best of recorded results; sizes and element type are the given ones where a file says none.
 
-    Args:
-        external: As `read_external` gives them.
-        sizes: Of the problem, where a file does not say.
-        dtype: The element type, where a file does not say; None if unknown.
-
-    Raises:
-        InputError: Two have the same device and problem.
+    Raises InputError if two have the same device and problem.
     """
     seen: dict[tuple[str, ProblemKey], Path] = {}
     results = []

@@ -47,13 +47,7 @@ class HealthFinding:
 def examine(
     devices: Sequence[tuple[Address, DeviceInfo]], cache: Path | None, runs: Path
 ) -> list[HealthFinding]:
-    """Look at everything that a search depends on; runs a small kernel on each device.
-
-    Args:
-        devices: Those that were found.
-        cache: The cache folder, as `--cache`.
-        runs: The folder of journals.
-    """
+    """Look at everything that a search depends on; runs a small kernel on each of the devices."""
     return [
         *_devices(devices),
         *_compilers(devices),
@@ -74,9 +68,13 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
         except (MissingExtra, InputError) as error:
             yield HealthFinding(name, Severity.WARNING, "not available", str(error))
             continue
-        if name == "opencl" and (fault := _runtime_fault()):
-            advice = f"install it again, with what it needs: pip install {INTEL_PACKAGES}"
-            yield HealthFinding(name, Severity.WARNING, f"Intel's runtime cannot be loaded: {fault}", advice)
+        if name == "opencl":
+            from autotune.devices.opencl_platforms import runtime_fault  # loads pyopencl
+
+            if fault := runtime_fault():
+                problem = f"Intel's runtime cannot be loaded: {fault}"
+                advice = f"install it again, with what it needs: pip install {INTEL_PACKAGES}"
+                yield HealthFinding(name, Severity.WARNING, problem, advice)
         own = [(address, device) for address, device in devices if address.backend == name]
         for address, device in own:
             finding = _tried(address, device)
@@ -99,13 +97,6 @@ def _tried(address: Address, device: DeviceInfo) -> HealthFinding:
             str(address), Severity.WARNING, f"{detail}: cannot run a kernel: {fault}", advice
         )
     return HealthFinding(str(address), Severity.GOOD, detail)
-
-
-def _runtime_fault() -> str:
-    """The reason why autotune's CPU runtime cannot be loaded; empty if it can."""
-    from autotune.devices.opencl_platforms import runtime_fault  # loads pyopencl
-
-    return runtime_fault()
 
 
 def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:

@@ -34,19 +34,12 @@ _Positions = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Importance:
-    """Shares of the variance of log time, largest first.
+    """Shares of the variance of log time, largest first."""
 
-    Attributes:
-        trials: Number of trials that were used.
-        fit: Share of the variance of unseen trials that the forest explains; below 0.5, trust no share.
-        single: Share of each parameter.
-        pairs: What two parameters explain together beyond the sum of both.
-    """
-
-    trials: int
-    fit: float
-    single: Mapping[str, float]
-    pairs: Mapping[tuple[str, str], float]
+    trials: int  # that were used
+    fit: float  # share of the variance of unseen trials that the forest explains; below 0.5, trust no share
+    single: Mapping[str, float]  # of each parameter
+    pairs: Mapping[tuple[str, str], float]  # what two parameters explain together beyond the sum of both
 
 
 def importance(trials: Sequence[Trial], trees: int = _TREES) -> Importance:

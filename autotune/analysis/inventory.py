@@ -68,12 +68,10 @@ class Inventory:
 
 
 def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -> Inventory:
-    """List what caches and a folder of journals hold; damaged files are named and skipped.
+    """List what caches and the journals of a folder hold, of one kernel or of all.
 
-    Args:
-        roots: Cache folders; those that do not exist are empty, and what several hold is listed once.
-        journals: A folder whose `*.jsonl` files are read.
-        kernel: The only kernel to list; None lists all.
+    Damaged files are named and skipped, and caches that do not exist are empty. What several of them hold is
+    listed once.
     """
     unreadable: list[str] = []
     every_kernel: set[str] = set()

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from autotune.core.frozen import fields
 from autotune.core.json_values import is_name
@@ -41,14 +41,10 @@ _WRONG = tuple(status.value for status in WRONG)
 def merge_records(
     records: Sequence[KernelRecord], *, by_time: bool = True, left_out: Collection[str] = ()
 ) -> KernelRecord:
-    """Merge at least one record of a kernel on a device.
+    """Merge at least one record of a kernel on a device; all but the results comes from the newest record.
 
-    Everything but the results comes from the newest record.
-
-    Args:
-        records: The records.
-        by_time: False if the objective of the searches was not the time.
-        left_out: Sources that are not taken; the newest other one is.
+    `by_time` is False if the objective of the searches was not the time. Of the sources, those that are left
+    out are not taken; the newest other one is.
     """
     ordered = _newest_first(records)
     base = ordered[0]
@@ -129,19 +125,12 @@ def _row_order(row: str) -> tuple[bool, str, int, int, str]:
     return False, str(trial["key"]), rank, samples, row
 
 
-class _Read(NamedTuple):
-    """A record with the file that holds it."""
-
-    file: Path
-    record: KernelRecord
-
-
 @dataclass
 class _Found:
     """The contents of folders, by path inside the folder."""
 
     devices: dict[Path, list[DeviceInfo]] = field(default_factory=dict)
-    records: dict[Path, list[_Read]] = field(default_factory=dict)
+    records: dict[Path, dict[Path, KernelRecord]] = field(default_factory=dict)  # each by its file, too
     journals: dict[Path, dict[str, list[str]]] = field(default_factory=dict)  # rows by header
     misses: dict[Path, set[str]] = field(default_factory=dict)
     ignored: list[Path] = field(default_factory=list)
@@ -149,20 +138,14 @@ class _Found:
 
 @dataclass(frozen=True)
 class MergedRecord:
-    """A record that a merge has written, and whose it is.
-
-    Attributes:
-        record: The record.
-        origins: The files from which its results come, by the text of each.
-        newest: The file whose source, launches and other properties of the kernel count.
-        others: Other files, each with the names of the properties in which it differs from that one.
-        left_out: The sources that are not taken, because they lead out of the cache's project, by file.
-    """
+    """A record that a merge has written, and whose it is."""
 
     record: KernelRecord
-    origins: Mapping[str, Path]
-    newest: Path
+    origins: Mapping[str, Path]  # the files from which its results come, by the text of each
+    newest: Path  # the file whose source, launches and other properties of the kernel count
+    # other files, each with the names of the properties in which it differs from that one
     others: Mapping[Path, tuple[str, ...]]
+    # the sources that are not taken, because they lead out of the cache's project, by file
     left_out: Mapping[Path, str]
 
     def origin(self, entry: Entry) -> Path:
@@ -219,7 +202,7 @@ def _read_folder(folder: Path, found: _Found) -> None:
         if path.name == DEVICE_FILE:
             found.devices.setdefault(place.parent, []).append(read_device(str(path)))
         elif path.suffix == ".json" and is_name(path.stem) and (path.parent / DEVICE_FILE).exists():
-            found.records.setdefault(place, []).append(_Read(path, read_record(str(path))))
+            found.records.setdefault(place, {})[path] = read_record(str(path))
         elif path.name == MISSES:
             found.misses.setdefault(place, set()).update(miss.line for miss in read_misses(path.parent))
         elif path.suffix == ".jsonl" and (lines := _journal_lines(path)):
@@ -278,12 +261,12 @@ def _check_writable(found: _Found, into: Path) -> None:
             pass
 
 
-def _merged(read: Sequence[_Read], path: Path) -> MergedRecord:
+def _merged(read: Mapping[Path, KernelRecord], path: Path) -> MergedRecord:
     """Merge records into the file at a path, with what that holds now; the caller has locked its folder."""
-    held = [_Read(path, read_record(str(path)))] if path.exists() else []
-    records = {one.file: one.record for one in (*read, *held)}  # what the file held before may have changed
+    held = {path: read_record(str(path))} if path.exists() else {}
+    records = {**read, **held}  # what the file held before may have changed
     root = path.parents[1]
-    own = {one.record.source for one in held}
+    own = {record.source for record in held.values()}
     left_out = {
         file: record.source
         for file, record in records.items()

@@ -81,13 +81,9 @@ def prepare(recording: Recording) -> Recorded:
 
 
 def priors_for(recorded: Recorded, others: Sequence[Recorded], evaluations: int) -> tuple[PriorResults, ...]:
-    """The results of a random search of the same kernel on each other device.
+    """The results of a random search of the same kernel on each other device; 0 evaluations take all.
 
-    Args:
-        recorded: the space to search.
-        others: recordings of any kernels and devices.
-        evaluations: of each random search; 0 takes all results. The draw depends on the number of
-            configurations only, so that every searcher gets the same results.
+    The draw depends on the number of configurations only, so every searcher gets the same results.
     """
     return tuple(
         _prior_results(other, evaluations)
@@ -152,15 +148,7 @@ class ReplayTrials:
 
 
 def replay(recorded: Recorded, searcher: Searcher, *, budget: int, seed: int, parallel: int = 1) -> ReplayRun:
-    """Run one search until it has evaluated `budget` configurations or returns.
-
-    Args:
-        recorded: The space.
-        searcher: What proposes configurations.
-        budget: The most evaluations.
-        seed: That of the search.
-        parallel: How many evaluations are under way at the same time.
-    """
+    """Run one search until it has evaluated `budget` configurations, `parallel` at a time, or returns."""
     trials = ReplayTrials(recorded, budget, parallel)
     began = time.perf_counter()
     with suppress(BudgetSpent):

@@ -29,31 +29,21 @@ _MARGIN = 0.1  # share of the axis, on either side, within which evaluations cou
 
 @dataclass(frozen=True)
 class Efficiency:
-    """The scores of some runs of one searcher on one space.
+    """The scores of some runs of one searcher on one space."""
 
-    Attributes:
-        space: Kernel and device.
-        runs: Number of runs.
-        p: Score over time until random search is 95% of the way from the median to the optimum.
-        p400: The same, until 400 evaluations of random search at most.
-        found: By number of evaluations, the optimum's time over the best one's, mean of the runs; 0 for a run
-            without a time, absent beyond the longest run.
-        needed: By percent above the optimum, evaluations until it was reached, median of the runs; None if
-            half of them did not.
-        evaluations: Median of the runs.
-        failing: Share of the evaluations that failed.
-        thinking_ms: The searcher's own wall time per evaluation.
-    """
-
-    space: str
+    space: str  # kernel and device
     runs: int
-    p: float
-    p400: float
+    p: float  # score over time until random search is 95% of the way from the median to the optimum
+    p400: float  # the same, until 400 evaluations of random search at most
+    # by number of evaluations, the optimum's time over the best one's, mean of the runs; 0 for a run without
+    # a time, absent beyond the longest run
     found: dict[int, float]
+    # by percent above the optimum, evaluations until it was reached, median of the runs; None if half of them
+    # did not
     needed: dict[int, float | None]
-    evaluations: float
-    failing: float
-    thinking_ms: float
+    evaluations: float  # median of the runs
+    failing: float  # share of the evaluations that failed
+    thinking_ms: float  # the searcher's own wall time per evaluation
 
 
 def efficiency(recorded: Recorded, runs: Sequence[ReplayRun]) -> Efficiency:

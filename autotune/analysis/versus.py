@@ -59,22 +59,16 @@ class Contender:
 
 @dataclass(frozen=True)
 class Versus:
-    """All contenders for one problem.
-
-    Attributes:
-        sizes: Those of the problem.
-        contenders: The contenders.
-        pinned_ms: Time of a call's copies from and to pinned memory; None where they were not timed.
-        pageable_ms: The same with pageable memory.
-        work: The bytes and flops of the problem, as far as the space states them.
-        host_peaks: Measured bytes and flops of the host in a second; empty where nobody measured them.
-    """
+    """All contenders for one problem."""
 
     sizes: Sizes
     contenders: tuple[Contender, ...]
+    # time of a call's copies from and to pinned memory; None where they were not timed
     pinned_ms: float | None
-    pageable_ms: float | None
+    pageable_ms: float | None  # the same with pageable memory
+    # the bytes and flops of the problem, as far as the space states them
     work: Mapping[str, float] = field(default_factory=dict)
+    # measured bytes and flops of the host in a second; empty where nobody measured them
     host_peaks: Mapping[str, float] = field(default_factory=dict)
 
     def share_of_peak(self, contender: Contender, what: str) -> float | None:
@@ -252,7 +246,6 @@ def _fastest_on_host(target: Target, options: Options, observer: Observer) -> li
 
 
 def _landmarks_on_host(task: TuningTask, options: Options, observer: Observer) -> list[Trial]:
-    """Time the default and the landmarks."""
     known = dict.fromkeys([task.spec.default, *(one.config for one in task.spec.landmarks)])
     with open_context(with_journal(task, options, "versus.jsonl"), options, observer) as context:
         configs = [config for config in known if config in task.space]

@@ -12,7 +12,7 @@ from autotune.cli.texts import rate_text
 from autotune.core.records import NOISY, Config, Tier, VariantTable
 from autotune.core.text import count_text, ratio_text, table_sizes
 from autotune.serving.interpolation import SizeRow, rows_of
-from autotune.serving.portability import Slowdown, expected_slowdown, slowdown_at_most
+from autotune.serving.portability import Slowdown, foretold
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sweep import KeyedTable, Sweep
 
@@ -44,8 +44,7 @@ def sweep_json(found: Sweep) -> dict[str, Any]:
                 "sizes": [dict(sizes) for sizes in one.sizes],
                 "variants": [dict(config) for config in one.configs],
                 "left_out": list(one.left_out),
-                "expected_slowdown": expected_slowdown(_left_out(one), Tier.INTERPOLATED),
-                "slowdown_at_most": slowdown_at_most(_left_out(one), Tier.INTERPOLATED),
+                **dict(zip(("expected_slowdown", "slowdown_at_most"), _slowdowns(one), strict=True)),
             }
             for one in found.tables
         ],
@@ -141,8 +140,7 @@ def _noise(found: Sweep) -> list[str]:
 
 
 def _variants(one: VariantTable, rows: Sequence[SizeRow]) -> str:
-    expected = expected_slowdown(_left_out(one), Tier.INTERPOLATED)
-    most = slowdown_at_most(_left_out(one), Tier.INTERPOLATED)
+    expected, most = _slowdowns(one)
     if expected is None or most is None:
         bound = "their slowdown is not known: too few sizes"
     else:
@@ -168,5 +166,6 @@ def _fastest_at(one: VariantTable, rows: Sequence[SizeRow]) -> dict[Config, list
     return found
 
 
-def _left_out(one: VariantTable) -> list[Slowdown]:
-    return [Slowdown(factor, True, Tier.INTERPOLATED) for factor in one.left_out]
+def _slowdowns(one: VariantTable) -> tuple[float | None, float | None]:
+    left_out = [Slowdown(factor, True, Tier.INTERPOLATED) for factor in one.left_out]
+    return foretold(left_out, Tier.INTERPOLATED)

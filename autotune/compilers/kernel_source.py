@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,6 @@ from autotune.compilers.cuda_headers import FOR_DEVICES, is_cuda_header
 from autotune.compilers.hidden_reads import forced_by_variables, hidden_read
 from autotune.core.escapes import c_string
 from autotune.core.frozen import dataclass
-from autotune.core.own_modules import OwnModules, own_modules
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
 from autotune.core.text import nearest
@@ -30,7 +29,6 @@ from autotune.sources.bare_code import without_comments
 from autotune.sources.files import decoded, unwrapped
 from autotune.sources.macros import UNDEFINED, MacroTable
 from autotune.sources.preprocessor import Condition, SourceLine, compiled_lines
-from autotune.sources.triton_module import device_part, is_triton
 
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
@@ -75,6 +73,8 @@ _GUARD = re.compile(
     re.DOTALL,
 )
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*$", re.MULTILINE)
+_READS = re.compile("include|import|embed|incbin")  # a word of every line for which a file may be read
+_CONDITION = re.compile(r"^[ \t]*(?:#|%:|\?\?=)[ \t]*if", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,11 @@ class SourceText:
     @cached_property
     def is_triton(self) -> bool:
         """True if it has kernels in Triton."""
-        return self.path.suffix == ".py" and is_triton(self.text)
+        if self.path.suffix != ".py":
+            return False
+        from autotune.sources.triton_module import is_triton
+
+        return is_triton(self.text)
 
 
 def packaged(folder: str) -> Path:
@@ -165,15 +169,18 @@ def read_source(path: Path, include_dirs: Sequence[Path] = ()) -> SourceText:
 
 def _source(path: Path, text: str, hidden: str, mark: str = "") -> SourceText:
     """A source by its resolved text, with a mark at its end if a compiler reads more than that."""
-    is_python = path.suffix == ".py"
-    imported = own_modules(text, path) if is_python else OwnModules((), hidden)
-    comment = "#" if is_python else "//"
-    if imported.hidden:
+    comment, digest = "//", ""
+    if path.suffix == ".py":
+        from autotune.core.own_modules import own_modules
+
+        imported = own_modules(text, path)
+        comment, hidden, digest = "#", imported.hidden, imported.digest
+    if hidden:
         mark = mark or f"\n{comment} read as {os.urandom(16).hex()}\n"
     else:
-        mark = f"\n{comment} with modules {imported.digest}\n" if imported.digest else ""
+        mark = f"\n{comment} with modules {digest}\n" if digest else ""
     text += mark
-    return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest(), imported.hidden, mark)
+    return SourceText(path, text, hashlib.sha256(text.encode()).hexdigest(), hidden, mark)
 
 
 def missing_headers(path: Path, include_dirs: Sequence[Path] = ()) -> tuple[str, ...]:
@@ -204,26 +211,27 @@ class _Reader:
         self._folders = folders
         self.hidden = next(forced_by_variables(), "")
         self._macros = MacroTable({}, is_whole=False)
+        self._put_off: list[tuple[str, str, Condition | None]] = []  # guard, code, and what it is within
         self._placed: set[Path] = set()
         self._open: list[Path] = []
 
     def read(self, path: Path, within: Condition | None = None) -> str:
         text = source_text(path)
         if path.suffix == ".py":
+            from autotune.sources.triton_module import device_part, is_triton
+
             return device_part(text, path, self._folders) if is_triton(text) else text
         return self.place(text, path, within)
 
     def place(self, text: str, path: Path, within: Condition | None = None) -> str:
         text = _HAS_INCLUDE.sub(lambda match: self._has_include(match, path), text)
         code = without_comments(text)
-        guard = _GUARD.search(text)
-        if guard and within is None:
-            self._macros.setdefault(guard[1], UNDEFINED)
+        guard = _GUARD.search(text) if within is None else None
         self._open.append(path.resolve())
         if within is None:
             self._placed.add(path.resolve())
         parts, done = [f"#line 1 {c_string(path.name)}\n"], 0
-        for line in compiled_lines(text, self._macros, within):
+        for line in self._lines(code, guard[1] if guard else "", within):
             body = None
             if line.directive == "include":
                 body = self._included(line, path, text.count("\n", 0, line.place) + 1)
@@ -236,6 +244,34 @@ class _Reader:
         placed = "".join((*parts, text[done:]))
         self._open.pop()
         return _guarded(placed) if self._open and _ONCE.search(placed) else placed
+
+    def _lines(self, code: str, guard: str, within: Condition | None) -> Iterator[SourceLine]:
+        """The lines that are compiled, up to the last one for which a file may be read.
+
+        The rest tells only of macros. It is put off until these count: in most sources no condition decides
+        about an include, and no parser is needed.
+        """
+        reads = [found.end() for found in _READS.finditer(code)]
+        end = f"{code}\n".index("\n", reads[-1]) if reads else 0
+        if _CONDITION.search(code, 0, end):
+            end = len(code)
+            self._put_off.append((guard, "", None))
+            self._catch_up()
+        for line in compiled_lines(code[:end], self._macros, within):
+            is_plain = line.directive == "include" and line.rest.startswith(('"', "<"))
+            if line.directive and not is_plain:
+                self._catch_up()
+            yield line
+        self._put_off.append((guard, code[end:], within))
+
+    def _catch_up(self) -> None:
+        """Follow the macros of what was put off."""
+        for guard, code, within in self._put_off:
+            if guard:
+                self._macros.setdefault(guard, UNDEFINED)
+            for _ in compiled_lines(code, self._macros, within):
+                pass
+        self._put_off.clear()
 
     def _included(self, line: SourceLine, path: Path, number: int) -> str | None:
         """The text in place of an include; None for one that is left to the compiler."""

@@ -80,7 +80,6 @@ def verdict(times: Times, used: Sequence[Use], counts: Counts | None) -> Verdict
 
 
 def _by_use(bounding: Sequence[Use], counts: Counts | None) -> Verdict:
-    """By the resources whose shares explain the time."""
     first = bounding[0]
     if first.bound in (*COMPUTE, Bound.SHARED) and counts and counts.active_lanes < DIVERGENT_LANES:
         return Verdict(
@@ -126,7 +125,6 @@ def _is_evidence(shares: Mapping[Bound, float]) -> bool:
 
 
 def _by_variants(shares: Mapping[Bound, float]) -> Verdict:
-    """By the variants without arithmetic and without memory."""
     reason = ", ".join(_share_text(bound, share) for bound, share in shares.items())
     bounds = [bound for bound, share in shares.items() if share >= VARIANT_BOUND]
     if not bounds:

@@ -115,14 +115,7 @@ def measure_ceilings(
     on_stage: OnStage,
     wanted: Callable[[Probe | HostProbe], bool],
 ) -> Iterator[Ceiling]:
-    """Measure one figure after another; raises SetupError where a kernel fails.
-
-    Args:
-        address: The device.
-        device: Its properties.
-        on_stage: Is told what is measured.
-        wanted: Says which figures to measure.
-    """
+    """Measure the wanted figures, one after another; raises SetupError where a kernel fails."""
     chosen = [probe for probe in probes(device) if wanted(probe)]
     for number, probe in enumerate(chosen, 1):
         on_stage(Stage(f"measuring {probe.name}:", number, len(chosen)))

@@ -36,15 +36,9 @@ CountedRun = Mapping[str, float | None]  # None for what could not be counted
 def counted_runs(
     task: TuningTask, options: Options, observer: Observer, trials: Mapping[str, Trial]
 ) -> dict[str, CountedRun]:
-    """Run each configuration that was timed once more, and count.
+    """Run each configuration that was timed once more, and count, by the names of the trials.
 
     What cannot be counted is told once, by a warning, and not tried again for the others.
-
-    Args:
-        task: The bound space.
-        options: How to compile and run.
-        observer: Receives the stages and the warnings.
-        trials: The trials by name.
     """
     observer.over()
     missing: set[str] = set()

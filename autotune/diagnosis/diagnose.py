@@ -51,46 +51,34 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A configuration's resources, traffic, arithmetic and waits.
-
-    Attributes:
-        origin: What the configuration is, such as "the tuned best".
-        resident_warps: On a multiprocessor: what fits there, or what the grid has for it.
-        launch_ms: Time of the same launches of an empty kernel.
-        transfer_ms: Time of copying inputs and outputs, where that was asked for.
-        uses: Of each resource whose amount and ceiling are known, the highest share first.
-        ladder: Times at lower and lower occupancy, the configuration's own first.
-        variants_ms: Times of MEMORY_ONLY and COMPUTE_ONLY, if the source knows them.
-        foretold: Times without one trouble each.
-        missing: What could not be found out, and why.
-        advice: What the known trials say of changing one parameter.
-    """
+    """A configuration's resources, traffic, arithmetic and waits."""
 
     kernel: str
     device: str
     sizes: Sizes
     dtype: str
     config: Config
-    origin: str
+    origin: str  # what the configuration is, such as "the tuned best"
     time_ms: float
     bound: Bound
     reason: str
     occupancy: Occupancy | None = None
-    resident_warps: int | None = None
+    resident_warps: int | None = None  # on a multiprocessor: what fits there, or what the grid has for it
     launches: int = 1
-    launch_ms: float | None = None
-    transfer_ms: float | None = None
-    uses: tuple[Use, ...] = ()
+    launch_ms: float | None = None  # time of the same launches of an empty kernel
+    transfer_ms: float | None = None  # time of copying inputs and outputs, where that was asked for
+    uses: tuple[Use, ...] = ()  # of each resource whose amount and ceiling are known, the highest share first
     counts: Counts | None = None
-    ladder: tuple[LadderStep, ...] = ()
+    ladder: tuple[LadderStep, ...] = ()  # times at lower and lower occupancy, the configuration's own first
+    # times of MEMORY_ONLY and COMPUTE_ONLY, if the source knows them
     variants_ms: Mapping[str, float] = field(default_factory=dict)
-    foretold: tuple[Foretold, ...] = ()
+    foretold: tuple[Foretold, ...] = ()  # times without one trouble each
     littles_law: LittlesLaw | None = None
     arithmetic_in_flight: ArithmeticInFlight | None = None
     machine_code: MachineCode | None = None
     hardware_counters: Mapping[str, float] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-    advice: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # what could not be found out, and why
+    advice: tuple[str, ...] = ()  # what the known trials say of changing one parameter
 
 
 @contextmanager
@@ -113,17 +101,10 @@ def diagnose(
     cache: Path | None,
     with_transfers: bool = False,
 ) -> Diagnosis:
-    """Diagnose one configuration.
+    """Diagnose one valid configuration in a context of `open_diagnosis`; raises SetupError where a run fails.
 
-    Args:
-        context: As `open_diagnosis` gives it.
-        config: A valid configuration.
-        origin: What it is.
-        cache: The folder of ceilings and earlier results; None takes the usual ones.
-        with_transfers: Judge a call whose inputs come from the host and whose results go back.
-
-    Raises:
-        SetupError: The configuration, the reference or the device fails.
+    `origin` says what the configuration is, and `cache` has ceilings and earlier results. With transfers, a
+    call is judged whose inputs come from the host and whose results go back.
     """
     trial = evaluate(context.evaluator, [config])[0]
     if trial.status is not Status.OK:

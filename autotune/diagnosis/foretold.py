@@ -6,7 +6,6 @@ nor a cache can hold it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autotune.compilers.ptx_counters import Counts
@@ -17,36 +16,26 @@ _SAME_ELSE = 0.02
 
 @dataclass(frozen=True)
 class Foretold:
-    """The time without one trouble.
+    """The time without one trouble."""
 
-    Attributes:
-        trouble: The macro that stands for it.
-        how: How the variant was made.
-        time_ms: The variant's time.
-        other_work: Where it requests other bytes or computes more or less; None if that was not counted.
-        landmark: The landmark that is really rid of the trouble; empty without.
-        landmark_ms: Its time; None if it did not run.
-    """
-
-    trouble: str
-    how: str
+    trouble: str  # the macro that stands for it
+    how: str  # how the variant was made
     time_ms: float
+    # where it requests other bytes or computes more or less; None if that was not counted
     other_work: str | None
-    landmark: str = ""
-    landmark_ms: float | None = None
+    landmark: str = ""  # the landmark that is really rid of the trouble; empty without
+    landmark_ms: float | None = None  # its time; None if it did not run
 
 
 def other_work(whole: Counts, variant: Counts) -> str:
     """The work of a variant that differs from that of the whole, in words; empty if it is the same."""
-    return ", ".join(_differences(whole, variant))
-
-
-def _differences(whole: Counts, variant: Counts) -> Iterator[str]:
+    told = []
     if said := _change(_bytes(whole), _bytes(variant), _SAME_ELSE):
-        yield f"requests {said} bytes of global memory"
+        told.append(f"requests {said} bytes of global memory")
     for pipe, uses in whole.pipe_threads.items():
         if said := _change(uses, variant.pipe_threads[pipe], _SAME.get(pipe, _SAME_ELSE)):
-            yield f"does {said} {pipe} operations"
+            told.append(f"does {said} {pipe} operations")
+    return ", ".join(told)
 
 
 def _bytes(counts: Counts) -> float:

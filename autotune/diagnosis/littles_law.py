@@ -14,21 +14,13 @@ from autotune.serving.ceilings import Ceiling
 
 @dataclass(frozen=True)
 class LittlesLaw:
-    """Bytes that a multiprocessor needs in flight to keep memory busy, against those that it has.
+    """Bytes that a multiprocessor needs in flight to keep memory busy, against those that it has."""
 
-    Attributes:
-        latency_s: Of one load.
-        needed_bytes: Latency times bandwidth, for one multiprocessor.
-        held_bytes: What its resident threads load at once.
-        warps: Resident ones.
-        enough_warps: Those that would load as much as is needed.
-    """
-
-    latency_s: float
-    needed_bytes: float
-    held_bytes: float
-    warps: int
-    enough_warps: int
+    latency_s: float  # of one load
+    needed_bytes: float  # latency times bandwidth, for one multiprocessor
+    held_bytes: float  # what its resident threads load at once
+    warps: int  # resident ones
+    enough_warps: int  # those that would load as much as is needed
 
     def __str__(self) -> str:
         return (
@@ -59,19 +51,12 @@ def littles_law(
 
 @dataclass(frozen=True)
 class ArithmeticInFlight:
-    """Little's law for arithmetic: what a multiprocessor needs in flight to keep its units busy.
-
-    Attributes:
-        dtype: The type of the numbers.
-        latency_s: Of one multiply-add.
-        needed: Multiply-adds in flight: latency times throughput, for one multiprocessor.
-        warps: Resident ones.
-    """
+    """Little's law for arithmetic: what a multiprocessor needs in flight to keep its units busy."""
 
     dtype: str
-    latency_s: float
-    needed: float
-    warps: int
+    latency_s: float  # of one multiply-add
+    needed: float  # multiply-adds in flight: latency times throughput, for one multiprocessor
+    warps: int  # resident ones
 
     @property
     def enough_warps(self) -> int:

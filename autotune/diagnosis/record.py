@@ -19,26 +19,17 @@ _SCHEMA = 1
 
 @dataclass(frozen=True)
 class KeptDiagnosis:
-    """A verdict with its evidence, in words.
+    """A verdict with its evidence, in words."""
 
-    Attributes:
-        problem: Sizes, element type and data, as `problem_in_name` has them.
-        origin: What the configuration is, such as "the tuned best".
-        verdict: What bounds it.
-        uses: The share of each resource's ceiling that it reaches.
-        foretold: Times without one trouble each.
-        helps: What helps against the verdict; empty where nothing is known.
-    """
-
-    problem: str
-    origin: str
+    problem: str  # sizes, element type and data, as `problem_in_name` has them
+    origin: str  # what the configuration is, such as "the tuned best"
     config: str
     time_ms: float
-    verdict: str
+    verdict: str  # what bounds it
     reason: str
-    uses: tuple[str, ...]
-    foretold: tuple[str, ...]
-    helps: str
+    uses: tuple[str, ...]  # the share of each resource's ceiling that it reaches
+    foretold: tuple[str, ...]  # times without one trouble each
+    helps: str  # what helps against the verdict; empty where nothing is known
 
 
 _READERS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from autotune.compilers.ptx_counters import PIPES, SECTOR_BYTES, Counts
 from autotune.core.records import DeviceInfo
@@ -48,65 +47,44 @@ class Use:
 
 @dataclass(frozen=True)
 class Work:
-    """The bytes and operations of a run, according to the space and the counters.
+    """The bytes and operations of a run, according to the space and the counters."""
 
-    Attributes:
-        bytes: That have to come from or go to memory.
-        array_bytes: Size of the arrays that the launches use.
-        store_share: Of the bytes that are moved, the share that is stored.
-        flops: Operations, by the space; None where it does not say.
-        dtype: The type that is computed with.
-        counts: What a run executes; None where it could not be counted.
-    """
-
-    bytes: float
-    array_bytes: float
-    store_share: float
-    flops: float | None
-    dtype: str
-    counts: Counts | None
-
-
-class _Demand(NamedTuple):
-    """A run's demand for one resource, and the device's rate of it."""
-
-    bound: Bound
-    amount: float
-    ceiling: Rate | None
-    unit: str = "/s"
+    bytes: float  # that have to come from or go to memory
+    array_bytes: float  # size of the arrays that the launches use
+    store_share: float  # of the bytes that are moved, the share that is stored
+    flops: float | None  # operations, by the space; None where it does not say
+    dtype: str  # the type that is computed with
+    counts: Counts | None  # what a run executes; None where it could not be counted
 
 
 def uses(device: DeviceInfo, ceilings: Mapping[str, Ceiling], work: Work, time_ms: float) -> tuple[Use, ...]:
     """The use of every resource whose amount and ceiling are known, highest share first."""
     found = [
-        Use(
-            bound=demand.bound,
-            rate=demand.amount / (time_ms * 1e-3),
-            ceiling=demand.ceiling.per_s,
-            unit=demand.unit,
-            is_measured=demand.ceiling.is_measured,
-        )
-        for demand in _demands(device, DeviceRates(device, ceilings), work)
-        if demand.ceiling and demand.amount > 0
+        Use(bound, amount / (time_ms * 1e-3), ceiling.per_s, unit, ceiling.is_measured)
+        for bound, amount, ceiling, unit in _demands(device, DeviceRates(device, ceilings), work)
+        if ceiling and amount > 0
     ]
     return tuple(sorted(found, key=lambda use: -use.share))
 
 
-def _demands(device: DeviceInfo, rates: DeviceRates, work: Work) -> Iterator[_Demand]:
-    yield _Demand(Bound.DRAM, _memory_bytes(device, work), rates.memory_bytes(work.store_share), "B/s")
+def _demands(
+    device: DeviceInfo, rates: DeviceRates, work: Work
+) -> Iterator[tuple[Bound, float, Rate | None, str]]:
+    """How much a run demands of each resource, and the device's rate of it with its unit."""
+    yield Bound.DRAM, _memory_bytes(device, work), rates.memory_bytes(work.store_share), "B/s"
     counts = work.counts
     if counts is None:
         pipe = pipe_of(work.dtype)
         rate = rates.operations(pipe)
-        yield _Demand(_BOUND_OF[pipe], work.flops or 0.0, rate and rate.scaled(MULTIPLY_ADD))
+        yield _BOUND_OF[pipe], work.flops or 0.0, rate and rate.scaled(MULTIPLY_ADD), "/s"
         return
-    yield _Demand(Bound.L2, SECTOR_BYTES * counts.sectors, rates.cache_bytes(), "B/s")
-    yield _Demand(Bound.SHARED, counts.shared_passes, rates.shared_passes())
+    yield Bound.L2, SECTOR_BYTES * counts.sectors, rates.cache_bytes(), "B/s"
+    yield Bound.SHARED, counts.shared_passes, rates.shared_passes(), "/s"
     for pipe, bound in _BOUND_OF.items():
-        yield _Demand(bound, counts.pipe_lanes[pipe], rates.operations(pipe))
+        yield bound, counts.pipe_lanes[pipe], rates.operations(pipe), "/s"
     if counts.atomics:
         counters = WARP * counts.atomic_words / counts.atomics
-        yield _Demand(Bound.ATOMICS, counts.atomics, rates.atomics(counters))
+        yield Bound.ATOMICS, counts.atomics, rates.atomics(counters), "/s"
 
 
 def pipe_of(dtype: str) -> str:

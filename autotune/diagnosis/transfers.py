@@ -5,24 +5,21 @@ from __future__ import annotations
 from autotune.core.trials import Failure
 from autotune.errors import SetupError
 from autotune.evaluation.probing import transfer_ms
-from autotune.problem.problem_instance import Array, ProblemInstance
+from autotune.problem.problem_instance import ProblemInstance
 from autotune.tuning.context import TuningContext
 
 _MAX_BYTES = 2**28  # larger amounts are extrapolated
 
 
-def transferred(context: TuningContext, problem: ProblemInstance) -> tuple[list[Array], list[Array]]:
-    """The arrays that a call copies to the device and back: those of `call` in the space, else all."""
+def call_transfer_ms(context: TuningContext, problem: ProblemInstance, *, pinned: bool) -> float:
+    """The time of a call's copies from and to pinned or pageable memory; raises SetupError.
+
+    They are of the arrays that `call` in the space names, else of all.
+    """
     call = context.task.spec.call
     used = [one for one in problem.arrays if one.name in problem.used]
     given = [one for one in used if (one.name in call.inputs if call else one.role in ("in", "inout"))]
     back = [one for one in used if (one.name in call.returns if call else one.role in ("out", "inout"))]
-    return given, back
-
-
-def call_transfer_ms(context: TuningContext, problem: ProblemInstance, *, pinned: bool) -> float:
-    """The time of a call's copies from and to pinned or pageable memory; raises SetupError."""
-    given, back = transferred(context, problem)
     given_bytes, back_bytes = (sum(array.size_bytes for array in arrays) for arrays in (given, back))
     timed_bytes = max(1, min(_MAX_BYTES, max(given_bytes, back_bytes)))
     found: tuple[float, float] | Failure = context.worker.run(

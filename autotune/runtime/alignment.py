@@ -24,12 +24,7 @@ def needed_alignment_bytes(
 ) -> int:
     """The alignment that a program needs, read from its PTX; 16 bytes where no compiler tells.
 
-    Args:
-        architecture: Of the GPU.
-        kind: The kind of compiler of the program.
-        text: Its source; empty if there is only a binary.
-        options: Of the compiler.
-        names: The C++ names of its kernels.
+    `text` is empty if there is only a binary; `names` are the C++ names of its kernels.
     """
     if kind == TRITON or not text:
         return _USUAL_ALIGNMENT_BYTES

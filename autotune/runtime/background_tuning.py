@@ -28,14 +28,10 @@ class BackgroundTuning:
     def __init__(
         self, kernel: str, space: str | os.PathLike[str] | None, budget_s: float, cache: Folder | None
     ) -> None:
-        """Start nothing yet.
+        """Start nothing yet; each problem gets `budget_s`.
 
-        Args:
-            kernel: Its name.
-            space: Its space file; None is `spaces/<kernel>.yaml` in the current folder, else the one that
-                comes with autotune.
-            budget_s: Time for each problem.
-            cache: Where results are stored; None for the usual place.
+        Without `space`, take `spaces/<kernel>.yaml` in the current folder, else the one that comes with
+        autotune.
         """
         own = Path("spaces", f"{kernel}.yaml")
         self._kernel = kernel
@@ -52,10 +48,7 @@ class BackgroundTuning:
     def request(self, best: Best, sizes: Sizes, data: str | None = None) -> None:
         """Search a problem if what is served for it was tuned for another; returns at once.
 
-        Args:
-            best: What is served.
-            sizes: The problem's.
-            data: The name of its inputs' content; None takes that of what is served.
+        Without `data`, the inputs' content is that of what is served.
         """
         if best.match.tier in _FITTING or best.device is None:
             return

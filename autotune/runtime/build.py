@@ -104,18 +104,11 @@ def build(
     cache: Folder | None,
     trust: Trust,
 ) -> list[Built]:
-    """Write the kernel's results and the binaries of what is served from them.
+    """Write the kernel's results and the binaries of what is served from them to a folder, as a cache.
 
     For each architecture these are its devices' results, or what another device of that architecture would be
-    served, for every element type and size with a result; the tables of variants; and the default.
-
-    Args:
-        kernel: The kernel's name in the cache.
-        source: Its source.
-        output: The folder to write, which becomes a cache.
-        architectures: Such as sm_90; without any, the architectures of the devices with results.
-        cache: The folder of results; None for the usual ones.
-        trust: The caches that may give any compiler option.
+    served, for every element type and size with a result; the tables of variants; and the default. Without
+    `architectures`, those of the devices with results are taken.
 
     Raises:
         NoConfig: The kernel has no results.

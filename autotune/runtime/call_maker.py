@@ -6,7 +6,7 @@ import hashlib
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +16,7 @@ from autotune.compilers.base import driver_compiler
 from autotune.compilers.cubins import Cubins
 from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.launch_plan import symbol_names
-from autotune.core.records import DeviceInfo, Provenance, Sizes, Tier
+from autotune.core.records import DeviceInfo, Provenance, Tier
 from autotune.core.text import size_text
 from autotune.errors import CompileError, DeviceError, InputError, SetupError
 from autotune.runtime.call_plan import CallArguments, CallPlanner
@@ -111,21 +111,37 @@ class CallMaker:
         package = package_of(arrays[0])
         launcher = package.open(arrays, given.stream)
         sizes = given.signature.all_sizes(given.sizes, given.views)
-        ask = self._question(launcher, given.signature.dtype(given.views), sizes)
+        request = self._request
+        ask = partial(  # again from time to time, as the cache may change
+            best_config,
+            self.kernel,
+            launcher.device if request.device is None else request.device,
+            dtype=request.dtype or given.signature.dtype(given.views),
+            strict=False,
+            min_match=request.min_match,
+            on_miss=None,
+            cache=request.cache,
+            data=request.data,
+            **sizes,
+        )
         best = ask()
-        if self._request.tuning is not None:
-            self._request.tuning.request(best, sizes, self._request.data)
+        if request.tuning is not None:
+            request.tuning.request(best, sizes, request.data)
         planner = CallPlanner(self.kernel, best, sizes)
         made = given.made
         if made and given.stream is not None and launcher.dialect == "cuda":
-            raise self._not_allocated(made)
+            raise InputError(
+                f"{self.kernel}: outputs are allocated on the current stream: make this one current, or pass "
+                f"{', '.join(made)}, too"
+            )
         plan = planner.plan(given)
         arguments = planner.arguments
         symbols = symbol_names(plan.launches, arguments.values())
+        options = best.options(launcher.dialect, sizes, is_trusted=self._is_trusted)
         try:
             # A variable of a program would be overwritten for work that another stream still has to do.
             place = launcher.queue if plan.variables else launcher.place
-            program = self._program(launcher, place, best, sizes, symbols)
+            program = self._program(launcher, place, best, options, symbols)
             workspace = self._workspaces.setdefault(launcher.queue, Workspace())
             prepared = launcher.prepare(program, plan, workspace)
         except (CompileError, DeviceError) as error:
@@ -140,49 +156,24 @@ class CallMaker:
             ),
             like=given.names.index(next(iter(given.arrays))),
             number=lambda name, value: launcher.number(planner.number(name, value)),
-            needed_alignment_bytes=lambda: self._needed_alignment_bytes(launcher, best, sizes, symbols),
+            needed_alignment_bytes=lambda: self._needed_alignment_bytes(launcher, best, options, symbols),
         )
 
     def _needed_alignment_bytes(
-        self, launcher: Launcher, best: Best, sizes: Sizes, symbols: tuple[str, ...]
+        self, launcher: Launcher, best: Best, options: tuple[str, ...], symbols: tuple[str, ...]
     ) -> int:
         """The multiple that arrays of a GPU have to begin at for a configuration."""
         # Rarely needed: most arrays are aligned for any access.
         from autotune.runtime.alignment import needed_alignment_bytes
 
         text = render(self.source, best.defines) if self.source.text else ""
-        options, architecture = self._options(launcher, best, sizes), launcher.device.architecture
-        return needed_alignment_bytes(architecture, best.record.compiler, text, options, symbols)
-
-    def _not_allocated(self, outputs: Iterable[str]) -> InputError:
-        """The error for outputs that would have to be allocated on a stream that is not the current one."""
-        return InputError(
-            f"{self.kernel}: outputs are allocated on the current stream: make this one current, or pass "
-            f"{', '.join(outputs)}, too"
-        )
-
-    def _question(self, launcher: Launcher, dtype: str | None, sizes: Sizes) -> Callable[[], Best]:
-        """The question to `best_config`; it is asked again from time to time, as the cache may change."""
-        return lambda: best_config(
-            self.kernel,
-            launcher.device if self._request.device is None else self._request.device,
-            dtype=self._request.dtype or dtype,
-            strict=False,
-            min_match=self._request.min_match,
-            on_miss=None,
-            cache=self._request.cache,
-            data=self._request.data,
-            **sizes,
-        )
-
-    def _options(self, launcher: Launcher, best: Best, sizes: Sizes) -> tuple[str, ...]:
-        return best.options(launcher.dialect, sizes, is_trusted=self._is_trusted)
+        where, kind = launcher.device.architecture, best.record.compiler
+        return needed_alignment_bytes(where, kind, text, options, symbols)
 
     def _program(
-        self, launcher: Launcher, place: object, best: Best, sizes: Sizes, names: tuple[str, ...]
+        self, launcher: Launcher, place: object, best: Best, options: tuple[str, ...], names: tuple[str, ...]
     ) -> Any:
         """The program of a configuration in one place, which this process has once."""
-        options = self._options(launcher, best, sizes)
         key = (launcher.dialect, place, tuple(best.defines.items()), options, names)
         if key not in self._programs:
             content, make = self._content(launcher, best, options, names)

@@ -15,10 +15,9 @@ from autotune.runtime.prepared import BoundCall, View
 from autotune.serving.best import Best
 
 CHECK_S = 1.0  # how often cache files are looked at for changes
-_OF_ONE_SIZE = re.compile(  # `n + 1`, `64 * n` or `n * 64`
+_OF_ONE_SIZE = (  # `n + 1`, `64 * n` or `n * 64`
     r"\s*(?:(?P<before>\d+)\s*\*\s*)?(?P<size>[A-Za-z_]\w*)\s*"
-    r"(?:\*\s*(?P<after>\d+)\s*)?(?P<offset>[+-]\s*\d+)?\s*",
-    re.ASCII,
+    r"(?:\*\s*(?P<after>\d+)\s*)?(?P<offset>[+-]\s*\d+)?\s*"
 )
 _HIDDEN = ("scratch", "local", "scalar", "view")  # roles of what is not passed as an array
 
@@ -127,9 +126,12 @@ class CallSignature:
                         f"{self._kernel}: {spec.name} has shape {shape}: {name} would be {extent}, "
                         f"and is {sizes[name]}"
                     )
+        if sizes.keys() >= self.sizes:
+            return sizes
         for spec, shape in shaped:  # [64 * n + 1] gives n where no array is just [n]
             for text, extent in zip(spec.shape, shape, strict=True):
-                if (match := _OF_ONE_SIZE.fullmatch(text)) and match["size"] in self.sizes:
+                match = re.fullmatch(_OF_ONE_SIZE, text, re.ASCII)
+                if match and match["size"] in self.sizes:
                     offset = int((match["offset"] or "0").replace(" ", ""))
                     factor = int(match["before"] or 1) * int(match["after"] or 1)
                     sizes.setdefault(match["size"], (extent - offset) // max(factor, 1))

@@ -275,13 +275,9 @@ class LaunchGraph:
     def __init__(
         self, context: ctypes.c_void_p, stream: int, lock: Lock, queue: Callable[[ctypes.c_void_p], None]
     ) -> None:
-        """Capture operations; raises DeviceError.
+        """Capture what `queue` puts on the stream that it is given; raises DeviceError.
 
-        Args:
-            context: That of the stream.
-            stream: Where the graph is launched.
-            lock: Held while it is: a graph belongs to one thread at a time.
-            queue: Queues the operations on the stream that it is given.
+        The graph is launched on `stream`, under the lock: it belongs to one thread at a time.
         """
         from autotune.cuda.graph import Graph  # not needed by a first call
 

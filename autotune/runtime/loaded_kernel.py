@@ -26,7 +26,7 @@ from autotune.runtime.shipped import ShippedBinaries
 from autotune.runtime.trust import Trust
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder
-from autotune.serving.device_records import newest, newest_record
+from autotune.serving.device_records import newest
 from autotune.serving.validity import whole_sizes
 
 _MAX_CALLS = 10_000  # a program that passes ever new shapes must not grow without bound
@@ -194,7 +194,7 @@ class LoadedKernel:
         return _result(outputs, event)
 
     def _newest_signature(self) -> CallSignature:
-        return CallSignature(self.kernel, newest_record(self.kernel, self._cache))
+        return CallSignature(self.kernel, newest(self.kernel, self._cache).record)
 
     def _is_current(self, signature: CallSignature, call: Call) -> bool:
         """True if the cache still has the answer of a call; if not, all calls are prepared anew."""

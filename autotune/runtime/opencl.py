@@ -90,14 +90,8 @@ def call_on_cpu(
 ) -> Any:
     """Call a kernel with numpy arrays on the CPU and wait; outputs are numpy arrays, too.
 
-    Args:
-        kernel: The kernel.
-        label: Its name, for messages.
-        arrays: All arrays of the call, by name.
-        written: The arguments that the kernel writes: arrays that are changed in place.
-        others: The rest of the call, by name.
-
-    Errors are those of `on_cpu`.
+    The arrays of the names `written` are changed in place. `label` is the kernel's name, and `others` the
+    rest of the call. Errors are those of `on_cpu`.
     """
     there = on_cpu(label, arrays, written)
     made = kernel(**there, **others)
@@ -109,12 +103,7 @@ def call_on_cpu(
 
 
 def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str, Any]:
-    """Copy the numpy arrays of a call to the CPU's queue.
-
-    Args:
-        label: The kernel's name, for messages.
-        arrays: All arrays of the call, by name.
-        written: The arguments that the kernel writes.
+    """Copy the numpy arrays of a call to the CPU's queue; the kernel writes those of the names `written`.
 
     Raises:
         InputError: OpenCL shows no CPU, or an array that the kernel writes is read-only.

@@ -103,31 +103,27 @@ class Best(Mapping[str, Value]):
             return self.entry.time_ms
         return dict(self.entry.measured)[self.config]
 
-    @cached_property
+    @property
     def expected_slowdown(self) -> float | None:
         """The time relative to the best possible that half of the cases do not exceed.
 
         1 for an EXACT match, None if unknown. Estimated from known devices or sizes, each left out in turn;
         see docs/production.md.
         """
-        if self.match.tier is Tier.EXACT:
-            return 1.0
-        from autotune.serving.portability import expected_slowdown  # not needed for an exact answer
+        return self._foretold[0]
 
-        return expected_slowdown(self._observed, self.match.tier)
-
-    @cached_property
+    @property
     def slowdown_at_most(self) -> float | None:
         """The time relative to the best possible that nine of ten cases do not exceed; None if unknown."""
-        if self.match.tier is Tier.EXACT:
-            return 1.0
-        from autotune.serving.portability import slowdown_at_most  # not needed for an exact answer
-
-        return slowdown_at_most(self._observed, self.match.tier)
+        return self._foretold[1]
 
     @cached_property
-    def _observed(self) -> Sequence[Slowdown]:
-        return self.evidence()
+    def _foretold(self) -> tuple[float | None, float | None]:
+        if self.match.tier is Tier.EXACT:
+            return 1.0, 1.0
+        from autotune.serving.portability import foretold  # only if somebody asks
+
+        return foretold(self.evidence(), self.match.tier)
 
     @cached_property
     def digest(self) -> str:

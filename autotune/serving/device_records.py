@@ -73,11 +73,6 @@ def device_records(kernel: str, cache: Folder | None = None) -> list[DeviceRecor
     return found
 
 
-def newest_record(kernel: str, cache: Folder | None = None) -> KernelRecord:
-    """The newest record of a kernel on any device; raises NoConfig when there is none."""
-    return newest(kernel, cache).record
-
-
 def newest(kernel: str, cache: Folder | None = None) -> DeviceRecord:
     """The newest record of a kernel with its device and cache; raises NoConfig when there is none."""
     return max(device_records(kernel, cache), key=lambda one: one.record.tuned_at)

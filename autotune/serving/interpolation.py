@@ -44,12 +44,7 @@ class SizeRow(NamedTuple):
 
 
 def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[SizeRow]:
-    """The times of a table's configurations at the swept sizes, and half-way between them.
-
-    Args:
-        table: The table.
-        swept: The available results at its sizes.
-    """
+    """The times of a table's configurations at the swept sizes with results, and half-way between them."""
     rows = [SizeRow(entry.sizes, entry.relative_times) for entry in swept]
     for sizes, times in table.halfway:
         timed = zip(table.configs, times, strict=True)
@@ -57,21 +52,12 @@ def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[SizeRow]:
     return rows
 
 
-def known_registers(config: Config, swept: Sequence[Entry]) -> int | None:
-    """Registers per thread of a variant; known only for the best of a swept size."""
-    return next((entry.registers for entry in swept if entry.config == config), None)
-
-
 def match_variants(
     folder: str, kernel: KernelOnDevice, entries: Sequence[Entry], query: Query
 ) -> Best | None:
     """The INTERPOLATED answer, if the sizes lie between swept ones and a variant is valid for them.
 
-    Args:
-        folder: The device's folder in its cache.
-        kernel: The kernel with its results on the device.
-        entries: Results for its element type and these names of sizes, the nearest first.
-        query: The query, with its sizes.
+    `entries` are the results for its element type and these names of sizes, the nearest first.
     """
     sizes = query.sizes or {}
     if not Tier.INTERPOLATED.reaches(query.least):
@@ -84,7 +70,8 @@ def match_variants(
             continue
         for config in in_order(rows_of(table, swept), table.configs, sizes, kernel):
             entry = next((one for one in swept if config in one.relative_times), None)
-            if entry is None or kernel.check(config, sizes, known_registers(config, swept)).violations:
+            registers = next((one.registers for one in swept if one.config == config), None)
+            if entry is None or kernel.check(config, sizes, registers).violations:
                 continue
             variants = len(table.configs)
             among = f"one of {variants} variants" if variants > 1 else "the only variant"
@@ -107,14 +94,7 @@ def in_order(
 ) -> list[Config]:
     """The configurations by their interpolated time at these sizes, the fastest first.
 
-    Args:
-        rows: The swept and half-way sizes.
-        configs: The variants.
-        sizes: The sizes to interpolate at.
-        kernel: Knows where a configuration is valid, and its launches.
-
-    Returns:
-        An empty list if the sizes are not between the swept ones.
+    Empty if the sizes are not between those of the rows, which are swept and half-way ones.
     """
     axes = {name: sorted({row.sizes[name] for row in rows}) for name in sizes}
     weights = [prod(_weight(axes[name], row.sizes[name], sizes[name]) for name in sizes) for row in rows]

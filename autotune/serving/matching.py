@@ -6,7 +6,7 @@ are in `foreign_matching`, which is not imported if the device was tuned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
@@ -51,17 +51,17 @@ def match_own_results(
             reasons.append(f"{result} is not valid here: {' and '.join(violations)}")
             continue
         stale = stale_reasons(entry, record, query.given)
-        return Best(entry.config, match, stale, kernel, entry, _evidence(alike, match))
+        is_exact = match.tier is Tier.EXACT
+        evidence = tuple if is_exact else partial(_across_sizes, alike, match.distance)
+        return Best(entry.config, match, stale, kernel, entry, evidence)
     return tuple(reasons)
 
 
-def _evidence(entries: Sequence[Entry], match: Match) -> Callable[[], Sequence[Slowdown]]:
-    """Return the function that computes the known slowdowns of serving another size's result."""
-    if match.tier is Tier.EXACT:
-        return tuple
-    from autotune.serving.portability import across_sizes  # not needed for an exact answer
+def _across_sizes(entries: Sequence[Entry], reach: float) -> Sequence[Slowdown]:
+    """The known slowdowns of serving another size's result."""
+    from autotune.serving.portability import across_sizes  # only if somebody asks
 
-    return partial(across_sizes, entries, match.distance)
+    return across_sizes(entries, reach)
 
 
 def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:

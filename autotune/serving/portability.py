@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop
 from math import exp, inf, log
-from statistics import median
 from typing import NamedTuple
 
 from autotune.core.records import Config, Entry, Sizes, Tier, distance
 from autotune.hardware.names import Traits
 
-COVERAGE = 0.9  # share of cases in which the true slowdown should be below the expected one
+COVERAGE = 0.9  # share of cases in which the true slowdown should be below the highest foretold one
 MAX_BEYOND = 10.0  # a bound above this multiple of the worst known slowdown is not reported
 MAX_STRETCH = 4.0  # largest power to which a slowdown over a shorter distance of sizes is raised
 MIN_TOTAL = 1.1  # one slowdown added to the observed ones: a few cases without any prove little
@@ -142,36 +141,27 @@ def of_default(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]:
     ]
 
 
-def expected_slowdown(observed: Sequence[Slowdown], tier: Tier) -> float | None:
-    """The median of a tier's slowdown; None without exact observations.
+def foretold(observed: Sequence[Slowdown], tier: Tier) -> tuple[float | None, float | None]:
+    """The slowdown of a tier that half of the cases should not exceed, and that of COVERAGE of the cases.
 
     It comes from this tier's observations; else from those of looser tiers, because a closer match should
-    cost less; else from closer tiers, raised to the power LOOSER.
+    cost less; else from closer tiers, raised to the power LOOSER. None without exact observations, or if they
+    are too few for a bound below MAX_BEYOND times the worst of them.
     """
-    return _foretold(observed, tier, 0.5)
-
-
-def slowdown_at_most(observed: Sequence[Slowdown], tier: Tier) -> float | None:
-    """Upper bound of a tier's slowdown, which should hold in COVERAGE of the cases.
-
-    It comes from the same observations as the expected one; of looser tiers it is the worst. None also if the
-    observations are too few for a bound below MAX_BEYOND times the worst of them.
-    """
-    return _foretold(observed, tier, COVERAGE)
-
-
-def _foretold(observed: Sequence[Slowdown], tier: Tier, share: float) -> float | None:
-    """The slowdown that is not exceeded in a share of the cases."""
     own = [slowdown for slowdown in observed if slowdown.tier is tier]
     looser = [slowdown for slowdown in observed if slowdown.tier is not tier and tier.reaches(slowdown.tier)]
     if any(slowdown.exact for slowdown in own):
-        return _useful(_bound(own, share), own)
-    if any(slowdown.exact for slowdown in looser):
+        known, power = own, 1.0
+    elif any(slowdown.exact for slowdown in looser):
+        from statistics import median  # its import takes longer than a look-up, which seldom needs it
+
         factors = [slowdown.factor for slowdown in looser]
-        return max(factors) if share == COVERAGE else median(factors)
-    if not any(slowdown.exact for slowdown in observed):
-        return None
-    return _useful(_bound(observed, share) * LOOSER, observed)
+        return median(factors), max(factors)
+    elif any(slowdown.exact for slowdown in observed):
+        known, power = [*observed], LOOSER
+    else:
+        return None, None
+    return _useful(_bound(known, 0.5) * power, known), _useful(_bound(known, COVERAGE) * power, known)
 
 
 def _useful(log_bound: float, observed: Sequence[Slowdown]) -> float | None:

@@ -71,10 +71,8 @@ def dtype_of(record: KernelRecord, query: Query) -> str:
 def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None) -> tuple[str, ...]:
     """Changes since a result was found, as sentences.
 
-    Args:
-        entry: The result.
-        record: Its record, whose newest result has the present source and space.
-        device: The device with its present driver and runtime; None if unknown.
+    Source and space are compared with those of the record's newest result; driver and runtime with the
+    device's, if it is known.
     """
     newest = max((other.provenance for other in record.entries), key=lambda provenance: provenance.tuned_at)
     now = {"source_sha256": newest.source_sha256, "space_sha256": newest.space_sha256}

@@ -43,12 +43,7 @@ class CallReader:
     ) -> None:
         """Take a launch and its arguments; raises InputError if they do not give every size.
 
-        Args:
-            kernel: For messages.
-            step: The launch.
-            arguments: Those of the kernel.
-            sizes: The names of its sizes.
-            parameters: Those of the function that are no constants, in order.
+        `parameters` are those of the function that are no constants, in order.
         """
         names = zip(parameters, step.arguments, strict=False)
         passed = {one: name for one, name in names if name != NO_ARRAY}

@@ -26,16 +26,10 @@ class Check:
 
 @dataclass(frozen=True)
 class KernelOnDevice:
-    """A kernel for one element type, on a device that may be unknown.
+    """A kernel for one element type, on a device that may be unknown."""
 
-    Attributes:
-        record: The kernel's present parameters, constraints and launches.
-        device: The device that will run it; None if unknown.
-        dtype: The element type.
-    """
-
-    record: KernelRecord
-    device: DeviceInfo | None
+    record: KernelRecord  # the kernel's present parameters, constraints and launches
+    device: DeviceInfo | None  # the device that will run it; None if unknown
     dtype: str
 
     def values(self, config: Config, sizes: Sizes | None) -> dict[str, Any]:
@@ -61,15 +55,8 @@ class KernelOnDevice:
         """Check a configuration against the parameters, the constraints and the limits of the device.
 
         Something must be launched, and grids and blocks must be at least one and within the device's limits.
-        Conditions that depend on an unknown device or unknown sizes are not checked.
-
-        Args:
-            config: The configuration.
-            sizes: The problem's sizes; None if unknown.
-            registers: Registers per thread; None if unknown.
-
-        Raises:
-            ExpressionError: A string in the record is not an expression.
+        What depends on an unknown device, unknown sizes or unknown registers per thread is not checked.
+        Raises ExpressionError for a string in the record that is no expression.
         """
         parameters = self.record.parameters
         names = {parameter.name for parameter in parameters}

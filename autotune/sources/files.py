@@ -6,7 +6,6 @@ import re
 from itertools import pairwise
 
 from autotune.sources.bare_code import blank, without_comments
-from autotune.sources.dialects import INTRODUCER
 
 _RAW = re.compile(  # where a raw string of C++ begins, or one over several lines that a script turns into C
     r'\bu?8?R"(?P<mark>[^ ()\\\t\n]{0,16})\(|=[ \t]*"[ \t]*$', re.MULTILINE
@@ -52,6 +51,10 @@ def unwrapped(text: str) -> str:
     of them stays as it is.
     """
     parts = by_raw_strings(text)
+    if len(parts) == 1:
+        return text
+    from autotune.sources.dialects import INTRODUCER  # few sources are in strings
+
     kernels = [part for part in parts[1::2] if INTRODUCER.search(part)]
     outside = "".join(part if number % 2 == 0 else blank(part) for number, part in enumerate(parts))
     code = without_comments(outside)

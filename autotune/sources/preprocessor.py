@@ -14,10 +14,7 @@ from typing import NamedTuple
 from autotune.core.frozen import dataclass
 from autotune.errors import InputError
 from autotune.sources.bare_code import without_comments
-from autotune.sources.expansion import TOKEN, UnclosedCall, expanded
 from autotune.sources.macros import GIVEN, MacroTable
-from autotune.sources.statements import parsed_expression
-from autotune.sources.whole_numbers import value_of
 
 DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
 DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
@@ -151,6 +148,11 @@ def _decided(kind: str, rest: str, macros: MacroTable) -> bool | None:
         word = _WORD.match(rest)
         found = _is_defined(word[0], macros) if word else None
         return found if found is None or kind.endswith("ifdef") or kind == "def" else not found
+
+    # few sources that are loaded need a parser, whose import takes longer than reading them
+    from autotune.sources.expansion import TOKEN, UnclosedCall, expanded
+    from autotune.sources.statements import parsed_expression
+    from autotune.sources.whole_numbers import value_of
 
     def undefined(name: str) -> int | None:
         return 0 if _is_defined(name, macros) is False else None

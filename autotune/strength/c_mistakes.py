@@ -54,14 +54,8 @@ def mistakes_in_c(
 ) -> list[Mistake]:
     """The mistakes that a configuration's part of a source has room for.
 
-    Args:
-        text: The source, with its includes resolved.
-        values: The macros of the configuration.
-        dialect: Its dialect.
-        entries: The names of the kernels that are launched.
-
-    Raises:
-        InputError: The source cannot be read.
+    Raises InputError for a source that cannot be read. The includes of the text are resolved; `values` are
+    the macros of the configuration, and `entries` the names of the kernels that are launched.
     """
     source = read_kernel_source(text, values, dialect)
     found: dict[Mistake, None] = {}
@@ -89,7 +83,6 @@ class _Reading:
                 self._summed |= {self._base(field(node, "left"))}
 
     def of(self, node: Node) -> Iterator[Mistake]:
-        """The mistakes that can be made at a node."""
         match node.type:
             case "call_expression":
                 if self._tree.of(field(node, "function")) in _BARRIERS and is_statement(node):
@@ -188,14 +181,9 @@ class _Reading:
     def _swapped(self, one: Node | None, other: Node | None) -> Iterator[Mistake]:
         first, second = self._written(one), self._written(other)
         if first and second and first != second and not (self._is_fixed(one) or self._is_fixed(other)):
-            edits = [
-                edit
-                for node, new in ((one, second), (other, first))
-                for found in self._instead(SWAPPED, node, new)
-                for edit in found.edits
-            ]
-            if len(edits) == 2:
-                yield Mistake(SWAPPED, (*edits,))
+            edits = instead(self._source, one, second), instead(self._source, other, first)
+            if edits[0] is not None and edits[1] is not None:
+                yield Mistake(SWAPPED, (edits[0], edits[1]))
 
     def _written(self, node: Node | None) -> str:
         """A node as the source has it; empty for one that only a macro has."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import data_check
@@ -15,7 +15,6 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import Failure
-from autotune.devices.array_compare import Tolerance
 from autotune.errors import ExpressionError
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import find_host_sanitizer
@@ -23,7 +22,6 @@ from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import threads
 from autotune.problem.data_sets import DATA_SETS, other_data
 from autotune.problem.problem_instance import ProblemInstance
-from autotune.strength.mends import lacking, telling_sizes, tiles
 from autotune.tuning.context import TuningContext
 from autotune.tuning.data_checks import default_command
 from autotune.tuning.stress_checks import SCHEDULES
@@ -35,6 +33,8 @@ _MAX_BYTES = 2**26  # arrays of one problem
 _MAX_THREADS = 2**22
 _MAX_SIZES = 40
 _ON_HOST = 4  # sizes under sanitizers
+_COMMON = (1, 2, 3, 33, 257, 1025, 4099, 65_537)  # sizes of any kernel; the last needs 17 bits
+_MAX_TILE = 4096
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class LongRun:
         by_size = sorted(known, key=threads)
         verified = [problem.definition.sizes for problem in known]
         least = {name: min(one[name] for one in verified) for name in verified[0]}
-        for turn, value in enumerate(telling_sizes(tiles(right))):
+        for turn, value in enumerate(_telling_sizes(_tiles(right))):
             near = by_size[turn % len(known)].definition.sizes
             for name in least:
                 is_new = value > max(one[name] for one in verified)
@@ -204,14 +204,39 @@ class LongRun:
     def _size_mend(self, right: KernelInstance, name: str, sizes: Sizes) -> str:
         verified = [problem.definition.sizes[name] for problem in right.verify_problems]
         row = ", ".join(f"{one}: {size}" for one, size in sizes.items())
-        return f"no verify size {lacking(verified, sizes[name], tiles(right))} in `{name}`: add {{{row}}}"
+        return f"no verify size {lacking(verified, sizes[name], _tiles(right))} in `{name}`: add {{{row}}}"
 
 
 def _scaled(problem: ProblemInstance, scale: float) -> ProblemInstance:
     """The problem with its tolerances multiplied."""
-    bounds = tuple((name, _times(bound, scale)) for name, bound in problem.bounds)
-    return replace(problem, tolerance=_times(problem.tolerance, scale), bounds=bounds)
+    bounds = tuple((name, bound.times(scale)) for name, bound in problem.bounds)
+    return replace(problem, tolerance=problem.tolerance.times(scale), bounds=bounds)
 
 
-def _times(one: Tolerance, scale: float) -> Tolerance:
-    return Tolerance(one.rtol * scale, one.atol * scale, one.factor * scale)
+def _tiles(instance: KernelInstance) -> list[int]:
+    """The numbers that may divide a size: a configuration's, its blocks' extents and products of two."""
+    numbers = {value for value in instance.config.values() if type(value) is int}
+    numbers |= {extent for step in instance.problem.launches for extent in step.block}
+    both = {one * other for one, other in product(numbers, repeat=2)}
+    return sorted(number for number in numbers | both if 1 < number <= _MAX_TILE)
+
+
+def _telling_sizes(found: Sequence[int]) -> list[int]:
+    """Sizes of any kernel, then those around tiles, each once."""
+    around = (size for tile in found for size in (tile + 1, tile - 1, tile, 2 * tile + 1))
+    return list(dict.fromkeys((*_COMMON, *around)))
+
+
+def lacking(verified: Sequence[int], size: int, found: Sequence[int]) -> str:
+    """The property that this size has and no verified size, to follow the words "no verify size"."""
+    whole = [tile for tile in found if size % tile == 0 and all(one % tile for one in verified)]
+    rest = [tile for tile in found if size % tile and not any(one % tile for one in verified)]
+    if verified and size > max(verified):
+        return "is as large"
+    if verified and size < min(verified):
+        return "is as small"
+    if rest:
+        return f"leaves a tail of tiles of {rest[-1]}"
+    if whole:
+        return f"is a multiple of {whole[-1]}"
+    return f"is {size}"

@@ -18,25 +18,15 @@ _SCHEMA = 1
 
 @dataclass(frozen=True)
 class Planted:
-    """A mistake that was planted.
+    """A mistake that was planted."""
 
-    Attributes:
-        kind: One of KINDS.
-        place: The file and the line.
-        was: The code without it.
-        now: The code with it.
-        verdict: CAUGHT, MISSED or EQUIVALENT.
-        detail: How it showed; empty if it did not.
-        mend: How the space can see it, if it was missed.
-    """
-
-    kind: str
-    place: str
-    was: str
-    now: str
-    verdict: str
-    detail: str = ""
-    mend: str = ""
+    kind: str  # one of KINDS
+    place: str  # the file and the line
+    was: str  # the code without it
+    now: str  # the code with it
+    verdict: str  # CAUGHT, MISSED or EQUIVALENT
+    detail: str = ""  # how it showed; empty if it did not
+    mend: str = ""  # how the space can see it, if it was missed
 
 
 @dataclass(frozen=True)

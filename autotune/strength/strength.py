@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Budget, Failure, Objective, Status
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.deadline import Deadline
 from autotune.searchers.base import evaluate
+from autotune.space.signatures import own_name
+from autotune.strength.c_mistakes import mistakes_in_c
 from autotune.strength.long_run import LongRun
-from autotune.strength.mistakes import Mistake, in_turns
-from autotune.strength.planting import room
+from autotune.strength.mistakes import Mistake, in_turns, merged
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength
+from autotune.strength.triton_mistakes import mistakes_in_triton
 from autotune.tuning.context import FULL_POLICY, Processes, TuningContext, open_context, open_processes
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
@@ -25,6 +29,8 @@ from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 from autotune.tuning.winner_checks import WinnerChecks
 
+_CANDIDATES = 12  # configurations that are read besides the default and the landmarks
+_CHOSEN = 4
 _OF_EACH_KIND = 6
 _CONFIGS = 3  # that each mistake is tried in
 _STORED = 2  # and that get the checks before storing, which take longer
@@ -35,13 +41,9 @@ _UNCOMPILED = (Status.COMPILE_ERROR, Status.COMPILE_TIMEOUT)
 
 
 def measure(task: TuningTask, options: Options, observer: Observer, limit_s: float) -> Strength:
-    """Plant mistakes into a kernel until the time is over, the kinds in turns.
+    """Plant mistakes into a right kernel, the kinds in turns; begin no further one after `limit_s`.
 
-    Args:
-        task: The space, whose kernel is right.
-        options: How to run; its seed draws the mistakes.
-        observer: Receives the stages.
-        limit_s: When to begin no further mistake.
+    The seed of the options draws the mistakes.
 
     Raises:
         InputError: The source cannot be read, or has no room for mistakes.
@@ -49,7 +51,7 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     """
     end_s = time.perf_counter() + limit_s
     observer.stage(Stage("looking for mistakes to plant"))
-    chosen = in_turns(room(task, options.seed), options.seed, _OF_EACH_KIND)
+    chosen = in_turns(_room(task, options.seed), options.seed, _OF_EACH_KIND)
     if not chosen:
         raise InputError(f"{task.spec.source}: found no place for a mistake; name a kernel in C or Triton")
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME, binary_cache=False)
@@ -60,7 +62,8 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     with open_processes(task, own, Observer()) as processes:  # stages of each mistake would hide those of all
         bench = _Bench(own, processes)
         with bench.opened(task, "right") as right:
-            if failures := bench.failures(right, _configs_of(chosen)):
+            configs = dict.fromkeys(config for one in chosen for config in one.configs[:_CONFIGS])
+            if failures := bench.failures(right, [*configs]):
                 config, failure = next(iter(failures.items()))
                 raise SetupError(f"without a planted mistake, {config} fails: {failure}; mend it first")
             long_run = LongRun(right, own.timeout_s)
@@ -79,8 +82,39 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     return Strength(told, len(chosen) - tried + len(planted) - len(told))
 
 
-def _configs_of(mistakes: Iterable[Mistake]) -> list[Config]:
-    return list(dict.fromkeys(config for one in mistakes for config in one.configs[:_CONFIGS]))
+def _room(task: TuningTask, seed: int) -> list[Mistake]:
+    """The mistakes that the default and the few configurations with most other code have room for.
+
+    Raises InputError for a source that a function of the space makes, or that cannot be read.
+    """
+    if task.spec.functions.source is not None:
+        raise InputError(
+            f"{task.spec.path}: a function makes the source: mistakes are planted into a file only"
+        )
+    space, drawn = task.space, random.Random(seed)
+    named = [task.spec.default, *(landmark.config for landmark in task.spec.landmarks)]
+    others = drawn.sample(range(len(space)), min(_CANDIDATES, len(space)))
+    configs = dict.fromkeys((*named, *map(space.config, others)))
+    found = {config: _of(task, config) for config in configs if config in space}
+    chosen, covered = [task.spec.default], {*found[task.spec.default]}
+    while len(chosen) < min(_CHOSEN, len(found)):
+        left = [config for config in found if config not in chosen]
+        chosen.append(max(left, key=lambda one: (len({*found[one]} - covered), _distance(one, chosen))))
+        covered |= {*found[chosen[-1]]}
+    return merged((config, found[config]) for config in chosen)
+
+
+def _of(task: TuningTask, config: Config) -> Sequence[Mistake]:
+    entries = frozenset(own_name(step.entry) for step in task.space.launches(config))
+    if task.spec.dialect == TRITON:
+        return mistakes_in_triton(task.source.text, entries)
+    values = {name: str(value) for name, value in task.space.macros(config).items()}
+    return mistakes_in_c(task.source.text, values, task.spec.dialect, entries)
+
+
+def _distance(config: Config, chosen: Sequence[Config]) -> int:
+    """How many values differ from the nearest of the chosen ones."""
+    return min(sum(config[name] != one[name] for name in config) for one in chosen)
 
 
 @dataclass(frozen=True)
@@ -92,7 +126,6 @@ class _Bench:
 
     @contextmanager
     def opened(self, task: TuningTask, name: str) -> Iterator[TuningContext]:
-        """The context of a source."""
         options = replace(self.options, journal=Path(self.processes.scratch) / f"{name}.jsonl")
         own = with_journal(task, options)
         with open_context(own, options, Observer(), _POLICY, self.processes) as context:

@@ -63,7 +63,6 @@ class _Reading:
         }
 
     def of(self, node: ast.AST) -> Iterator[Mistake]:
-        """The mistakes that can be made at a node."""
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _OPERATORS:
                 for new in WRONG_BOUNDS[_OPERATORS[type(operator)]]:

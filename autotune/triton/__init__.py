@@ -24,7 +24,7 @@ from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.errors import InputError
 from autotune.runtime.background_tuning import BackgroundTuning
 from autotune.runtime.call_signature import CHECK_S
-from autotune.serving.device_records import newest_record
+from autotune.serving.device_records import newest
 from autotune.serving.lookup import best_config
 from autotune.serving.triton_call import launch_of, reader_of
 
@@ -72,7 +72,7 @@ class TunedKernel:
         self._tuning = tuning
         self._name, self._options = name, dict(options)
         self._names: tuple[str, ...] = tuple(function.arg_names)
-        record = newest_record(name, self._options.get("cache"))
+        record = newest(name, self._options.get("cache")).record
         passed = [one.name for one in function.params if not one.is_constexpr]
         self._reader = reader_of(record, function.__name__, passed)
         self._chosen: dict[Any, tuple[float, dict[str, Any]]] = {}

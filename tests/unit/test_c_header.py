@@ -18,7 +18,7 @@ from autotune.errors import InputError, NoConfig
 from autotune.interop.c_condition import Translator
 from autotune.interop.c_header import TEMPLATE, header
 from autotune.serving.cache import store
-from autotune.serving.device_records import device_records, newest_record
+from autotune.serving.device_records import device_records, newest
 from autotune.serving.validity import KernelOnDevice
 from tests.cache_example import DEVICE, PROVENANCE, record
 
@@ -254,7 +254,7 @@ def test_whatever_is_served_at_other_sizes_may_run_there(tmp_path, seed, names):
         for _ in range(50)
     ]
     known = {one.folder: one for one in device_records("reduce", cache)}
-    newest = newest_record("reduce", cache)
+    latest = newest("reduce", cache).record
     lines = answers(tmp_path, names, questions)
     served = 0
     for (slug, _, dtype, sizes), line in zip(questions, lines, strict=True):
@@ -265,7 +265,7 @@ def test_whatever_is_served_at_other_sizes_may_run_there(tmp_path, seed, names):
         found |= {"ALGORITHM": DOMAINS["ALGORITHM"][int(numbers["ALGORITHM"]) - 1]}
         found |= {"UNROLL": numbers["UNROLL"] == "1"}
         own = known.get(slug)
-        kernels = [own.record, newest] if own else [newest]
+        kernels = [own.record, latest] if own else [latest]
         device = own.device if own else None
         typed = ("int32", "float32")[dtype]
         assert any(KernelOnDevice(one, device, typed).is_valid(Config(found), sizes) for one in kernels)

@@ -9,7 +9,7 @@ from autotune.core.records import ArgumentSpec, Config, Parameter, Tier
 from autotune.errors import InputError, NoConfig
 from autotune.interop.c_header import header
 from autotune.serving import cache
-from autotune.serving.device_records import device_records, latest, newest_record
+from autotune.serving.device_records import device_records, latest, newest
 from autotune.serving.lookup import best_config
 from tests.cache_example import DEVICE, OTHER, PROVENANCE, entry, record
 from tests.cache_files import write
@@ -64,7 +64,7 @@ def test_a_namesake_is_not_compared(mixed):
 
 
 def test_a_namesake_does_not_say_what_a_loaded_kernel_s_arguments_are(mixed):
-    assert newest_record("reduce") == own()
+    assert newest("reduce").record == own()
 
 
 def test_a_namesake_is_not_in_a_header(mixed):
@@ -91,7 +91,7 @@ def test_the_first_cache_with_results_decides(roots):
     write(roots[1], OTHER, namesake())
     assert best_config("reduce", "Other GPU", n=64) == {"WIDTH": 7}
     assert [one.folder for one in device_records("reduce")] == [OTHER.slug]
-    assert newest_record("reduce") == namesake()
+    assert newest("reduce").record == namesake()
 
 
 def test_one_cache_may_hold_two_states_of_a_kernel(roots):
@@ -100,7 +100,7 @@ def test_one_cache_may_hold_two_states_of_a_kernel(roots):
     write(near, OTHER, namesake())
     write(far, THIRD, own(entry(64, BLOCK=128)))
     assert [one.folder for one in device_records("reduce")] == [DEVICE.slug, OTHER.slug, THIRD.slug]
-    assert newest_record("reduce") == namesake()
+    assert newest("reduce").record == namesake()
     with pytest.raises(InputError, match="different parameters; repeat the older searches"):
         header("reduce")
 
@@ -116,7 +116,7 @@ def test_without_results_every_reader_says_what_there_is(roots):
     asked = (
         lambda: best_config("scan", n=1),
         lambda: device_records("scan"),
-        lambda: newest_record("scan"),
+        lambda: newest("scan"),
         lambda: header("scan"),
     )
     for ask in asked:

@@ -1,6 +1,7 @@
 """What is served to a device that has no results of its own."""
 
 import json
+import pickle
 import threading
 from dataclasses import replace
 
@@ -206,6 +207,14 @@ def test_the_expected_slowdown_is_learnt_by_leaving_devices_and_sizes_out(root):
     sizes = best_config("reduce", HOPPER, n=128)
     assert [one.factor for one in sizes.evidence()] == [1.0, 1.0]  # the same best for both sizes
     assert 1 < sizes.expected_slowdown < sizes.slowdown_at_most < 1.3
+
+
+@pytest.mark.parametrize(("device", "n"), [(HOPPER, 64), (HOPPER, 128), (VOLTA, 64), ("cpu-none", 64)])
+def test_answers_of_every_tier_can_be_sent_to_another_process(root, device, n):
+    best = best_config("reduce", device, n=n)
+    there = pickle.loads(pickle.dumps(best))
+    assert (there.config, there.match) == (best.config, best.match)
+    assert there.slowdown_at_most == best.slowdown_at_most
 
 
 def test_how_the_default_does_on_gpus_says_nothing_of_a_cpu(root):

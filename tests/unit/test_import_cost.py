@@ -27,6 +27,7 @@ HEAVY = {
     "rich",
     "subprocess",
     "tempfile",
+    "typing",
     "yaml",
 }
 
@@ -48,8 +49,8 @@ def test_importing_the_package_imports_nothing_else(root):
     assert modules_after("import autotune", root) - before == {"autotune"}
 
 
-@pytest.mark.parametrize(("n", "heavy"), [(64, HEAVY | {"typing"}), (65, HEAVY)])
-def test_a_look_up_imports_the_standard_library_only_and_little_of_it(root, tmp_path, n, heavy):
+@pytest.mark.parametrize("n", [64, 65])
+def test_a_look_up_imports_the_standard_library_only_and_little_of_it(root, tmp_path, n):
     cache.store(tmp_path, DEVICE, record(entry(64), entry(1024)))
     program = f"""\
 from autotune import best_config
@@ -58,12 +59,19 @@ best.defines, best.flags, best.launch(n={n})
 """
     loaded = modules_after(program, root)
     assert "autotune.serving.lookup" in loaded
-    assert not loaded & (heavy | {"autotune.sources.bare_code"})
+    assert not loaded & (HEAVY | {"autotune.sources.bare_code"})
     assert {name.split(".")[0] for name in loaded} <= sys.stdlib_module_names | {
         "__main__",
         "autotune",
         "org",
     }
+
+
+def test_a_kernel_is_loaded_without_a_parser(root):
+    program = "import site; site.main(); from autotune import load_kernel; load_kernel('matadd')"
+    loaded = modules_after(program, root)
+    assert "autotune.compilers.kernel_source" in loaded
+    assert not loaded & {"tree_sitter", "statistics", "autotune.sources.triton_module"}
 
 
 def test_the_version_is_the_distribution_s(root):

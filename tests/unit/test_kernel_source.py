@@ -90,6 +90,16 @@ def test_an_include_that_is_never_compiled_is_left_alone(tmp_path):
     assert source.text == f'#line 1 "kernel.cu"\n{text}' and not source.hidden
 
 
+def test_macros_of_a_header_without_includes_decide_about_later_includes(tmp_path):
+    (tmp_path / "settings.h").write_text('#define NEW 1\n#define LAYOUT "rows.h"\n')
+    (tmp_path / "rows.h").write_text("int rows;\n")
+    (tmp_path / "old.h").write_text("int old;\n")
+    choice = '#if NEW\n#include LAYOUT\n#else\n#include "old.h"\n#endif\n'
+    (tmp_path / "kernel.cu").write_text(f'#include "settings.h"\n{choice}')
+    text = read_source(tmp_path / "kernel.cu").text
+    assert "int rows;" in text and "int old;" not in text
+
+
 def test_a_name_that_a_template_declares_is_no_macro(tmp_path):
     (tmp_path / "kernel.cu").write_text("template <class T, int ROWS = 4>\n__global__ void f(T *x);\n")
     text = render(read_source(tmp_path / "kernel.cu"), {"ROWS": 8, "T": 1, "BLOCK": 64})

@@ -27,7 +27,7 @@ from autotune.kernel_tuner.parameters import RESULT_NAMES, read_parameters
 from autotune.kernel_tuner.request import read_request
 from autotune.kernel_tuner.restrictions import read_restriction
 from autotune.problem import stored_inputs
-from autotune.serving.device_records import newest_record
+from autotune.serving.device_records import newest
 
 SIZE = 1000
 ADD = """
@@ -229,9 +229,9 @@ def test_a_file_of_the_kernel_s_name_is_its_source_only_if_the_script_gave_it(tm
     own = tmp_path / "vector_add.cl"
     own.write_text(ADD.replace("+", "*"))
     tuned()
-    assert not newest_record("vector_add").source
+    assert not newest("vector_add").record.source
     tuned("vector_add.cl", answer=None)
-    assert newest_record("vector_add").source == "../vector_add.cl"
+    assert newest("vector_add").record.source == "../vector_add.cl"
 
 
 def test_a_function_makes_the_source_and_words_are_values():

@@ -12,7 +12,7 @@ from autotune.report.gather import gather_sources
 from autotune.report.search_page import report_json
 from autotune.sources.edits import edited
 from autotune.strength.c_mistakes import mistakes_in_c
-from autotune.strength.mends import lacking
+from autotune.strength.long_run import lacking
 from autotune.strength.mistakes import KINDS, in_turns
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength, keep, read, strength_file
 from autotune.strength.triton_mistakes import mistakes_in_triton
