@@ -231,14 +231,61 @@ class _Run:
 
     def _explore(self, problem: SweepProblem, note: str, options: Options, *, warns: bool) -> None:
         """The search at one size, without its last round; it starts from the sizes before it."""
-        tasks = [one.task for one in (*self.problems, *chain.from_iterable(self.between.values()))]
-        fewer = with_fewer_launches(problem.task.space, _known(problem, self.done))
-        searcher = _searcher(problem, tasks, self.done, options, self.pool, fewer)
+        fewer = with_fewer_launches(problem.task.space, self._known(problem))
+        searcher = self._searcher(problem, options, fewer)
         with open_context(problem.journaled, options, self.observer, POLICY, self.processes) as context:
             explore(context, searcher, options, note, cpu_times() if warns else None, fewer)
             problem.searched = problem.tried = tuple(context.ledger.trials.values())
             problem.resumed = context.ledger.resumed
         self.pool.learn(problem.task.space, problem.tried)
+
+    def _known(self, problem: SweepProblem) -> list[Config]:
+        """The best few of the nearest problem, if it is larger."""
+        nearest = min(self.done, key=lambda one: _distance(one, problem), default=problem)
+        if nearest.elements <= problem.elements:
+            return []
+        best = (trial.config for trial in fastest_trials(nearest.searched, MAX_KNOWN))
+        return [config for config in best if config in problem.task.space]
+
+    def _searcher(self, problem: SweepProblem, options: Options, first: Sequence[Config]) -> Searcher:
+        """The searcher that the options name; it starts from results of other problems.
+
+        The default searcher learns from the pool of problems already done, and begins with the `first`.
+        """
+        task, stops = problem.task, options.stop_when_unlikely
+        engine, strategy = choose_engine(options, len(task.space))
+        if engine == "surrogate" and self.done:
+            from autotune.searchers.surrogate import PooledSearch  # takes long to import
+
+            return PooledSearch(self.pool, [task.spec.default, *first], stop_when_unlikely=stops)
+        priors = self._priors(problem)
+        if engine == "surrogate":
+            from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
+
+            # it works ahead and may miss some, which searches of other sizes may find
+            return SurrogateSearch(priors, stop_when_unlikely=stops, works_ahead=True)
+        stops = stops and engine != "exhaustive"  # taken for small spaces; to name it is an error
+        return make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
+
+    def _priors(self, problem: SweepProblem) -> tuple[PriorResults, ...]:
+        """The results of the nearest problems of the sweep; for the first one, results of earlier searches.
+
+        Earlier results of the sweep's own tasks do not count, so it resumes as it began.
+        """
+        task = problem.task
+        if not self.done:
+            own = (one.task for one in (*self.problems, *chain.from_iterable(self.between.values())))
+            return gather_priors(task, self.options, ignored=own) if self.options.transfer else ()
+        nearest = sorted(self.done, key=lambda one: _distance(one, problem))[:MAX_NEIGHBOURS]
+        traits = traits_of(task.device)
+        return tuple(
+            PriorResults(
+                origin_of(one.task),
+                tuple((trial.config, trial.time_ms) for trial in one.tried if trial.config in task.space),
+                traits,
+            )
+            for one in nearest
+        )
 
     def _candidates(self, problems: Sequence[SweepProblem], between: Sequence[SweepProblem]) -> Candidates:
         """The candidates of an element type, after they were timed near the sizes where they are best."""
@@ -262,13 +309,28 @@ class _Run:
             return
         measured = [_measured_row(one.task, candidates.configs, self.root) for one in problems]
         self.rows += measured
-        if len(problems) > 1:
-            task, record = last.task, kernel_record(last, (), self.options.seed, POLICY)
-            kernel = KernelOnDevice(record, task.device, task.space.problem.dtype)
-            halfway_rows = candidates.halfway_rows()
-            table = _table(self.problems, measured, halfway_rows, self.max_variants, kernel)
-            store(self.root, task.device, replace(record, entries=(), variants=(table,)))
-            self.tables.append(table)
+        if len(problems) < 2:
+            return
+        found_at: dict[Config, list[Sizes]] = {}
+        for problem in self.problems:
+            sizes = problem.task.space.problem.sizes
+            for trial in problem.searched:
+                if sizes not in (known := found_at.setdefault(trial.config, [])):
+                    known.append(sizes)
+        task, record = last.task, kernel_record(last, (), self.options.seed, POLICY)
+        kernel = KernelOnDevice(record, task.device, task.space.problem.dtype)
+        halfway = candidates.halfway_rows()
+        configs = tuple(cover((*measured, *halfway), self.max_variants))
+        table = VariantTable(
+            dtype=kernel.dtype,
+            sizes=tuple(row.sizes for row in measured),
+            configs=configs,
+            left_out=left_out_slowdowns(measured, halfway, found_at, self.max_variants, kernel),
+            data=task.space.problem.data,
+            halfway=tuple((row.sizes, tuple(map(row.relative_times.get, configs))) for row in halfway),
+        )
+        store(self.root, task.device, replace(record, entries=(), variants=(table,)))
+        self.tables.append(table)
 
 
 def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: Observer) -> Path:
@@ -342,69 +404,6 @@ def _part(options: Options, share: float) -> Options:
     return replace(options, budget=part)
 
 
-def _priors(
-    problem: SweepProblem, tasks: Iterable[TuningTask], done: Sequence[SweepProblem], options: Options
-) -> tuple[PriorResults, ...]:
-    """The results of the nearest problems of the sweep; for the first one, results of earlier searches.
-
-    Earlier results of the sweep's own tasks do not count, so it resumes as it began.
-    """
-    task = problem.task
-    if done:
-        nearest = sorted(done, key=lambda one: _distance(one, problem))[:MAX_NEIGHBOURS]
-        traits = traits_of(task.device)
-        return tuple(
-            PriorResults(
-                origin_of(one.task),
-                tuple((trial.config, trial.time_ms) for trial in one.tried if trial.config in task.space),
-                traits,
-            )
-            for one in nearest
-        )
-    if not options.transfer:
-        return ()
-    return gather_priors(task, options, ignored=tasks)
-
-
-def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
-    """The best few of the nearest problem, if it is larger."""
-    if not done:
-        return []
-    nearest = min(done, key=lambda one: _distance(one, problem))
-    if nearest.elements <= problem.elements:
-        return []
-    best = (trial.config for trial in fastest_trials(nearest.searched, MAX_KNOWN))
-    return [config for config in best if config in problem.task.space]
-
-
-def _searcher(
-    problem: SweepProblem,
-    tasks: Iterable[TuningTask],
-    done: Sequence[SweepProblem],
-    options: Options,
-    pool: Pool,
-    first: Sequence[Config],
-) -> Searcher:
-    """The searcher that the options name; it starts from results of other problems.
-
-    The default searcher learns from the pool of problems already done, and begins with the `first`.
-    """
-    task, stops = problem.task, options.stop_when_unlikely
-    engine, strategy = choose_engine(options, len(task.space))
-    if engine == "surrogate" and done:
-        from autotune.searchers.surrogate import PooledSearch  # takes long to import
-
-        return PooledSearch(pool, [task.spec.default, *first], stop_when_unlikely=stops)
-    priors = _priors(problem, tasks, done, options)
-    if engine == "surrogate":
-        from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
-
-        # it works ahead and may miss some, which searches of other sizes may find
-        return SurrogateSearch(priors, stop_when_unlikely=stops, works_ahead=True)
-    stops = stops and engine != "exhaustive"  # taken for small spaces; to name it is an error
-    return make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
-
-
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> SizeRow:
     """The cached times of the candidates at one size; without any, the time of its best."""
     entry = task.cached_entry(root)
@@ -412,36 +411,3 @@ def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) ->
     found = {config: times[config] for config in candidates if config in times}
     best = {entry.config: 1.0} if entry is not None else {}
     return SizeRow(task.space.problem.sizes, found or best)
-
-
-def _table(
-    problems: Sequence[SweepProblem],
-    swept: Sequence[SizeRow],
-    halfway: Sequence[SizeRow],
-    max_variants: int,
-    kernel: KernelOnDevice,
-) -> VariantTable:
-    """Choose the variants of an element type.
-
-    Args:
-        problems: The problems of all element types.
-        swept: The candidates' times at each of its own problems.
-        halfway: The same at the sizes half-way between these.
-        max_variants: The most variants.
-        kernel: Knows where configurations are valid, and their launches.
-    """
-    found_at: dict[Config, list[Sizes]] = {}
-    for problem in problems:
-        sizes = problem.task.space.problem.sizes
-        for trial in problem.searched:
-            if sizes not in (known := found_at.setdefault(trial.config, [])):
-                known.append(sizes)
-    configs = tuple(cover((*swept, *halfway), max_variants))
-    return VariantTable(
-        dtype=kernel.dtype,
-        sizes=tuple(row.sizes for row in swept),
-        configs=configs,
-        left_out=left_out_slowdowns(swept, halfway, found_at, max_variants, kernel),
-        data=problems[0].task.space.problem.data,
-        halfway=tuple((row.sizes, tuple(map(row.relative_times.get, configs))) for row in halfway),
-    )
