@@ -24,19 +24,17 @@ from autotune.searchers import (
 from autotune.searchers.base import PriorResults, ProposesAhead, Searcher, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
-from autotune.tuning.coverage import coverage_text
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.fresh_inputs import begin_references
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
-from autotune.tuning.observer import Observer
+from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
 from autotune.tuning.result import SearchResult
 from autotune.tuning.result_folder import result_folder
-from autotune.tuning.stage_times import StageTimes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import load_warnings, timing_warnings
 
@@ -104,7 +102,7 @@ def search(
             result = finish_on_two_devices(context, context.fleet, searched)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
-            context.journal.append_stages(times.seconds, timing_warnings(result), coverage_text(result))
+            context.journal.append_stages(times.seconds, timing_warnings(result), result.coverage)
     times.turn_to("")  # in the timeline, the last stage has the end of the processes
     return result
 
