@@ -70,17 +70,13 @@ def remeasure(
         else:
             finalists.verify(seeds, number)
     measurements = finalists.time(deadline_s)
-    if context.policy.energy_s > 0 and not finalists.rejected and _decides_by_energy(context):
+    reads_energy = context.objective is not Objective.TIME or context.scoring.needs_energy
+    if context.policy.energy_s > 0 and not finalists.rejected and reads_energy:
         measurements = finalists.with_energy(measurements)
     measurements = finalists.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
     found = {keys[config]: measurement for config, measurement in measurements.items()}
     return Remeasurement(found, finalists.rejected, record)
-
-
-def _decides_by_energy(context: TuningContext) -> bool:
-    """True if the objective may read energies."""
-    return context.objective is not Objective.TIME or context.scoring.needs_energy
 
 
 class _Finalists:
@@ -115,7 +111,7 @@ class _Finalists:
         for timed in (*series[:1], *twin):
             timed.stays = True
         turns = Turns(context, series + twin, rejected)
-        _run_rounds(turns, series, rejected, deadline_s, context.objective)
+        self._run_rounds(turns, series, deadline_s)
         found = context.worker.run(conditions, timeout_s=context.timeout_s)
         left = [timed for timed in series if timed.config not in rejected]
         noise = None
@@ -133,6 +129,16 @@ class _Finalists:
             )
             for timed in left
         }
+
+    def _run_rounds(self, turns: Turns, series: Sequence[Series], deadline_s: float) -> None:
+        """Run ROUNDS rounds, and more while none is rejected and the fastest time is not precise."""
+        turns.run(ROUNDS, deadline_s)
+        deadline_s = min(deadline_s, time.perf_counter() + MAX_EXTRA_S)
+        for _ in range(ROUNDS, MAX_ROUNDS, ROUNDS):
+            is_over = time.perf_counter() > deadline_s
+            if self.rejected or is_over or is_precise(series, self._context.objective):
+                return
+            turns.run(ROUNDS, deadline_s)
 
     def _series(self) -> list[Series]:
         """The remaining finalists with the search's batch: equally many of their runs find a warm cache.
@@ -184,19 +190,3 @@ class _Finalists:
             except ExpressionError as error:
                 self.rejected[config] = Failure(Status.MEASUREMENT_ERROR, f"objective: {error}")
         return found
-
-
-def _run_rounds(
-    turns: Turns,
-    series: Sequence[Series],
-    rejected: Mapping[Config, Failure],
-    deadline_s: float,
-    objective: Objective,
-) -> None:
-    """Run ROUNDS rounds, and more while none is rejected and the fastest time is not precise."""
-    turns.run(ROUNDS, deadline_s)
-    deadline_s = min(deadline_s, time.perf_counter() + MAX_EXTRA_S)
-    for _ in range(ROUNDS, MAX_ROUNDS, ROUNDS):
-        if rejected or is_precise(series, objective) or time.perf_counter() > deadline_s:
-            return
-        turns.run(ROUNDS, deadline_s)

@@ -147,7 +147,8 @@ def _with_schedule(
     """The outcome of a configuration with one other schedule."""
     if isinstance(binary, Failure):
         return Unchecked("with another schedule, it does not compile")
-    problems = (*_problems(instance), *context.further.small(instance).further)
+    verified = instance.verify_problems or (instance.problem,)
+    problems = (*verified, *context.further.small(instance).further)
     for problem in verification_order(problems, context.task.device.kind):
         if deadline.is_over:
             return LATE
@@ -165,10 +166,6 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
         return []
     unchanged = tuple(instances)
     return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]
-
-
-def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
-    return instance.verify_problems or (instance.problem,)
 
 
 def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:

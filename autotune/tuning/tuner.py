@@ -238,17 +238,12 @@ def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> Se
     """The error for a default that fails; if its result is wrong, others are tried to find the cause."""
     task, is_wrong = context.task, trial.status is Status.WRONG_RESULT
     had_success = context.journal.has_success
-    others = [context.evaluator.admit(one, charged=False) for one in _others(task)] if is_wrong else []
+    ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1)) if is_wrong else ()
+    others = [context.evaluator.admit(one, charged=False) for one in ends if one != task.spec.default]
     if not had_success and context.journal.has_success:
         context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh
     failed = failed_default(task, trial, others, is_dumped=is_dumped)
     return SetupError(failed.message(trial, task.device.name))
-
-
-def _others(task: TuningTask) -> list[Config]:
-    """The first and the last configuration besides the default."""
-    ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1))
-    return [config for config in ends if config != task.spec.default]
 
 
 def warn_of(observer: Observer, findings: Iterable[Finding]) -> None:
