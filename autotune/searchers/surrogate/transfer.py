@@ -16,9 +16,9 @@ from autotune.searchers.surrogate.gaussian_process import (
     VARIANCE,
     HyperPrior,
     Kernel,
-    Layout,
     default_hyper_prior,
     fit,
+    places,
 )
 from autotune.searchers.surrogate.source_model import (
     MIN_RESULTS,
@@ -85,14 +85,15 @@ class TransferModel:
 
         A single source tells along which axes differences are to be expected, but not how large they are.
         """
-        layout, sources = Layout(len(self._encoding.axes)), len(self.models)
-        default = default_hyper_prior(layout.axes, sources)
+        axes, sources = len(self._encoding.axes), len(self.models)
+        default = default_hyper_prior(axes, sources)
         if not sources:
             return default
         mean, spread = default.mean.copy(), default.spread.copy()
         mean[VARIANCE], spread[VARIANCE] = 2 * math.log(0.5), 1.0
         typical = np.mean([model.kernel.values for model in self.models], axis=0)
-        for shape in (layout.lengths, layout.depths):
+        lengths, depths, weights = places(axes)
+        for shape in (lengths, depths):
             mean[shape] = typical[shape]
         prior = replace(default, mean=mean, spread=spread)
         every = [self._leave_one_out(left_out, prior, rng) for left_out in range(sources)]
@@ -102,7 +103,7 @@ class TransferModel:
             # sources that are alike do not promise that this device is like them
             learnt[VARIANCE] = max(learnt[VARIANCE], mean[VARIANCE])
             learnt[NOISE] = max(learnt[NOISE], math.log(MIN_NOISE))
-            mean[: layout.weights.start] = learnt[: layout.weights.start]
+            mean[: weights.start] = learnt[: weights.start]
         return replace(prior, mean=mean)
 
     def _leave_one_out(self, left_out: int, prior: HyperPrior, rng: np.random.Generator) -> Floats | None:
