@@ -173,15 +173,7 @@ def open_several(
     on_stage: OnStage,
     warn: Callable[[str], None],
 ) -> Iterator[Cluster]:
-    """Open the devices that `--devices` or `--cluster` names.
-
-    Args:
-        devices: As `--devices`; None means the cluster.
-        cluster: As `--cluster`.
-        device: As `--device`, to choose among the cluster's devices.
-        on_stage: Called with each stage.
-        warn: Called with a warning if a scheduler is open to others.
-    """
+    """Open the devices that `--devices` names, or the first model of `--cluster`: see `open_each_model`."""
     if cluster is None:
         on_stage(Stage("finding devices"))
         with open_devices(local_devices(devices or ALL)) as opened:
@@ -197,14 +189,8 @@ def open_each_model(
 ) -> Iterator[list[Cluster]]:
     """Connect to a cluster, or start one: `tcp://HOST:PORT`, `slurm`, `slurm:JOBS` or `local:WORKERS`.
 
-    Args:
-        text: As `--cluster`.
-        device: As `--device`, looked up among the devices of all workers.
-        on_stage: Called with each stage.
-        warn: Called with a warning if the scheduler is open to others.
-
-    Returns:
-        The cluster for each model of the chosen device's backend and kind, first for that device's.
+    Gives the cluster for each model of the backend and kind of the device, as `--device` names it among those
+    of all workers; that device's model comes first. Warns of a scheduler that is open to others.
 
     Raises:
         InputError: There is no such kind of cluster, or no such device.

@@ -117,14 +117,7 @@ def make_searcher(
     priors: Iterable[PriorResults] = (),
     stop_when_unlikely: bool = False,
 ) -> Searcher:
-    """Make a searcher; raises InputError as `check_searcher` does.
-
-    Args:
-        engine: one of `engine_names()`.
-        strategy: one of the engine's strategies; None for its default.
-        priors: results of other devices, for engines that learn from them.
-        stop_when_unlikely: end the search when an improvement is unlikely.
-    """
+    """Make a searcher, which may start from priors; raises InputError as `check_searcher` does."""
     check_searcher(engine, strategy, stop_when_unlikely=stop_when_unlikely)
     if engine not in _ENGINES:
         return _made(_plugins()[engine])

@@ -106,15 +106,10 @@ class Kernel:
 
 
 def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, Indices]]:
-    """Multiply tables of successive axes into larger ones: fewer are then looked up.
+    """Multiply tables of successive axes into larger ones, each with the rows to look up, which are fewer.
 
-    Args:
-        tables: for each axis, a row for each of its values.
-        columns: for each axis, the rows to look up.
-
-    Returns:
-        Tables, each with the rows to look up. One of several axes has at most JOINED_ROWS, and no more than
-        are looked up, or making it would take longer.
+    A table has a row for each value. One of several axes has at most JOINED_ROWS, and no more than are looked
+    up, or making it would take longer.
     """
     found: list[tuple[Floats, Indices]] = []
     for table, column in zip(tables, columns, strict=True):

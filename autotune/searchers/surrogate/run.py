@@ -42,13 +42,9 @@ class Run:
     ) -> None:
         """Begin without trials.
 
-        Args:
-            encoding: Of the space.
-            stream: Where configurations are tried.
-            rng: Draws what is random.
-            has_costs: True if it counts how long a trial takes.
-            works_ahead: True if a part of what is under way runs while the rest compiles. On a CPU all run
-                before the next ones compile, since compilers would disturb the timing.
+        Without `has_costs`, it does not count how long a trial takes. If it `works_ahead`, a part of what is
+        under way runs while the rest compiles. On a CPU all run before the next ones compile, since compilers
+        would disturb the timing.
         """
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
         self._stream = stream
@@ -134,12 +130,6 @@ def maximin_order(
     If nothing was tried, the first one lies in the middle of every ordinal axis: extreme values are the ones
     that fail together. Source: Johnson, Moore and Ylvisaker, Minimax and maximin distance designs, J. Stat.
     Plan. Inference 26 (1990).
-
-    Args:
-        axes: the parameters that vary.
-        positions: of the candidates, shape (candidates, axes).
-        tried: positions of earlier configurations, shape (tried, axes).
-        rng: breaks ties.
     """
     nearest = np.full(len(positions), np.inf)
     for point in tried:

@@ -24,10 +24,7 @@ MIN_TIMED = 5
 def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0) -> StoppingEstimate:
     """Estimate what is left to find after some trials, whichever searcher chose them.
 
-    Args:
-        space: the space that was searched.
-        trials: Of the search; a trial outside the space does not count.
-        floor: the best score that is possible on the device.
+    A trial outside the space does not count. `floor` is the best score that is possible on the device.
     """
     trial_of = {row: trial for trial in trials if (row := space.index(trial.config)) is not None}
     if len(trial_of) == len(space):
@@ -47,9 +44,7 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
 def improvement(model: Model, log_floor: float = -math.inf) -> tuple[float, float]:
     """Improvement probability and expected improvement; equal models give equal values.
 
-    Args:
-        model: The fitted model.
-        log_floor: Logarithm of the best possible score relative to the best so far.
+    `log_floor` is the logarithm of the best possible score relative to the best so far.
     """
     logs = np.maximum(model.sample_best(DRAWS, np.random.default_rng(0)), log_floor)
     saved = -np.expm1(np.minimum(logs, 0.0))
