@@ -56,13 +56,7 @@ def c_times(
 ) -> Iterator[tuple[Build, float | str]]:
     """The time of each build in ms, or why it has none; nothing without a C file.
 
-    Args:
-        reference: The reference file.
-        problem: The problem to run.
-        inputs: Its inputs by name.
-        macros: What the source may use: the macros of a configuration.
-        expected: Gives the right results, with which each build's are compared.
-        time_ms: Times a run.
+    The source may use the macros. Results are compared with the `expected` ones; `time_ms` times a run.
     """
     path = reference.with_suffix(".c")
     if not path.is_file():

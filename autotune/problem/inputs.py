@@ -212,11 +212,8 @@ def _scaled(draw: Callable[..., Any], real: type[np.floating[Any]], factor: floa
 def _drawn(array: Array, seed: int, draw: _Draw, piece: int = _PIECE) -> NDArray[Any]:
     """Draw an array in chunks, in parallel, each with its own generator.
 
-    Args:
-        array: The array to draw.
-        seed: The problem's seed.
-        draw: Draws the elements of a part.
-        piece: Number of elements of a part: generators of small integers forget bits between two calls.
+    A `piece` is the number of elements that are drawn at once: generators of small integers forget bits
+    between two calls.
     """
     values = np.empty(array.count, numpy_dtype(array.dtype))
     if is_complex(array.dtype):  # both parts get drawn

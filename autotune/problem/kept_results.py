@@ -59,11 +59,9 @@ class KeptResults:
     def of(self, reference: Path, data_key: str, compute: Callable[[], Results]) -> Results:
         """Look up the results of a reference, or compute and keep them; what `compute` raises passes through.
 
-        Args:
-            reference: The reference file; the key covers its content and the user's modules that it imports.
-                If these cannot be known, nothing is kept.
-            data_key: Identifies the problem and its inputs.
-            compute: Runs the reference.
+        The key covers the content of the reference file and of the user's modules that it imports, and
+        `data_key`, which identifies the problem and its inputs. If these modules cannot be known, nothing is
+        kept.
         """
         text = reference.read_text(errors="replace")
         imported = _imported(text, reference)

@@ -25,13 +25,10 @@ MAX_MEASURED = 32  # how many of the fastest configurations a result keeps besid
 def choose_measured(
     trials: Iterable[Trial], last_round: Mapping[str, Measurement], winner: Trial, kept: Container[Config]
 ) -> Measured:
-    """Choose the configurations whose times other GPUs may learn from, fastest first.
+    """Choose the configurations whose times other GPUs may learn from, fastest first, without the winner.
 
-    Args:
-        trials: The trials of the search.
-        last_round: Measurements of the last round by content key; they replace the times of the search.
-        winner: The winner, which is left out.
-        kept: The default and the best configurations of other devices, which are chosen in any case.
+    Measurements of the last round, by content key, replace the times of the search. What is `kept` is chosen
+    in any case.
     """
     times_ms = {
         trial.config: last_round[trial.key].median_ms if trial.key in last_round else trial.time_ms
@@ -47,11 +44,7 @@ def kernel_record(
 ) -> KernelRecord:
     """Make a record of one entry, self-contained: the loader checks and uses it without reading YAML.
 
-    Args:
-        result: What the search found.
-        others: Times of other configurations.
-        seed: The seed of the search.
-        policy: How times were measured.
+    `others` are the times of other configurations.
     """
     spec, space, winner = result.task.spec, result.task.space, result.winner
     amounts = work(space, winner.config, space.problem.sizes)

@@ -73,11 +73,8 @@ def failed_default(
 ) -> FailedDefault:
     """Find out why the default configuration fails.
 
-    Args:
-        task: What is tuned.
-        trial: The trial of the default.
-        others: Trials of other configurations, which show whether only the default is wrong.
-        is_dumped: True if the wrong arrays are written to a folder.
+    `others` are trials of other configurations, which show whether only the default is wrong. With
+    `is_dumped`, the wrong arrays are written to a folder.
     """
     source, text = task.spec.source, task.source.text
     if foreign := _foreign_words(task, trial):

@@ -20,11 +20,8 @@ class Observer:
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Called before the first trial.
 
-        Args:
-            task: What is tuned.
-            total: Number of trials to come; None if only the time is limited.
-            journal: Where trials are recorded.
-            note: Lines to show to the user, such as warnings about the space.
+        `total` is the number of trials to come, None if only the time is limited. `note` has lines to show to
+        the user, such as warnings about the space.
         """
 
     def tried(self, trial: Trial) -> None:

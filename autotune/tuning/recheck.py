@@ -76,12 +76,6 @@ def cached_record(task: TuningTask, root: str) -> KernelRecord | None:
 def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry) -> CheckedEntry:
     """Verify and time a cached result's best, its ties, a few runners-up and the default.
 
-    Args:
-        task: The problem of the result.
-        options: How to run.
-        observer: Receives the events.
-        entry: The cached result.
-
     Raises:
         SetupError: The reference or the device cannot be used.
         WriteError: The journal cannot be written.
@@ -129,14 +123,7 @@ def _decided(
 def _compared(
     context: TuningContext, entry: Entry, decision: Decision | None, failures: Mapping[Config, Failure]
 ) -> CheckedEntry:
-    """Compare the result with the measurements of now.
-
-    Args:
-        context: The open run.
-        entry: The cached result.
-        decision: The decision of the last round; None if all failed.
-        failures: Why configurations failed.
-    """
+    """Compare the result with the measurements of now; without a decision, all configurations have failed."""
     fresh = _fresh(context, entry, decision) if decision else None
     if decision is None or entry.config in failures:
         failure = failures[entry.config]

@@ -46,14 +46,9 @@ def remeasure(
 ) -> Remeasurement:
     """Verify the trials' configurations on fresh inputs, then time in turns what has passed.
 
-    If the objective may need energy and no configuration was rejected, their energy is measured last.
-
-    Args:
-        context: The open run.
-        trials: The finalists' trials.
-        deadline_s: On the clock of `time.perf_counter`. From then on, no more inputs are drawn, and after a
-            few rounds no further one begins.
-        seeds: Seeds of the inputs to verify on; the finalists are timed on the last one's.
+    If the objective may need energy and no configuration was rejected, their energy is measured last. After
+    the deadline, on the clock of `time.perf_counter`, no more inputs are drawn, and after a few rounds no
+    further one begins. The finalists are timed on the inputs of the last seed.
     """
     seeds = distinct_seeds(context.maker, seeds)
     fresh = fresh_problems(context.maker, trials[0].config, seeds)

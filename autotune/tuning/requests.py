@@ -41,13 +41,10 @@ class Requests(NamedTuple):
 
 
 def missed(cache: Path | None, device: str | None, space: Path | None) -> Requests:
-    """The cache misses recorded for a device of this machine.
+    """The cache misses recorded for a device of this machine, by default that of a search.
 
-    Args:
-        cache: The cache folder, as `--cache`.
-        device: The device; None means the default device of a search.
-        space: Only misses of this space's kernel. None takes all, with the space `spaces/KERNEL.yaml` of the
-            current folder or of the package.
+    With a space, only misses of its kernel count. Without one, all do, each with the space
+    `spaces/KERNEL.yaml` of the current folder or of the package.
     """
     address, info = find_device(device)
     own = locate(space) if space else None
@@ -75,16 +72,7 @@ def _space_file(miss: CacheMiss) -> Path:
 
 
 def recorded(tunings: Iterable[Tuning], spaces: Sequence[Path], device: str | None) -> Requests:
-    """The problems of recorded kernels, the longest to tune first.
-
-    Args:
-        tunings: What was recorded.
-        spaces: The spaces of the kernels.
-        device: The device to tune on; None means the default device of a search.
-
-    Raises:
-        InputError: A space is wrong.
-    """
+    """The problems of recorded kernels, the longest to tune first; raises InputError if a space is wrong."""
     specs = [load_space(locate(space)) for space in spaces]
     targets: list[Target] = []
     failures: dict[str, None] = {}

@@ -63,13 +63,7 @@ def run_searches(
 ) -> PlanResult:
     """Run the searches of a plan one after the other; the failure of one does not end it.
 
-    Args:
-        plan: The plan.
-        observer: Receives the events of all searches.
-        on_result: Called with each result at once.
-
-    Raises:
-        AutotuneError: What the plan itself raises.
+    `on_result` is called with each result at once. Raises what the plan itself raises.
     """
     results: dict[int, SearchResult] = {}
     failures: list[str] = []

@@ -131,11 +131,6 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, searched: Search
 
     Each gets half of the time for the last round, if that is limited.
 
-    Args:
-        context: The open run.
-        fleet: The devices.
-        searched: The search.
-
     Raises:
         SetupError: The default fails, or no device is left.
         NoMemory: The last device has no memory left.

@@ -103,13 +103,9 @@ class Sweep:
 def bind_sweep(
     target: Target, points: Sequence[Sizes], dtypes: Sequence[str], observer: Observer
 ) -> list[TuningTask]:
-    """Bind a target to every combination of points and element types; raises InputError for wrong input.
+    """Bind a target to every combination of points, the sizes that vary, and element types.
 
-    Args:
-        target: The space, the device, and sizes that do not vary.
-        points: The sizes that vary, of each problem.
-        dtypes: Element types; empty for the space's first.
-        observer: Is told what is done.
+    Without element types, it is the space's first. Raises InputError for wrong input.
     """
     if not 1 <= len(points) * max(1, len(dtypes)) <= MAX_PROBLEMS:
         raise InputError(f"a sweep has 1 to {MAX_PROBLEMS:,} combinations of sizes and element types")
@@ -375,13 +371,7 @@ def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
 
 
 def _share(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> float:
-    """The share of the budget for a problem, given the problems already done.
-
-    Args:
-        problem: The problem.
-        done: The problems searched before it.
-        count: Number of problems of its element type.
-    """
+    """The share of the budget for a problem of an element type that has `count`, after those done before."""
     if not done:
         return 1.0
     dtype = problem.task.space.problem.dtype

@@ -190,15 +190,9 @@ def bind_task(
     found: tuple[Address, DeviceInfo] | None = None,
     listing: Listing | None = None,
 ) -> TuningTask:
-    """Find the device and enumerate a space that has been read; raises InputError for wrong input.
+    """Find the device and enumerate a space that has been read; the target's path is not.
 
-    Args:
-        spec: The space.
-        source: Its kernel.
-        target: On what device and problem; its path is not read.
-        on_stage: Is told what is being done.
-        found: The device, if it was found already.
-        listing: The listing of this machine's devices, if it was begun already.
+    Otherwise as `bind_target`.
     """
     on_stage(Stage("finding devices"))
     if found is None:

@@ -32,13 +32,7 @@ def slow_governors(kind: str) -> str:
 
 
 def load_warnings(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
-    """Warnings before the search, each with its remedy.
-
-    Args:
-        default: The first trial, with the device's conditions.
-        kind: The device's kind, `cpu` or `gpu`.
-        began: CPU times at the start of the run.
-    """
+    """Warnings before the search, each with its remedy, by CPU times at its start and the default's trial."""
     others = began.cores_of_others(cpu_times())
     if is_busy(others, kind):
         yield f"other programs use {busy_text(others)}: times may be unsteady; stop them, or tune later"
@@ -100,9 +94,7 @@ def _conditions(conditions: Mapping[str, Value]) -> list[str]:
 def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
     """Doubt the times if the last round ran on a faster or slower device than the search.
 
-    Args:
-        pairs: For the best and the default, its time of the search in ms, and its measurement in the last
-            round.
+    Of the best and the default, it takes the search's time in ms and the measurement of the last round.
     """
     factors = [final.median_ms / time_ms for time_ms, final in pairs if time_ms]
     if len(factors) < len(pairs):

@@ -55,14 +55,8 @@ def search(
 ) -> SearchResult:
     """Search, measure the best few again in a last round, and store the winner in the cache.
 
-    Args:
-        task: What to tune.
-        options: How to search.
-        observer: Receives the events of the search.
-        priors: Results of other devices and problems to start from, as `priors_of` gathers them. They may
-            grow during the search.
-        cluster: The devices to search with; None uses the task's.
-        processes: Processes shared by several searches; None opens some for this one.
+    The priors, as `priors_of` gathers them, may grow during the search. Without a cluster, it uses the task's
+    device; without processes, which several searches may share, it has its own.
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
