@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from autotune.searchers.base import PriorResults, TrialStream, evaluate
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
-from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
 from autotune.searchers.surrogate.history import History
+from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.searchers.surrogate.source_model import results_in_space, source_weight
 from autotune.space import Space
 

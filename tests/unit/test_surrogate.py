@@ -18,13 +18,13 @@ from autotune.searchers.surrogate import SurrogateSearch, run, source_model, sto
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import Encoding
-from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
 from autotune.searchers.surrogate.gaussian_process import (
     Kernel,
     _NegativeLogPosterior,
     default_hyper_prior,
     fit,
 )
+from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.searchers.surrogate.posterior import Posterior
 from autotune.searchers.surrogate.run import maximin_order
 from autotune.searchers.surrogate.source_model import SourceModel, results_in_space

@@ -9,9 +9,8 @@ import numpy as np
 
 from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.encoding import Encoding, Floats
-from autotune.searchers.surrogate.failure_model import FailureModel
 from autotune.searchers.surrogate.history import History, training_sample
-from autotune.searchers.surrogate.model import Model, points_of
+from autotune.searchers.surrogate.model import FailureModel, Model, points_of
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.searchers.surrogate.transfer import TransferModel
 

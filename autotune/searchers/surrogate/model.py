@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
+from numpy.typing import NDArray
 
-from autotune.searchers.surrogate.encoding import Floats, Indices
-from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
-from autotune.searchers.surrogate.failure_model import FailureModel
+from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions
+from autotune.searchers.surrogate.gaussian_process import Kernel, default_hyper_prior, fit
 from autotune.searchers.surrogate.history import History
+from autotune.searchers.surrogate.posterior import Posterior
 from autotune.searchers.surrogate.time_model import TimeModel
 
 MAX_FAILURE_PROBABILITY = 0.98
@@ -18,6 +20,48 @@ MANY_FAILURES = 0.1  # share of the trials, or of MIN_TRIALS, above which likely
 MIN_TRIALS = 30
 LIKELY_FAILURE = 0.15  # failure probability of what then comes last
 MAX_DRAWN = 300  # candidates whose times are drawn jointly
+FAILURE_NOISE = 0.05
+HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
+
+
+class FailureModel:
+    """A process for the outcomes of candidates, 1 for a failure and 0 for a success."""
+
+    def __init__(
+        self,
+        axes: Sequence[Axis],
+        positions: Positions,
+        points: list[int],
+        failed: NDArray[np.bool_],
+        start: Floats | None,
+        *,
+        is_fixed: bool = False,
+    ) -> None:
+        """Fit to the outcomes of points.
+
+        The optimiser starts from hyperparameters, if there are any. With `is_fixed` they are kept.
+        """
+        self._outcomes = [float(outcome) for outcome in failed]
+        prior, rate = default_hyper_prior(len(axes), noise=FAILURE_NOISE), self._rate
+        targets = (np.array(self._outcomes) - rate) / math.sqrt(rate * (1.0 - rate))
+        no_basis = np.empty((len(positions), 0))
+        kernel = Kernel(axes, prior.mean if start is None else start)
+        data = prior, positions[points], targets, no_basis[points]
+        self.kernel = kernel if is_fixed else fit(kernel, *data)[0]
+        self._posterior = Posterior(self.kernel, positions, no_basis, points)
+
+    def add(self, point: int, *, failed: bool) -> None:
+        """Condition on the outcome of one more candidate."""
+        self._posterior.add(point)
+        self._outcomes.append(float(failed))
+
+    def probability(self) -> Floats:
+        """Estimated probability of failure of every candidate; may lie somewhat outside of 0 to 1."""
+        return self._rate + self._posterior.means(np.array(self._outcomes) - self._rate)
+
+    @property
+    def _rate(self) -> float:
+        return (sum(self._outcomes) + 0.5) / (len(self._outcomes) + 1.0)
 
 
 class Model:
@@ -122,3 +166,22 @@ class Model:
 def points_of(rows: Indices, wanted: Indices | Sequence[int]) -> list[int]:
     """The places of wanted rows among some, which are ascending."""
     return [int(point) for point in np.searchsorted(rows, wanted)]
+
+
+def log_expected_improvement(best: float, mean: Floats, deviation: Floats) -> Floats:
+    """Log of the expected amount by which a normal value falls below `best`; finite far above it too.
+
+    Source: Ament, Daulton, Eriksson, Balandat and Bakshy, Unexpected Improvements to Expected Improvement
+    for Bayesian Optimization (NeurIPS 2023), section 4.1.
+    """
+    z = (best - mean) / deviation
+    log_density = -0.5 * z**2 - HALF_LOG_2_PI
+    above = z > -1.0
+    high, low = z[above], z[~above]
+    improvement = np.empty_like(z)
+    improvement[above] = np.log(np.exp(log_density[above]) + high * scipy.special.ndtr(high))
+    # 1 + z * Phi(z) / phi(z) cancels: 1 / z^2 where its terms can no longer be told apart
+    tail = 1.0 + low * math.sqrt(math.pi / 2) * scipy.special.erfcx(-low / math.sqrt(2))
+    log_tail = np.log(np.where(low < -1e3, low**-2.0, np.maximum(tail, 1e-300)))
+    improvement[~above] = log_density[~above] + log_tail
+    return np.log(deviation) + improvement
