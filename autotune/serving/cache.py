@@ -17,7 +17,7 @@ from autotune.core.frozen import replace
 from autotune.core.json_values import is_name
 from autotune.core.light_typing import Any, T
 from autotune.core.packaged import packaged_folder
-from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes
+from autotune.core.records import DeviceInfo, Entry, KernelRecord
 from autotune.errors import CacheError, InputError, Overtaken, WriteError
 from autotune.serving.cache_schema import damaged, device_text, parse_device, parse_record, record_text
 
@@ -94,14 +94,6 @@ def stamp(path: str) -> Stamp:
             return None
         raise CacheError(f"{path}: cannot be read: {error.strerror}") from None
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str, data: str = "") -> Entry | None:
-    """A kernel's result for one problem on a device, or None; raises CacheError as `read_record`."""
-    path = record_path(root, folder, kernel)
-    entries = read_record(path).entries if os.path.exists(path) else ()
-    problem = dtype, tuple(sorted(sizes.items())), data
-    return next((entry for entry in entries if entry.problem == problem), None)
 
 
 def folders(root: str) -> list[str]:

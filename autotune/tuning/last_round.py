@@ -24,10 +24,9 @@ from autotune.tuning.finalists import (
     fastest_trials,
     nearly_as_fast,
 )
-from autotune.tuning.fresh_inputs import SEEDS
 from autotune.tuning.groups import group_leaders
 from autotune.tuning.limits import LastRoundLimits, TimeLeft
-from autotune.tuning.remeasure import Remeasurement, remeasure
+from autotune.tuning.remeasure import SEEDS, Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.winner_checks import WinnerChecks

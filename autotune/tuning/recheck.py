@@ -10,20 +10,19 @@ from enum import Enum
 from pathlib import Path
 
 from autotune.core.checks import combined, reasons
-from autotune.core.records import NOISY, Config, Entry, KernelRecord
+from autotune.core.records import NOISY, Config, Entry
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.core.version import __version__
 from autotune.evaluation.identity import workload_sha256
 from autotune.searchers.base import evaluate
-from autotune.serving.cache import read_record, record_path, store
-from autotune.tuning.cache_entry import record_of
+from autotune.serving.cache import store
+from autotune.tuning.cache_entry import record_of, source_path
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Decision, remeasure_and_check
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.result_folder import source_path
 from autotune.tuning.task import TuningTask
 from autotune.tuning.winner_checks import WinnerChecks
 
@@ -65,12 +64,6 @@ def check(
         trials = evaluate(context.evaluator, configs)
         found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
         return found | WinnerChecks().check(context, [one for one in configs if found[one] is None])
-
-
-def cached_record(task: TuningTask, root: str) -> KernelRecord | None:
-    """The record of the task's kernel and device in a cache folder; None if there is none."""
-    path = record_path(root, task.device.slug, task.spec.kernel)
-    return read_record(path) if Path(path).exists() else None
 
 
 def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry) -> CheckedEntry:

@@ -19,14 +19,22 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
 from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
+from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.measure import bounded_batch
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.reference import may_use_device
+from autotune.space import SpaceSpec
+from autotune.space.arguments import INPUTS
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.fresh_inputs import OWN_SEED, SEEDS, distinct_seeds, fresh_problems, with_seed
+from autotune.tuning.data_checks import small_data
 from autotune.tuning.turns import COMPILING, Series, Turns, is_precise, remove_shifts
 
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 2.0
+FRESH_SEEDS = (1, 2)  # added to the search's seed
+OWN_SEED = 0  # likewise: it gives the search's own inputs
+SEEDS = (*FRESH_SEEDS, OWN_SEED)  # of the inputs to verify on, in this order
 
 
 @dataclass(frozen=True)
@@ -185,3 +193,44 @@ class _Finalists:
             except ExpressionError as error:
                 self.rejected[config] = Failure(Status.MEASUREMENT_ERROR, f"objective: {error}")
         return found
+
+
+def distinct_seeds(maker: InstanceMaker, seeds: Sequence[int]) -> tuple[int, ...]:
+    """Leave out fresh seeds that give the inputs of the search; return OWN_SEED if none is left."""
+    problem = maker.space.problem
+    found = tuple(
+        seed
+        for seed in seeds
+        if seed == OWN_SEED or not maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
+    )
+    return found or (OWN_SEED,)
+
+
+def with_seed(maker: InstanceMaker, config: Config, seed: int) -> ProblemInstance:
+    """The problem of a configuration with the inputs of a seed, which is added to the search's."""
+    problem = maker.space.problem
+    return maker.problem_instance(config, replace(problem, seed=problem.seed + seed))
+
+
+def fresh_problems(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -> tuple[ProblemInstance, ...]:
+    """The problems with fresh inputs, if the reference gives their results."""
+    fresh = (with_seed(maker, config, seed) for seed in seeds if seed != OWN_SEED)
+    return tuple(problem for problem in fresh if not problem.trusted)
+
+
+def begin_references(context: TuningContext) -> None:
+    """Begin to compute the references of the last round next to the search, where that disturbs no timing."""
+    task = context.task
+    if context.fleet is None and _can_run_aside(task.spec, task.device.kind):
+        seeds = distinct_seeds(context.maker, SEEDS)
+        fresh = fresh_problems(context.maker, task.spec.default, seeds)
+        context.references.begin(fresh, small_data(context), context.worker.compared)
+
+
+def _can_run_aside(spec: SpaceSpec, kind: str) -> bool:
+    """True if a reference disturbs no times when it runs next to a search on a kind of device.
+
+    Inputs that a file or a function gives are left out: to know them takes time as well.
+    """
+    fills = {item.fill.kind for item in spec.arguments if item.fill is not None}
+    return kind == "gpu" and not fills & {"file", INPUTS} and not may_use_device(spec.reference)

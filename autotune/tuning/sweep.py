@@ -8,36 +8,36 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
+from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.core.records import Config, Sizes, VariantTable
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Objective, problem_distance
-from autotune.errors import InputError
+from autotune.errors import InputError, SpaceError
 from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import check_searcher, make_searcher
 from autotune.searchers.base import PriorResults, Searcher
-from autotune.serving.cache import read_record, record_path, store
+from autotune.serving.cache import store
 from autotune.serving.interpolation import SizeRow
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
-from autotune.tuning.cache_entry import kernel_record
+from autotune.tuning.cache_entry import kernel_record, result_folder
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.fewer_launches import with_fewer_launches
 from autotune.tuning.finalists import fastest_trials
-from autotune.tuning.halfway_tasks import halfway_tasks
 from autotune.tuning.journaled_task import JournaledTask, with_journal
 from autotune.tuning.limits import checks_time_s
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.prior_results import gather_priors, origin_of
 from autotune.tuning.result import SearchResult
-from autotune.tuning.result_folder import result_folder
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_usable
@@ -56,6 +56,9 @@ MAX_KNOWN = 2  # of a larger problem, to try with fewer launches
 # Candidates, which are also timed at other sizes: so many per variant, and so many of the best of each size.
 TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 3
 STORED_OF_EACH = 1  # of these best of each size, so many have their times stored
+# A midpoint is rounded to this fraction of the largest power of two that divides both sizes, so a kernel that
+# only takes multiples of 64 still has one between 512 and 1,024.
+HALFWAY_PARTS = 8
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,30 @@ def bind_sweep(
             problem = problem_of(first.spec, first.device, wanted, dtype, data=target.data)
             tasks.append(replace(first, space=bind(first.spec, first.device, problem)))
     return tasks
+
+
+def halfway_tasks(tasks: Sequence[TuningTask]) -> list[TuningTask]:
+    """The tasks half-way between neighbours on a logarithmic axis, if the default is valid there.
+
+    Empty if several sizes vary: there would be more midpoints than tasks.
+    """
+    problem = tasks[0].space.problem
+    swept = {name: sorted({task.space.problem.sizes[name] for task in tasks}) for name in problem.sizes}
+    varied = [name for name, sizes in swept.items() if len(sizes) > 1]
+    if len(varied) != 1:
+        return []
+    (name,) = varied
+    found = []
+    for low, high in pairwise(swept[name]):
+        step = max(1, min(low & -low, high & -high) // HALFWAY_PARTS)
+        middle = step * round(sqrt(low * high) / step)
+        if low < middle < high:
+            between = replace(problem, sizes={**problem.sizes, name: middle})
+            with suppress(SpaceError):  # nothing is valid there
+                task = replace(tasks[0], space=bind(tasks[0].spec, tasks[0].device, between))
+                if not task.space.why_invalid(task.spec.default):
+                    found.append(task)
+    return found
 
 
 def sweep(
@@ -346,8 +373,8 @@ def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: 
 def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantTable]:
     """The cached tables that the sweep of an element type replaces although they cover more sizes."""
     task, sizes = problems[0].task, [one.task.space.problem.sizes for one in problems]
-    path = record_path(str(root), task.device.slug, task.spec.kernel)
-    if len(problems) < 2 or not Path(path).exists():  # one size gets no table
+    record = task.cached_record(root)
+    if len(problems) < 2 or record is None:  # one size gets no table
         return []
     problem = task.space.problem
     new = VariantTable(problem.dtype, tuple(sizes), (), (), problem.data)
@@ -355,7 +382,7 @@ def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantT
     def is_inside(one: Sizes) -> bool:
         return all(min(s[name] for s in sizes) <= one[name] <= max(s[name] for s in sizes) for name in one)
 
-    alike = (one for one in read_record(path).variants if one.sizes[0].keys() == sizes[0].keys())
+    alike = (one for one in record.variants if one.sizes[0].keys() == sizes[0].keys())
     old = (table for table in alike if table.range == new.range)
     return [table for table in old if not all(map(is_inside, table.sizes))]
 

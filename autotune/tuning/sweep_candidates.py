@@ -21,12 +21,12 @@ from autotune.tuning.check_outcomes import is_finding
 from autotune.tuning.context import POLICY, Processes, TuningContext, open_context
 from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.finish_search import finish_search
-from autotune.tuning.fresh_inputs import FRESH_SEEDS
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.last_round import Searched, mark_failed
 from autotune.tuning.limits import limited, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.remeasure import FRESH_SEEDS
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autotune.core import timeline
-from autotune.core.records import Config
+from autotune.core.records import ADOPTION, Config
 from autotune.core.text import hint, size_text
 from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
@@ -23,18 +24,18 @@ from autotune.searchers import (
 )
 from autotune.searchers.base import PriorResults, ProposesAhead, Searcher, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
+from autotune.tuning.cache_entry import result_folder
 from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
-from autotune.tuning.fresh_inputs import begin_references
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
+from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
-from autotune.tuning.result_folder import result_folder
 from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import load_warnings, timing_warnings
 
@@ -171,6 +172,21 @@ def priors_of(task: TuningTask, options: Options) -> tuple[PriorResults, ...]:
     if not (options.transfer and learns_from_priors(engine)):
         return ()
     return gather_priors(task, options)
+
+
+def adopt(task: TuningTask, options: Options, observer: Observer) -> SearchResult:
+    """Search a few configurations that the results of other devices and sizes predict to be fast.
+
+    The result replaces the cached one for this problem, so check `full_search_result` first. Raises
+    InputError if no other device or size has results; otherwise as `search`.
+    """
+    priors = gather_priors(task, options)
+    if not priors:
+        raise InputError(
+            f"{task.spec.kernel}: no results for another device or size, so there is nothing to adopt; "
+            "run `autotune search` for a first result"
+        )
+    return search(task, replace(options, engine=ADOPTION), observer, priors)
 
 
 def require_usable(task: TuningTask) -> None:
