@@ -91,11 +91,6 @@ class Baselines:
             return BaselineTime(name, None, str(error).partition("\n")[0].rpartition(" raised ")[2], on_host)
 
 
-def baseline_times(state: Baselines) -> tuple[BaselineTime, ...]:
-    """For a child process: the times of all baselines."""
-    return state.times()
-
-
 def _time_ms(run: Run, wait: Run = lambda: None) -> float:
     """The least mean time of a run over several rounds of runs that begin together, after a warm-up."""
     first_ms = elapsed_ms(run, wait)

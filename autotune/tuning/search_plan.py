@@ -35,11 +35,6 @@ class PlannedSearch:
     options: Options
     cluster: Cluster | None = None
 
-    def run(self, observer: Observer) -> SearchResult:
-        """Search; raises AutotuneError."""
-        task = self.bind()
-        return search(task, self.options, observer, priors_of(task, self.options), self.cluster)
-
 
 SearchPlan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]
 """Yields searches, is sent what each one returned or raised, and returns why others were never begun."""
@@ -72,7 +67,8 @@ def run_searches(
         while True:
             found: SearchResult | AutotuneError
             try:
-                found = planned.run(observer)
+                task, options = planned.bind(), planned.options
+                found = search(task, options, observer, priors_of(task, options), planned.cluster)
             except AutotuneError as error:
                 failures.append(f"{planned.name}: {error}")
                 found = error
