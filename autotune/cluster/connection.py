@@ -52,21 +52,13 @@ SETTINGS = {  # of Dask's schedulers and workers
 
 @dataclass(frozen=True)
 class Cluster:
-    """A connected cluster.
-
-    Attributes:
-        client: Dask's client.
-        address: A device of the model to search with, possibly on another machine.
-        info: The description of that device.
-        list_addresses: Lists the devices that workers of a machine may claim.
-        run: Identifies the command; parallel searches share it.
-    """
+    """A connected cluster."""
 
     client: distributed.Client
-    address: Address
+    address: Address  # a device of the model to search with, possibly on another machine
     info: DeviceInfo
-    list_addresses: Callable[[], Sequence[Address]]
-    run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    list_addresses: Callable[[], Sequence[Address]]  # devices that workers of a machine may claim
+    run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])  # the command, with all its searches
 
 
 @contextmanager

@@ -38,19 +38,12 @@ Results = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class KeptResults:
-    """A folder of results.
-
-    Attributes:
-        folder: Where they are kept.
-        run: A part of their keys; empty to share results between searches.
-        kept_from_s: Faster references just run again.
-        of_run: Another folder, where small results of faster references are kept while a search runs.
-    """
+    """A folder of results."""
 
     folder: Path
-    run: str = ""
-    kept_from_s: float = KEPT_FROM_S
-    of_run: Path | None = None
+    run: str = ""  # a part of their keys; empty to share results between searches
+    kept_from_s: float = KEPT_FROM_S  # faster references just run again
+    of_run: Path | None = None  # for small results of faster references, while a search runs
 
     def all_of_run(self) -> KeptResults:
         """Keep results of any speed, in the folder of the run."""

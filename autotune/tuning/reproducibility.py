@@ -20,15 +20,10 @@ RUNS = 10
 
 @dataclass(frozen=True)
 class Bits:
-    """The results of a configuration in several runs on the same inputs.
+    """The results of a configuration in several runs on the same inputs."""
 
-    Attributes:
-        runs: For each run, the hash of each output.
-        failure: The reason why it could not run, or is wrong.
-    """
-
-    runs: tuple[Mapping[str, str], ...] = ()
-    failure: Failure | None = None
+    runs: tuple[Mapping[str, str], ...] = ()  # for each run, the hash of each output
+    failure: Failure | None = None  # why it could not run, or is wrong
 
     @property
     def unsteady(self) -> tuple[str, ...]:

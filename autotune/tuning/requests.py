@@ -24,15 +24,10 @@ from autotune.tuning.task import Target, bind_target, locate
 
 
 class Requests(NamedTuple):
-    """The problems that programs asked for.
+    """The problems that programs asked for."""
 
-    Attributes:
-        targets: The problems to tune, each with the cache miss that it answers, if it is of one.
-        failures: The reasons why others cannot be tuned.
-    """
-
-    targets: list[tuple[Target, CacheMiss | None]]
-    failures: list[str]
+    targets: list[tuple[Target, CacheMiss | None]]  # each with the cache miss that it answers, if any
+    failures: list[str]  # why others cannot be tuned
 
     @property
     def total(self) -> int:

@@ -19,21 +19,13 @@ if TYPE_CHECKING:  # needs the extra `cluster`
 
 @dataclass(frozen=True)
 class PlannedSearch:
-    """One search of a plan.
+    """One search of a plan."""
 
-    Attributes:
-        number: The number of its result; of several with one number, the last counts.
-        name: What it is for, for the message of a failure.
-        bind: Makes the task.
-        options: How to search, with its share of the budget.
-        cluster: The devices; None uses the task's.
-    """
-
-    number: int
-    name: str
+    number: int  # of its result; of several with one number, the last counts
+    name: str  # for the message of a failure
     bind: Callable[[], TuningTask]
-    options: Options
-    cluster: Cluster | None = None
+    options: Options  # with its share of the budget
+    cluster: Cluster | None = None  # None uses the task's device
 
 
 SearchPlan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]

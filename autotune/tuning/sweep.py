@@ -86,21 +86,13 @@ class KeyedTable:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The results of a sweep.
+    """The results of a sweep."""
 
-    Attributes:
-        results: A result for each problem.
-        rows: For each result, the relative times of the candidates; for a keyed table, of what is served.
-        tables: Variants for each element type; none for a keyed table.
-        seconds: The time of the whole sweep.
-        keyed: The table that the results are for.
-    """
-
-    results: tuple[SearchResult, ...]
-    rows: tuple[SizeRow, ...]
-    tables: tuple[VariantTable, ...]
+    results: tuple[SearchResult, ...]  # one for each problem
+    rows: tuple[SizeRow, ...]  # relative times of the candidates at each; of what is served, where keyed
+    tables: tuple[VariantTable, ...]  # one for each element type; none where keyed
     seconds: float
-    keyed: KeyedTable | None = None
+    keyed: KeyedTable | None = None  # the table that the results are for
 
 
 def bind_sweep(

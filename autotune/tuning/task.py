@@ -51,18 +51,14 @@ class Target:
 
 @dataclass(frozen=True)
 class TuningTask:
-    """A target with its files read, its device found and its space enumerated.
-
-    Attributes:
-        served_elsewhere: What a framework serves so far; a last round compares them with what is found.
-    """
+    """A target with its files read, its device found and its space enumerated."""
 
     address: Address
     device: DeviceInfo
     spec: SpaceSpec
     source: SourceText
     space: Space
-    served_elsewhere: tuple[Config, ...] = ()
+    served_elsewhere: tuple[Config, ...] = ()  # by a framework so far; the last round compares them
 
     @property
     def dialect(self) -> str:

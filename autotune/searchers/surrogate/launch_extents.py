@@ -18,15 +18,10 @@ Numbers = NDArray[np.float64]
 
 
 class LaunchExtents(NamedTuple):
-    """Launches and blocks of each row of a space, both of shape (rows,) and at least 1.
-
-    Attributes:
-        launches: How many there are.
-        blocks: How many the largest of them has.
-    """
+    """Launches and blocks of each row of a space, both of shape (rows,) and at least 1."""
 
     launches: Numbers
-    blocks: Numbers
+    blocks: Numbers  # of the largest launch
 
 
 def launch_extents(space: Space) -> LaunchExtents:
