@@ -61,10 +61,6 @@ def update(
 
     A result that holds is stored with its times of now; a search stores what it finds. No search goes on
     after the deadline, which is on the clock of `time.perf_counter`.
-
-    Raises:
-        SetupError: The reference or the device cannot be used.
-        WriteError: The journal cannot be written.
     """
     reasons = changes(entry.provenance, task.provenance)
     if not reasons:
