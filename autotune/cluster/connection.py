@@ -198,7 +198,8 @@ def open_each_model(
         opened.enter_context(_dask_settings())
         client = _client(text, opened)
         on_stage(Stage("finding devices"))
-        listed = client.run(find_devices, _backends(device))
+        backend = (device or "").partition(":")[0]
+        listed = client.run(find_devices, (backend,) if backend in BACKENDS else tuple(BACKENDS))
         found = [item for devices in listed.values() for item in devices]
         first, chosen = choose(device, found)
         models: dict[str, tuple[Address, DeviceInfo]] = {}
@@ -216,11 +217,6 @@ def alike(backend: str, info: DeviceInfo) -> list[Address]:
     """The devices of this machine that are like a given one: same model, driver and limits."""
     expected = environment(info, "")
     return [address for address, other in find_devices((backend,)) if environment(other, "") == expected]
-
-
-def _backends(device: str | None) -> tuple[str, ...]:
-    name = (device or "").partition(":")[0]
-    return (name,) if name in BACKENDS else tuple(BACKENDS)
 
 
 def _client(text: str, opened: ExitStack) -> distributed.Client:

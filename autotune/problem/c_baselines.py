@@ -86,7 +86,6 @@ def _run(
     arrays: Mapping[str, NDArray[Any]],
     macros: Mapping[str, Value],
 ) -> Callable[[], object]:
-    """A function that runs a build."""
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise InputError("needs gcc or clang")

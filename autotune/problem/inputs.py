@@ -189,7 +189,6 @@ def _fill(
 
 
 def _put_special(values: NDArray[Any], name: str, draw: Generator) -> None:
-    """Replace a few elements by special values."""
     special = np.array(SPECIAL_VALUES[name], values.dtype)
     places = draw.permutation(values.size)[: max(special.size, values.size // _SPECIAL_SHARE)]
     values.reshape(-1)[places] = np.resize(special, places.size)

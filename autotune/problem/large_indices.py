@@ -102,14 +102,12 @@ def overflow_in_triton(text: str, path: Path) -> Overflow:
 
 
 def _constants(entry: str) -> dict[str, Any]:
-    """The constants of a launch in Triton."""
     call = parse_expression(entry)
     assert isinstance(call, ast.Call)
     return {one.arg or "": number(ast.literal_eval(one.value)) for one in call.keywords}
 
 
 def _elements(problem: ProblemInstance) -> int:
-    """The elements of the largest array."""
     return max((array.count for array in problem.arrays), default=0)
 
 

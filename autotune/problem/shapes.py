@@ -57,7 +57,6 @@ def _far(sign: float) -> Callable[[_Reals, _Range, Generator], _Reals]:
 
 
 def _one_large(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    """One large element in each row."""
     found = values.copy()
     places = draw.integers(0, values.shape[1], len(values))
     found[np.arange(len(values)), places] = _LARGE * _extent(bounds)

@@ -101,8 +101,6 @@ class _Difference:
 
 
 class _Run:
-    """The state of one search."""
-
     def __init__(self, space: Space, stream: TrialStream, sources: list[_Source]) -> None:
         self._space, self._stream = space, stream
         encoding = Encoding(space)

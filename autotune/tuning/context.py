@@ -350,6 +350,5 @@ def open_context(
 
 
 def _lost(observer: Observer, journal: Journal, device: str, reason: str) -> None:
-    """Tell that a device has failed."""
     observer.warn(f"{device} is left out: {reason}")
     journal.append_lost(device, reason)

@@ -64,12 +64,10 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
 
 
 def _note(record: dict[str, Outcome], name: str, outcome: Outcome) -> None:
-    """Add the outcome on a data set at one size."""
     record[data_check(name)] = worst((record.get(data_check(name), PASSED), outcome))
 
 
 def _verified(context: TuningContext, binary: Binary, problem: ProblemInstance, name: str) -> Outcome:
-    """The outcome of one configuration on a problem with other data."""
     outcome = outcome_of(context.verify(binary, problem))
     if isinstance(outcome, Failure):
         return replace(outcome, detail=f"with {data_check(name)}: {outcome.detail}")

@@ -134,7 +134,6 @@ def _wrong_result(
 
 
 def _expecting(task: TuningTask) -> str:
-    """The name of what gives the expected result."""
     name = _name_of_reference(task)
     return f"`reference` in {name}" if task.spec.reference.suffix else name
 

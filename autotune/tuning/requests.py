@@ -88,7 +88,6 @@ def recorded(tunings: Iterable[Tuning], spaces: Sequence[Path], device: str | No
 
 
 def _target(tuning: Tuning, spec: SpaceSpec, device: str | None) -> Target:
-    """The problem of the recorded call; raises InputError."""
     step = launch_of(spec.kernel, spec.launch, tuning.function)
     reader = CallReader(spec.kernel, step, spec.arguments, spec.sizes["default"], tuning.passed)
     sizes, dtype = reader.problem(tuning.given)

@@ -106,7 +106,6 @@ def _why(scale: DeviceScale) -> str:
 
 
 def _built(context: TuningContext) -> list[Built]:
-    """The configurations to compare, if they compile."""
     space = context.task.space
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
     configs = dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])

@@ -106,7 +106,6 @@ def _reference_s(context: TuningContext, problem: ProblemInstance) -> float:
 
 
 def _of_default(context: TuningContext, default: Built | None, problem: ProblemInstance) -> Outcome:
-    """The outcome of the default at the sizes of a problem."""
     own = context.further.of(default.instance.config, problem) if default else None
     if default is None or own is None:
         return Unchecked("the default is not valid at these sizes")
@@ -144,7 +143,6 @@ def with_other_schedules(
 def _with_schedule(
     context: TuningContext, instance: KernelInstance, binary: Binary | Failure, seed: int, deadline: Deadline
 ) -> Outcome:
-    """The outcome of a configuration with one other schedule."""
     if isinstance(binary, Failure):
         return Unchecked("with another schedule, it does not compile")
     verified = instance.verify_problems or (instance.problem,)

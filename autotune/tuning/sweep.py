@@ -404,7 +404,6 @@ def _distance(one: SweepProblem, other: SweepProblem) -> float:
 
 
 def _part(options: Options, share: float) -> Options:
-    """The options with a share of the budget."""
     trials, seconds = options.budget.trials, options.budget.seconds
     part = Budget(
         trials=None if trials is None else max(MIN_TRIALS, round(trials * share)),

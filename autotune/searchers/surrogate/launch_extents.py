@@ -43,7 +43,6 @@ def launch_extents(space: Space) -> LaunchExtents:
 
 
 def _values(space: Space, tables: Tables, text: str, kind: type[bool] | type[float] = float) -> Numbers:
-    """The value of an expression for each row."""
     expression = parse(text)
     behind = names_behind(expression.names, space.spec.derived)
     lengths = (len(parameter.values) for parameter in space.parameters if parameter.name in behind)

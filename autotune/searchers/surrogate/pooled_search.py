@@ -62,8 +62,6 @@ class PooledSearch:
 
 
 class _PooledModels:
-    """The models of one search."""
-
     def __init__(self, pool: Pool, space: Space, rng: np.random.Generator) -> None:
         self._pool, self._rng = pool, rng
         self.encoding = pool.problem(space).encoding

@@ -60,7 +60,6 @@ class SourceModel:
         return self._expected(slice(None))
 
     def _expected(self, rows: Indices | slice) -> Floats:
-        """The log times that the process expects."""
         covariance = self.kernel.covariance(self._encoding.positions(rows), self._positions)
         return np.asarray(self._slowest + self._scale * (covariance @ self._solved))
 
