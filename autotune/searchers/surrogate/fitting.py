@@ -66,6 +66,5 @@ def fit_model(
         points = points_of(rows, history.rows[training])
         failures = FailureModel(encoding.axes, positions, points, failed, failure)
         failure = failures.kernel.values
-    model = Model(history, rows, times, failures, failed_elsewhere)
-    model.begin(pending)
+    model = Model(history, rows, times, failures, failed_elsewhere, pending)
     return model, Hyperparameters(time, alone.kernel.values, failure)

@@ -74,6 +74,7 @@ class Model:
         times: TimeModel,
         failures: FailureModel | None,
         failed_elsewhere: Floats,
+        pending: Sequence[int],
         limit: float = math.inf,
     ) -> None:
         """Combine processes that were fitted to the history as it is now.
@@ -85,16 +86,14 @@ class Model:
             times: Of the candidates' log times.
             failures: Of their failures; None if there was none.
             failed_elsewhere: How likely each fails, by what is known of it from elsewhere.
+            pending: Rows that are being tried, and of which there is no trial yet.
             limit: Log times beyond this one count as this one.
         """
         self._history, self._rows, self._times = history, rows, times
         self._failures, self._failed_elsewhere, self._limit = failures, failed_elsewhere, limit
         self._learnt = len(history)  # trials
         self._tried = np.isin(rows, history.rows) | (rows < 0)
-
-    def begin(self, rows: Sequence[int]) -> None:
-        """Tell of rows that are being tried, and of which there is no trial yet."""
-        for point in points_of(self._rows, rows):
+        for point in points_of(rows, pending):
             self._begin(point)
 
     def propose(self, count: int) -> list[int]:

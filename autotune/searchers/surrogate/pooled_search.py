@@ -108,9 +108,7 @@ class _PooledModels:
             failure = failures.kernel.values
         self._pool.hyperparameters = Hyperparameters(time=fitted.kernel.values, failure=failure)
         self._pool.fitted_to = self._pool.fitted_to if is_fixed else trials
-        model = Model(history, rows, times, failures, np.zeros(len(rows)), limit)
-        model.begin(pending)
-        return model
+        return Model(history, rows, times, failures, np.zeros(len(rows)), pending, limit)
 
 
 def _fastest_rows(space: Space, problems: Iterable[PooledProblem], each: int) -> list[int]:
