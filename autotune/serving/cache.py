@@ -150,8 +150,10 @@ def writable_root(argument: Folder | None = None) -> Path:
     return root
 
 
-def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str | None = None) -> None:
-    """Check, before a search, that its result can be stored; leaves no file.
+def check_writable(
+    root: Folder, device: DeviceInfo | None = None, kernel: str | None = None
+) -> KernelRecord | None:
+    """Check, before a search, that its result can be stored; return the kernel's record. Leaves no file.
 
     Raises:
         WriteError: The folder cannot be written.
@@ -180,7 +182,8 @@ def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str |
         _require_same_device(folder, device)
         path = record_path(os.fspath(root), device.slug, kernel) if kernel else None
         if path and os.path.exists(path):
-            read_record(path)
+            return read_record(path)
+    return None
 
 
 def store(

@@ -46,14 +46,14 @@ def result_folder(journaled: JournaledTask, options: Options, observer: Observer
     """
     task = journaled.task
     root = Path(objective_root(str(writable_root(options.cache)), journaled.scoring.folder))
-    check_writable(root, task.device, task.spec.kernel)
-    record = task.cached_record(root)
-    if record is not None and (warning := _warning_of_another(record, task, root)):
+    path = record_path(str(root), task.device.slug, task.spec.kernel)
+    record = check_writable(root, task.device, task.spec.kernel)
+    if record is not None and (warning := _warning_of_another(path, record, task, root)):
         observer.warn(warning)
     return root
 
 
-def _warning_of_another(record: KernelRecord, task: TuningTask, root: Path) -> str:
+def _warning_of_another(path: str, record: KernelRecord, task: TuningTask, root: Path) -> str:
     """A warning if the record is of another kernel of that name; InputError if replacing would break it.
 
     It breaks if arguments differ. A space may rename its arguments one by one. A script's have no names, and
@@ -61,7 +61,6 @@ def _warning_of_another(record: KernelRecord, task: TuningTask, root: Path) -> s
     that come with autotune, and source text that a program passed, have no path: these kernels differ if
     their parameters do.
     """
-    path = record_path(str(root), task.device.slug, task.spec.kernel)
     stored, own = ([item.name for item in one.arguments] for one in (record, task.spec))
     sizes, own_sizes = record.size_names, task.space.problem.sizes
     if task.spec.functions.source is not None:
