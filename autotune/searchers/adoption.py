@@ -21,7 +21,7 @@ from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import log_expected_improvement
-from autotune.searchers.surrogate.source_model import results_in_space, source_weight
+from autotune.searchers.surrogate.transfer import results_in_space, source_weight
 from autotune.space import Space
 
 MAX_BESTS = 4  # sources whose best is always tried
