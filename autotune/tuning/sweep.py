@@ -306,14 +306,12 @@ class _Run:
         """The candidates of an element type, after they were timed near the sizes where they are best."""
         part = _part(self.options, 1 / len(problems))
         candidates = Candidates(problems, between, part, self.observer, self.processes, self.root)
-        if self.keyed:
-            candidates.choose(0, STORED_OF_EACH)
-        else:
-            candidates.choose(TRIED_PER_VARIANT * self.max_variants, TRIED_OF_EACH)
+        most = 0 if self.keyed else self.max_variants
+        candidates.choose(TRIED_PER_VARIANT * most, STORED_OF_EACH if self.keyed else TRIED_OF_EACH)
         candidates.spread()
         for problem in problems:  # for later element types
             self.pool.learn(problem.task.space, problem.tried)
-        candidates.choose(0 if self.keyed else self.max_variants, STORED_OF_EACH)
+        candidates.choose(most, STORED_OF_EACH)
         candidates.check(checks_time_s(self.options.budget.seconds))
         return candidates
 
