@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from autotune.searchers.surrogate.encoding import Axis, Floats, Indices, Positions
+from autotune.searchers.surrogate.candidate_set import candidate_set
+from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.gaussian_process import Kernel, default_hyper_prior, fit
-from autotune.searchers.surrogate.history import History
+from autotune.searchers.surrogate.history import History, training_sample
 from autotune.searchers.surrogate.posterior import Posterior
-from autotune.searchers.surrogate.time_model import TimeModel
+from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
+from autotune.searchers.surrogate.transfer import TransferModel
 
 MAX_FAILURE_PROBABILITY = 0.98
 MANY_FAILURES = 0.1  # share of the trials, or of MIN_TRIALS, above which likely failures come last
 MIN_TRIALS = 30
 LIKELY_FAILURE = 0.15  # failure probability of what then comes last
 MAX_DRAWN = 300  # candidates whose times are drawn jointly
+MAX_TRAINING = 500  # trials that a model is fitted to: of more, the fastest half and a sample
+MIN_TO_COMPARE = 10  # trials before which a model with sources is not compared with one without
+MAX_SOURCE_ROWS = 1000  # fastest configurations of the sources that are always candidates
 FAILURE_NOISE = 0.05
 HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
@@ -160,6 +166,57 @@ class Model:
             return self._failed_elsewhere
         probability = self._failures.probability() + self._failed_elsewhere
         return np.clip(probability, 0.0, MAX_FAILURE_PROBABILITY)
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """Hyperparameters of the latest fits, from which the next ones start."""
+
+    time: Floats | None = None
+    time_without_sources: Floats | None = None
+    failure: Floats | None = None
+
+
+def fit_model(
+    encoding: Encoding,
+    transfer: TransferModel,
+    history: History,
+    last: Hyperparameters,
+    rng: np.random.Generator,
+    pending: Sequence[int] = (),
+) -> tuple[Model, Hyperparameters]:
+    """Fit both processes to a history in which at least two trials have a time.
+
+    `pending` are rows that were proposed and have no trial yet.
+    """
+    fastest_first = np.argsort(history.log_score, kind="stable")  # failures last
+    training = training_sample(fastest_first, MAX_TRAINING, rng)
+    under_way = np.array(pending, np.intp)
+    required = np.concatenate([history.rows[training], transfer.fastest_rows(MAX_SOURCE_ROWS), under_way])
+    rows = candidate_set(encoding, required, rng)
+    positions = encoding.positions(rows)
+
+    failed = history.failed[training]
+    timed = training[~failed]
+    points, log_score = points_of(rows, history.rows[timed]), history.log_score[timed]
+    data = encoding.axes, positions, points, log_score
+    chosen = alone = TimeFit(*data, plain_prior(len(encoding.axes), len(rows)), last.time_without_sources)
+    time, failed_elsewhere = None, np.zeros(len(rows))
+    if transfer.models:
+        prior, failed_elsewhere = transfer.predict(rows)
+        with_sources = TimeFit(*data, prior, last.time)
+        time = with_sources.kernel.values
+        if len(history) < MIN_TO_COMPARE or with_sources.evidence >= alone.evidence:
+            chosen = with_sources
+    times = TimeModel(chosen, positions, points, log_score, history.log_cost[timed])
+
+    failure, failures = last.failure, None
+    if failed.any():
+        points = points_of(rows, history.rows[training])
+        failures = FailureModel(encoding.axes, positions, points, failed, failure)
+        failure = failures.kernel.values
+    hyperparameters = Hyperparameters(time, alone.kernel.values, failure)
+    return Model(history, rows, times, failures, failed_elsewhere, pending), hyperparameters
 
 
 def points_of(rows: Indices, wanted: Indices | Sequence[int]) -> list[int]:

@@ -19,8 +19,8 @@ from autotune.core.expressions import names_behind, parse
 from autotune.core.launch_plan import device_values
 from autotune.core.trials import Trial, problem_distance
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
-from autotune.searchers.surrogate.fitting import Hyperparameters
 from autotune.searchers.surrogate.history import History
+from autotune.searchers.surrogate.model import Hyperparameters
 from autotune.space import Space
 from autotune.space.truth_tables import Failed, Tables, TooManyOperands
 

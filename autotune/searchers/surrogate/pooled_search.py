@@ -15,9 +15,8 @@ from autotune.core.records import Config
 from autotune.searchers.base import TrialStream
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import candidate_set
-from autotune.searchers.surrogate.fitting import Hyperparameters
 from autotune.searchers.surrogate.history import History, training_sample
-from autotune.searchers.surrogate.model import FailureModel, Model, points_of
+from autotune.searchers.surrogate.model import FailureModel, Hyperparameters, Model, points_of
 from autotune.searchers.surrogate.pool import Pool, PooledProblem
 from autotune.searchers.surrogate.run import Run
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior

@@ -12,9 +12,8 @@ from autotune.searchers.base import NoTrials, PriorResults, ProposesAhead, Trial
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import load_scipy, one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
-from autotune.searchers.surrogate.fitting import Hyperparameters, fit_model
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import Model
+from autotune.searchers.surrogate.model import Hyperparameters, Model, fit_model
 from autotune.searchers.surrogate.run import GROWTH, Run
 from autotune.searchers.surrogate.transfer import TransferModel
 from autotune.space import Space

@@ -10,9 +10,8 @@ import numpy as np
 from autotune.core.trials import Trial
 from autotune.searchers.base import FASTER, StoppingEstimate
 from autotune.searchers.surrogate.encoding import Encoding
-from autotune.searchers.surrogate.fitting import Hyperparameters, fit_model
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import Model
+from autotune.searchers.surrogate.model import Hyperparameters, Model, fit_model
 from autotune.searchers.surrogate.transfer import TransferModel
 from autotune.space import Space
 
