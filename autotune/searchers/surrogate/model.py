@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from autotune.searchers.base import PriorResults
 from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.gaussian_process import Kernel, default_hyper_prior, fit
@@ -23,6 +23,7 @@ MANY_FAILURES = 0.1  # share of the trials, or of MIN_TRIALS, above which likely
 MIN_TRIALS = 30
 LIKELY_FAILURE = 0.15  # failure probability of what then comes last
 MAX_DRAWN = 300  # candidates whose times are drawn jointly
+GROWTH = 1.25  # fit a new model when the history has grown by this factor
 MAX_TRAINING = 500  # trials that a model is fitted to: of more, the fastest half and a sample
 MIN_TO_COMPARE = 10  # trials before which a model with sources is not compared with one without
 MAX_SOURCE_ROWS = 1000  # fastest configurations of the sources that are always candidates
@@ -168,55 +169,52 @@ class Model:
         return np.clip(probability, 0.0, MAX_FAILURE_PROBABILITY)
 
 
-@dataclass(frozen=True, eq=False)
-class Hyperparameters:
-    """Hyperparameters of the latest fits, from which the next ones start."""
+class Models:
+    """The models of one search, each of which starts from the hyperparameters of the one before."""
 
-    time: Floats | None = None
-    time_without_sources: Floats | None = None
-    failure: Floats | None = None
+    def __init__(self, encoding: Encoding, priors: Iterable[PriorResults], rng: np.random.Generator) -> None:
+        self._encoding, self._priors, self._rng = encoding, priors, rng
+        self.transfer = TransferModel(encoding, tuple(priors), rng)
+        self._with_sources: Floats | None = None  # hyperparameters of times, without sources, and of failures
+        self._alone: Floats | None = None
+        self._failure: Floats | None = None
 
+    def fit(self, history: History, pending: Sequence[int] = ()) -> Model:
+        """A model of trials, of which at least two have a time, and of what the priors have by now.
 
-def fit_model(
-    encoding: Encoding,
-    transfer: TransferModel,
-    history: History,
-    last: Hyperparameters,
-    rng: np.random.Generator,
-    pending: Sequence[int] = (),
-) -> tuple[Model, Hyperparameters]:
-    """Fit both processes to a history in which at least two trials have a time.
+        `pending` are rows that were proposed and have no trial yet.
+        """
+        encoding, priors = self._encoding, tuple(self._priors)
+        if sum(len(prior.results) for prior in priors) > GROWTH * self.transfer.results:
+            self.transfer = TransferModel(encoding, priors, self._rng)
+            self._with_sources = None  # of other priors
+        fastest_first = np.argsort(history.log_score, kind="stable")  # failures last
+        training = training_sample(fastest_first, MAX_TRAINING, self._rng)
+        known = history.rows[training], self.transfer.fastest_rows(MAX_SOURCE_ROWS)
+        rows = candidate_set(encoding, np.concatenate([*known, np.array(pending, np.intp)]), self._rng)
+        positions = encoding.positions(rows)
 
-    `pending` are rows that were proposed and have no trial yet.
-    """
-    fastest_first = np.argsort(history.log_score, kind="stable")  # failures last
-    training = training_sample(fastest_first, MAX_TRAINING, rng)
-    under_way = np.array(pending, np.intp)
-    required = np.concatenate([history.rows[training], transfer.fastest_rows(MAX_SOURCE_ROWS), under_way])
-    rows = candidate_set(encoding, required, rng)
-    positions = encoding.positions(rows)
+        failed = history.failed[training]
+        timed = training[~failed]
+        points, log_score = points_of(rows, history.rows[timed]), history.log_score[timed]
+        data = encoding.axes, positions, points, log_score
+        chosen = alone = TimeFit(*data, plain_prior(len(encoding.axes), len(rows)), self._alone)
+        self._alone = alone.kernel.values
+        failed_elsewhere = np.zeros(len(rows))
+        if self.transfer.models:
+            prior, failed_elsewhere = self.transfer.predict(rows)
+            with_sources = TimeFit(*data, prior, self._with_sources)
+            self._with_sources = with_sources.kernel.values
+            if len(history) < MIN_TO_COMPARE or with_sources.evidence >= alone.evidence:
+                chosen = with_sources
+        times = TimeModel(chosen, positions, points, log_score, history.log_cost[timed])
 
-    failed = history.failed[training]
-    timed = training[~failed]
-    points, log_score = points_of(rows, history.rows[timed]), history.log_score[timed]
-    data = encoding.axes, positions, points, log_score
-    chosen = alone = TimeFit(*data, plain_prior(len(encoding.axes), len(rows)), last.time_without_sources)
-    time, failed_elsewhere = None, np.zeros(len(rows))
-    if transfer.models:
-        prior, failed_elsewhere = transfer.predict(rows)
-        with_sources = TimeFit(*data, prior, last.time)
-        time = with_sources.kernel.values
-        if len(history) < MIN_TO_COMPARE or with_sources.evidence >= alone.evidence:
-            chosen = with_sources
-    times = TimeModel(chosen, positions, points, log_score, history.log_cost[timed])
-
-    failure, failures = last.failure, None
-    if failed.any():
-        points = points_of(rows, history.rows[training])
-        failures = FailureModel(encoding.axes, positions, points, failed, failure)
-        failure = failures.kernel.values
-    hyperparameters = Hyperparameters(time, alone.kernel.values, failure)
-    return Model(history, rows, times, failures, failed_elsewhere, pending), hyperparameters
+        failures = None
+        if failed.any():
+            points = points_of(rows, history.rows[training])
+            failures = FailureModel(encoding.axes, positions, points, failed, self._failure)
+            self._failure = failures.kernel.values
+        return Model(history, rows, times, failures, failed_elsewhere, pending)
 
 
 def points_of(rows: Indices, wanted: Indices | Sequence[int]) -> list[int]:

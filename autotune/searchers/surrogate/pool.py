@@ -20,7 +20,6 @@ from autotune.core.launch_plan import device_values
 from autotune.core.trials import Trial, problem_distance
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import Hyperparameters
 from autotune.space import Space
 from autotune.space.truth_tables import Failed, Tables, TooManyOperands
 
@@ -80,7 +79,8 @@ class Pool:
         self._dtypes = sorted({problem.dtype for problem in problems})
         self._trials: dict[Space, tuple[Trial, ...]] = {}
         self._encodings: dict[Space, PooledEncoding] = {}
-        self.hyperparameters = Hyperparameters()
+        self.time: Floats | None = None  # hyperparameters of times, and of failures
+        self.failure: Floats | None = None
         self.fitted_to = 0  # trials
 
     def learn(self, space: Space, trials: Iterable[Trial]) -> None:

@@ -13,13 +13,12 @@ from autotune.core.records import Config
 from autotune.searchers.base import TrialStream, collect_next
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Positions
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import Model
+from autotune.searchers.surrogate.model import GROWTH, Model
 from autotune.searchers.surrogate.stopping import UNLIKELY, improvement
 
 MAX_BATCH = 8  # once the history is twice as long
 PARTS = 3  # of what is under way: two compile while one runs, because compiling takes longer
 MIN_TIMED = 2  # timed trials that a model needs
-GROWTH = 1.25  # fit a new model when the history has grown by this factor
 MODELS_TO_STOP = 2  # in a row that must find an improvement unlikely
 TIE = 1e-9  # of distances
 DESIGN_SAMPLE = 4096  # rows that a design is chosen from

@@ -11,8 +11,7 @@ from autotune.core.trials import Trial
 from autotune.searchers.base import FASTER, StoppingEstimate
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import Hyperparameters, Model, fit_model
-from autotune.searchers.surrogate.transfer import TransferModel
+from autotune.searchers.surrogate.model import Model, Models
 from autotune.space import Space
 
 UNLIKELY = 0.01  # on recorded spaces two such models in a row were wrong 4 times of 24
@@ -32,9 +31,7 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
     history.add(list(trial_of), list(trial_of.values()))
     if (~history.failed).sum() < MIN_TIMED:
         return StoppingEstimate(len(trial_of), len(space), None, None)
-    encoding, rng = Encoding(space), np.random.default_rng(0)
-    transfer = TransferModel(encoding, (), rng)
-    model, _ = fit_model(encoding, transfer, history, Hyperparameters(), rng)
+    model = Models(Encoding(space), (), np.random.default_rng(0)).fit(history)
     best = min((trial.score for trial in trials if trial.score), default=0.0)
     log_floor = math.log(floor / best) if 0 < floor <= best else -math.inf
     return StoppingEstimate(len(trial_of), len(space), *improvement(model, log_floor))
