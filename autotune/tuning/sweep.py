@@ -63,15 +63,10 @@ HALFWAY_PARTS = 8
 
 @dataclass(frozen=True)
 class KeyedTable:
-    """A table of a program that has an entry for each tuned value of one size, its key.
+    """A table of a program that has an entry for each tuned value of one size, its key."""
 
-    Attributes:
-        size: The name of the size.
-        serving: The key in the table whose entry serves a value of the size.
-    """
-
-    size: str
-    serving: Callable[[Sequence[int], int], int]
+    size: str  # its name
+    serving: Callable[[Sequence[int], int], int]  # of known keys, the one that serves a value of the size
 
     def served(self, keys: Iterable[int]) -> dict[int, tuple[int, int | None]]:
         """The first and the last value that each key serves; None for all values above."""
