@@ -43,7 +43,6 @@ from autotune.core.trials import USUAL, Budget
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
-from autotune.serving.cache import read_entry
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.finish_search import finish_search
@@ -182,7 +181,7 @@ def search_own(
         limits = unlimited(seconds)
         searched = Searched(root, "own", options.seed, seconds, cpu_times(), limits, needed=needed)
         finish_search(context, searched, checks)
-    entry = read_entry(str(root), task.device.slug, task.spec.kernel, problem.sizes, problem.dtype)
+    entry = task.cached_entry(root)
     if entry is None:
         raise SystemExit(f"no result for {dict(problem.sizes)}")
     return {

@@ -19,7 +19,7 @@ from autotune.diagnosis.resource_use import pipe_of
 from autotune.diagnosis.transfers import call_transfer_ms
 from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
 from autotune.evaluation.instance import work
-from autotune.problem.baselines import Baselines, BaselineTime, baseline_times
+from autotune.problem.baselines import Baselines, BaselineTime
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child
 from autotune.searchers.base import evaluate
@@ -169,7 +169,7 @@ def _baselines(task: TuningTask, problem: ProblemInstance) -> list[Contender]:
     """The baselines of the reference file and numpy, timed in a process of their own."""
     child = Child(Baselines, task.spec.reference, problem, task.space.macros(task.spec.default))
     try:
-        found: Sequence[BaselineTime] = child.call(baseline_times, timeout_s=_BASELINES_TIMEOUT_S)
+        found: Sequence[BaselineTime] = child.call(Baselines.times, timeout_s=_BASELINES_TIMEOUT_S)
         return [Contender(one.name, one.time_ms, one.detail, on_device=not one.on_host) for one in found]
     except ChildFailed as error:
         return [Contender("baselines", None, str(error).partition("\n")[0], on_device=True)]

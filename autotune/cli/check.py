@@ -29,8 +29,7 @@ from autotune.errors import InputError, SetupError
 
 if TYPE_CHECKING:
     from autotune.tuning.aged_results import Aged
-    from autotune.tuning.recheck import CheckedEntry
-    from autotune.tuning.reproducibility import Bits
+    from autotune.tuning.recheck import Bits, CheckedEntry
 
 EXAMPLE = "autotune check reduce --refresh"
 
@@ -87,13 +86,12 @@ def run(parsed: argparse.Namespace) -> None:
 
 def _check_bits(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
-    from autotune.tuning.recheck import cached_record
-    from autotune.tuning.reproducibility import compare_bits, served_configs
+    from autotune.tuning.recheck import compare_bits, served_configs
 
     opt.require_unset(parsed, "--bits", "refresh", "stale", "strength")
     with opt.opened_task(parsed) as (task, progress):
         root = str(writable_root(parsed.cache))
-        configs = opt.valid_configs(parsed.config, task) or served_configs(cached_record(task, root), task)
+        configs = opt.valid_configs(parsed.config, task) or served_configs(task, root)
         if not configs:
             raise InputError(
                 f"{root} serves nothing of {task.spec.kernel} for {task.device.name} that is valid at these "
@@ -138,7 +136,7 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 def _check_cache(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
     from autotune.tuning.aged_results import update
-    from autotune.tuning.recheck import CheckState, cached_record, recheck, refresh
+    from autotune.tuning.recheck import CheckState, recheck, refresh
     from autotune.tuning.task import bind_target
 
     root = str(writable_root(parsed.cache))
@@ -147,7 +145,7 @@ def _check_cache(parsed: argparse.Namespace) -> None:
     checked, aged = [], []
     deadline_s = time.perf_counter() + parsed.time
     with opt.opened_task(parsed) as (task, progress):
-        record = cached_record(task, root)
+        record = task.cached_record(root)
         entries = [
             entry
             for entry in (record.entries if record else ())

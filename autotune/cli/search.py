@@ -234,7 +234,8 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
 def _adopt(parsed: argparse.Namespace, options: Options) -> None:
     """Adopt a result, unless a search has stored one for this device and problem already."""
     from autotune.cli.search_summary import known_json, known_text, result_json, result_text
-    from autotune.tuning.adopt import adopt, full_search_result
+    from autotune.tuning.served_best import full_search_result
+    from autotune.tuning.tuner import adopt
 
     with opt.opened_task(parsed) as (task, progress):
         entry = full_search_result(task, parsed.cache)

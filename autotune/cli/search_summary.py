@@ -14,7 +14,6 @@ from autotune.core.checks import checks_text, combined, is_late, missed, names_t
 from autotune.core.records import NOISY, Config, Entry
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
-from autotune.tuning.coverage import coverage_text
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import SearchResult
@@ -36,7 +35,7 @@ def result_line(result: SearchResult) -> str:
     is_tied = result.task.spec.default in (*result.ties, *result.unchecked_ties)
     gain = "not distinguishable from" if is_tied else f"{ratio_text(result.speedup)} over"
     best = f"best {result.final.median_ms:.4g} ms, {gain} the default"
-    return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {coverage_text(result)}"
+    return f"{result.task.spec.kernel}{_unverified(result)}: {best}; {result.coverage}"
 
 
 def result_text(result: SearchResult) -> str:
@@ -64,7 +63,7 @@ def result_text(result: SearchResult) -> str:
         *uncompared(result),
         *_failures(result),
         *_learnt(result),
-        coverage_text(result),
+        result.coverage,
         *([f"checks  {checks}"] if (checks := checks_text(reasons(result.checks))) else []),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
         f"next    {_check_command([result]) or f'autotune report {result.journal}'}",

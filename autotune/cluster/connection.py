@@ -52,21 +52,13 @@ SETTINGS = {  # of Dask's schedulers and workers
 
 @dataclass(frozen=True)
 class Cluster:
-    """A connected cluster.
-
-    Attributes:
-        client: Dask's client.
-        address: A device of the model to search with, possibly on another machine.
-        info: The description of that device.
-        list_addresses: Lists the devices that workers of a machine may claim.
-        run: Identifies the command; parallel searches share it.
-    """
+    """A connected cluster."""
 
     client: distributed.Client
-    address: Address
+    address: Address  # a device of the model to search with, possibly on another machine
     info: DeviceInfo
-    list_addresses: Callable[[], Sequence[Address]]
-    run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    list_addresses: Callable[[], Sequence[Address]]  # devices that workers of a machine may claim
+    run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])  # the command, with all its searches
 
 
 @contextmanager
@@ -173,15 +165,7 @@ def open_several(
     on_stage: OnStage,
     warn: Callable[[str], None],
 ) -> Iterator[Cluster]:
-    """Open the devices that `--devices` or `--cluster` names.
-
-    Args:
-        devices: As `--devices`; None means the cluster.
-        cluster: As `--cluster`.
-        device: As `--device`, to choose among the cluster's devices.
-        on_stage: Called with each stage.
-        warn: Called with a warning if a scheduler is open to others.
-    """
+    """Open the devices that `--devices` names, or the first model of `--cluster`: see `open_each_model`."""
     if cluster is None:
         on_stage(Stage("finding devices"))
         with open_devices(local_devices(devices or ALL)) as opened:
@@ -197,14 +181,8 @@ def open_each_model(
 ) -> Iterator[list[Cluster]]:
     """Connect to a cluster, or start one: `tcp://HOST:PORT`, `slurm`, `slurm:JOBS` or `local:WORKERS`.
 
-    Args:
-        text: As `--cluster`.
-        device: As `--device`, looked up among the devices of all workers.
-        on_stage: Called with each stage.
-        warn: Called with a warning if the scheduler is open to others.
-
-    Returns:
-        The cluster for each model of the chosen device's backend and kind, first for that device's.
+    Gives the cluster for each model of the backend and kind of the device, as `--device` names it among those
+    of all workers; that device's model comes first. Warns of a scheduler that is open to others.
 
     Raises:
         InputError: There is no such kind of cluster, or no such device.
@@ -220,7 +198,8 @@ def open_each_model(
         opened.enter_context(_dask_settings())
         client = _client(text, opened)
         on_stage(Stage("finding devices"))
-        listed = client.run(find_devices, _backends(device))
+        backend = (device or "").partition(":")[0]
+        listed = client.run(find_devices, (backend,) if backend in BACKENDS else tuple(BACKENDS))
         found = [item for devices in listed.values() for item in devices]
         first, chosen = choose(device, found)
         models: dict[str, tuple[Address, DeviceInfo]] = {}
@@ -238,11 +217,6 @@ def alike(backend: str, info: DeviceInfo) -> list[Address]:
     """The devices of this machine that are like a given one: same model, driver and limits."""
     expected = environment(info, "")
     return [address for address, other in find_devices((backend,)) if environment(other, "") == expected]
-
-
-def _backends(device: str | None) -> tuple[str, ...]:
-    name = (device or "").partition(":")[0]
-    return (name,) if name in BACKENDS else tuple(BACKENDS)
 
 
 def _client(text: str, opened: ExitStack) -> distributed.Client:

@@ -34,21 +34,13 @@ from autotune.processes.scratch_folder import scratch_folder
 
 @dataclass(frozen=True)
 class HostSetting:
-    """Settings of a search for its workers.
-
-    Attributes:
-        search: Identifies the search.
-        run: Identifies the command: a Dask worker holds one device for all its searches.
-        list_addresses: Lists the devices of a machine that may be claimed.
-        process: The setting of every device process but for its device; the reference is an absolute path.
-        files: The content of the reference and the problems' files, by path.
-    """
+    """Settings of a search for its workers."""
 
     search: str
-    run: str
-    list_addresses: Callable[[], Sequence[Address]]
-    process: DeviceSetting
-    files: Mapping[str, bytes]
+    run: str  # the command: a Dask worker holds one device for all its searches
+    list_addresses: Callable[[], Sequence[Address]]  # devices of a machine that may be claimed
+    process: DeviceSetting  # but for its device; the reference is an absolute path
+    files: Mapping[str, bytes]  # content of the reference and the problems' files, by path
 
     @property
     def name(self) -> str:

@@ -2,27 +2,40 @@
 
 A function `baseline_NAME(inputs, sizes)` prepares a run, for example by bringing the inputs to a GPU, and
 returns two functions: one that begins a run, and one that waits until all runs have ended. On the host,
-`baseline_numpy` runs on one thread, and `baseline_numpy_all_cores` on as many as its libraries have. For
-what a C function takes there, see `c_baselines`.
+`baseline_numpy` runs on one thread, and `baseline_numpy_all_cores` on as many as its libraries have.
+
+`NAME.c` next to the reference file `NAME.py` has a C function of that name for the host, whose parameters are
+arrays and sizes of the space, by name. It is timed on a scalar thread, with vectors and on all cores. One
+source makes all three: loops that may run in parallel have a directive of OpenMP, of which the first build
+reads nothing and the second one `simd` alone.
 """
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from autotune.core.records import Value
-from autotune.errors import BrokenReference
-from autotune.problem.c_baselines import c_times
+from autotune.core.text import first_error
+from autotune.devices.element_types import numpy_dtype
+from autotune.errors import BrokenReference, InputError
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.reference import BASELINE, call, functions_of, run_reference
+from autotune.sources.kernel_source import read_kernel_source
 
 Run = Callable[[], object]
 
@@ -32,6 +45,24 @@ _ROUND_MS = 5.0  # runs are repeated until they take this long
 _MAX_REPEATS = 200
 _ROUNDS = 3
 _LONG_MS = 500.0  # a longer run is not repeated
+_COMMON = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fno-math-errno")
+_TIMEOUT_S = 60.0  # of the C compiler
+_TOLERANCE = 1e-3  # of the largest result: sums in float32 in another order
+
+
+class Build(NamedTuple):
+    """A way to compile a C source."""
+
+    name: str
+    options: tuple[str, ...]
+    detail: str
+
+
+BUILDS = (
+    Build("C, scalar", ("-fno-tree-vectorize", "-fno-tree-slp-vectorize"), "one thread without vectors"),
+    Build("C, vectors", ("-march=native", "-fopenmp-simd"), "one thread with vectors"),
+    Build("C, all cores", ("-march=native", "-fopenmp"), "a thread with vectors on each core"),
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +93,7 @@ class Baselines:
         """The time of every baseline; if none is in C or uses numpy, the reference is timed instead."""
         found = functions_of(self._path)
         named = {name.removeprefix(BASELINE): one for name, one in found.items() if name.startswith(BASELINE)}
-        timed = (*self._in_c(), *(self._time(name, one) for name, one in named.items()))
+        timed = (*self.in_c(), *(self._time(name, one) for name, one in named.items()))
         if any(one.on_host for one in timed):
             return timed
         run = partial(found["reference"], self._inputs, self._sizes)
@@ -70,14 +101,62 @@ class Baselines:
             reference = BaselineTime(f"{NUMPY} (reference)", _time_ms(run), _ONE_THREAD, on_host=True)
         return (reference, *timed)
 
-    def _in_c(self) -> Iterator[BaselineTime]:
-        expected = partial(
-            run_reference, self._path, self._inputs, self._problem.definition, self._problem.arrays
+    def in_c(self) -> Iterator[BaselineTime]:
+        """The time of each build of the C function, if there is one, and its results are right."""
+        source, problem = self._path.with_suffix(".c"), self._problem
+        if not source.is_file():
+            return
+        outputs = {
+            one.name: np.zeros(one.shape, numpy_dtype(one.dtype))
+            for one in problem.arrays
+            if one.role != "in"
+        }
+        right: Mapping[str, NDArray[Any]] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for number, build in enumerate(BUILDS):
+                try:
+                    library = Path(folder, f"{number}.so")
+                    run = self._built(source, library, build, {**self._inputs, **outputs})
+                    run()
+                    right = right or run_reference(
+                        self._path, self._inputs, problem.definition, problem.arrays
+                    )
+                    for name in outputs.keys() & right.keys():
+                        _compare(name, outputs[name], right[name])
+                    yield BaselineTime(build.name, _time_ms(run), build.detail, on_host=True)
+                except (InputError, OSError, subprocess.TimeoutExpired) as error:
+                    yield BaselineTime(build.name, None, str(error).partition("\n")[0], on_host=True)
+
+    def _built(
+        self, source: Path, library: Path, build: Build, arrays: Mapping[str, NDArray[Any]]
+    ) -> Callable[[], object]:
+        """A function that runs a build; raises InputError if it cannot be made."""
+        compiler = shutil.which("gcc") or shutil.which("clang")
+        if compiler is None:
+            raise InputError("needs gcc or clang")
+        defined = [f"-D{name}={value}" for name, value in self._macros.items()]
+        done = subprocess.run(
+            [compiler, *_COMMON, *build.options, *defined, source, "-o", library, "-lm"],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
         )
-        builds = c_times(self._path, self._problem, self._inputs, self._macros, expected, _time_ms)
-        for build, found in builds:
-            time_ms, detail = (None, found) if isinstance(found, str) else (found, build.detail)
-            yield BaselineTime(build.name, time_ms, detail, on_host=True)
+        if done.returncode:
+            raise InputError(f"{source.name}: {first_error(done.stderr)}")
+        name, values = source.stem, {name: str(value) for name, value in self._macros.items()}
+        functions = read_kernel_source(source.read_text(), values, "cuda").functions
+        parameters = next((one.parameters for one in functions if one.name == name), None)
+        if parameters is None:
+            raise InputError(f"{source.name}: defines no function {name}")
+        given: list[Any] = []
+        for parameter in parameters:
+            if parameter.pointers and parameter.name in arrays:
+                given.append(ctypes.c_void_p(arrays[parameter.name].ctypes.data))
+            elif not parameter.pointers and parameter.name in self._sizes:
+                given.append(ctypes.c_long(self._sizes[parameter.name]))
+            else:
+                raise InputError(f"{source.name}: {parameter.text}: the space has no such array or size")
+        return partial(ctypes.CDLL(str(library))[name], *given)
 
     def _time(self, name: str, prepare: Callable[..., tuple[Run, Run]]) -> BaselineTime:
         what, on_host = f"{prepare.__name__}(inputs, sizes)", name.startswith(NUMPY)
@@ -91,9 +170,12 @@ class Baselines:
             return BaselineTime(name, None, str(error).partition("\n")[0].rpartition(" raised ")[2], on_host)
 
 
-def baseline_times(state: Baselines) -> tuple[BaselineTime, ...]:
-    """For a child process: the times of all baselines."""
-    return state.times()
+def _compare(name: str, found: NDArray[Any], right: NDArray[Any]) -> None:
+    """Raise InputError for a result that is not the reference's."""
+    wide = right.reshape(found.shape).astype(np.float64)
+    error = np.max(np.abs(found - wide), initial=0.0)
+    if not error <= _TOLERANCE * max(1.0, np.max(np.abs(wide), initial=0.0)):
+        raise InputError(f"{name} is wrong: off by {error:.3g}")
 
 
 def _time_ms(run: Run, wait: Run = lambda: None) -> float:

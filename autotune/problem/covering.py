@@ -127,12 +127,8 @@ def at_tiles(
 ) -> list[ProblemInstance]:
     """Further problems at which a configuration does what it does at no problem that it is verified on.
 
-    Args:
-        problems: The problems of the sizes to verify.
-        timed: The problem of the size to tune for.
-        config: The configuration.
-        make: Makes the problem of sizes and a number; None where the configuration is not valid.
-        count: How many, at most.
+    At most `count`. `timed` is the problem of the size to tune for; `make` makes the problem of sizes and a
+    number, and gives None where the configuration is not valid.
     """
     given = (*problems, timed)
     divisors = _divisors(given, config)

@@ -37,10 +37,7 @@ def at_sizes(
 ) -> Sequence[ProblemInstance]:
     """The problems to use a data set on: for one of SHAPES a large one and another, for others all to verify.
 
-    Args:
-        name: The data set.
-        verify_problems: The problems of the sizes to verify.
-        timed: The problem of the size to tune for, which may be the large one if it is small enough.
+    The size to tune for, `timed`, may be the large one if it is small enough.
     """
     if name not in SHAPES:
         return verify_problems

@@ -36,12 +36,7 @@ class IndexRuns:
         self._known: dict[tuple[str, bool], list[IndexRun]] = {}
 
     def of(self, problem: ProblemInstance, *, is_wide: bool = False) -> list[IndexRun]:
-        """The blocks at the corners of each launch, run.
-
-        Args:
-            problem: The problem.
-            is_wide: True to count with 64 bits where the source counts with 32.
-        """
+        """The blocks at the corners of each launch, run; `is_wide` counts with 64 bits in place of 32."""
         key = problem.identity_text, is_wide
         if key not in self._known:
             self._known[key] = [*self._runs(problem, is_wide)]

@@ -189,7 +189,6 @@ def _fill(
 
 
 def _put_special(values: NDArray[Any], name: str, draw: Generator) -> None:
-    """Replace a few elements by special values."""
     special = np.array(SPECIAL_VALUES[name], values.dtype)
     places = draw.permutation(values.size)[: max(special.size, values.size // _SPECIAL_SHARE)]
     values.reshape(-1)[places] = np.resize(special, places.size)
@@ -212,11 +211,8 @@ def _scaled(draw: Callable[..., Any], real: type[np.floating[Any]], factor: floa
 def _drawn(array: Array, seed: int, draw: _Draw, piece: int = _PIECE) -> NDArray[Any]:
     """Draw an array in chunks, in parallel, each with its own generator.
 
-    Args:
-        array: The array to draw.
-        seed: The problem's seed.
-        draw: Draws the elements of a part.
-        piece: Number of elements of a part: generators of small integers forget bits between two calls.
+    A `piece` is the number of elements that are drawn at once: generators of small integers forget bits
+    between two calls.
     """
     values = np.empty(array.count, numpy_dtype(array.dtype))
     if is_complex(array.dtype):  # both parts get drawn

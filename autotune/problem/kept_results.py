@@ -38,19 +38,12 @@ Results = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class KeptResults:
-    """A folder of results.
-
-    Attributes:
-        folder: Where they are kept.
-        run: A part of their keys; empty to share results between searches.
-        kept_from_s: Faster references just run again.
-        of_run: Another folder, where small results of faster references are kept while a search runs.
-    """
+    """A folder of results."""
 
     folder: Path
-    run: str = ""
-    kept_from_s: float = KEPT_FROM_S
-    of_run: Path | None = None
+    run: str = ""  # a part of their keys; empty to share results between searches
+    kept_from_s: float = KEPT_FROM_S  # faster references just run again
+    of_run: Path | None = None  # for small results of faster references, while a search runs
 
     def all_of_run(self) -> KeptResults:
         """Keep results of any speed, in the folder of the run."""
@@ -59,11 +52,9 @@ class KeptResults:
     def of(self, reference: Path, data_key: str, compute: Callable[[], Results]) -> Results:
         """Look up the results of a reference, or compute and keep them; what `compute` raises passes through.
 
-        Args:
-            reference: The reference file; the key covers its content and the user's modules that it imports.
-                If these cannot be known, nothing is kept.
-            data_key: Identifies the problem and its inputs.
-            compute: Runs the reference.
+        The key covers the content of the reference file and of the user's modules that it imports, and
+        `data_key`, which identifies the problem and its inputs. If these modules cannot be known, nothing is
+        kept.
         """
         text = reference.read_text(errors="replace")
         imported = _imported(text, reference)

@@ -34,15 +34,8 @@ Overflow = Callable[[ProblemInstance], str | None]  # the array; empty without, 
 def overflowing(overflow: Overflow, timed: ProblemInstance, domain: Domain, make: Make) -> str | None:
     """An array of which an index overflows where arrays have more than 2^32 elements, or 2^31, as text.
 
-    Args:
-        overflow: Finds an array of which an index overflows in a problem.
-        timed: The problem of the size to tune for.
-        domain: The domain of the space's sizes.
-        make: Makes the problem of sizes; None where the arguments do not hold them.
-
-    Returns:
-        An array, from how many elements on, and sizes; empty if there is none, or no such size, and None if
-        it is not known.
+    It says from how many elements on, and sizes. It is empty if there is no such array or size, and None if
+    it is not known. `timed` is the problem of the size to tune for.
     """
 
     def at(power: int) -> ProblemInstance | None:
@@ -109,14 +102,12 @@ def overflow_in_triton(text: str, path: Path) -> Overflow:
 
 
 def _constants(entry: str) -> dict[str, Any]:
-    """The constants of a launch in Triton."""
     call = parse_expression(entry)
     assert isinstance(call, ast.Call)
     return {one.arg or "": number(ast.literal_eval(one.value)) for one in call.keywords}
 
 
 def _elements(problem: ProblemInstance) -> int:
-    """The elements of the largest array."""
     return max((array.count for array in problem.arrays), default=0)
 
 

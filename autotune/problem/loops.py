@@ -47,14 +47,13 @@ class Loops:
     ) -> tuple[list[ProblemInstance], bool]:
         """Problems for loops that turn again at the size to tune for, and at no checked size.
 
+        They have as few threads as possible; False comes with them if there is none for some loop.
+
         Args:
             given: The problems of the sizes to verify, at least one.
-            checked: The problems among them that are checked.
+            checked: Those that are checked.
             timed: The problem of the size to tune for.
             make: Makes the problem of sizes.
-
-        Returns:
-            The problems, with as few threads as possible, and False if there is none for some loop.
         """
         lacking = self.turning_again([timed]) - self.turning_again(checked)
         base = min((one.definition.sizes for one in given), key=work)

@@ -38,16 +38,8 @@ def run_reference(
 ) -> dict[str, NDArray[Any]]:
     """Run `reference(inputs, sizes)` of a file; raises BrokenReference for any error in it.
 
-    With a third parameter, `indices`, it computes only these elements of each output.
-
-    Args:
-        path: The reference file.
-        inputs: The drawn inputs by name.
-        problem: The problem that they were drawn for.
-        arrays: The arguments to which the results belong.
-
-    Returns:
-        The results, flat and of the arguments' types.
+    With a third parameter, `indices`, it computes only these elements of each output. The results are flat
+    and of the arguments' types.
     """
     function = load_function(path, "reference", "reference(inputs, sizes)")
     run = partial(call, path, function)
@@ -87,12 +79,7 @@ def call_reference(
 ) -> dict[str, NDArray[Any]]:
     """Run a reference, and check and convert what it returns; raises BrokenReference.
 
-    Args:
-        function: The reference.
-        run: Calls it: takes its name with parameters, for messages, and its arguments.
-        inputs: The drawn inputs by name.
-        problem: The problem that they were drawn for.
-        arrays: The arguments to which the results belong.
+    `run` calls it: it takes the name with parameters, for messages, and the arguments.
     """
     given: tuple[Any, ...] = (dict(inputs), dict(problem.sizes))
     if not takes_indices(function):
@@ -173,11 +160,7 @@ def _load_module(path: Path) -> ModuleType:
 def call(path: Path, function: Callable[..., Any], what: str, *arguments: Any) -> Any:
     """Call a function of a reference file; its exceptions become BrokenReference.
 
-    Args:
-        path: The file.
-        function: The function.
-        what: Its name for messages, with the expected parameters.
-        arguments: Its arguments.
+    `what` is its name for messages, with the expected parameters.
     """
     try:
         return function(*arguments)

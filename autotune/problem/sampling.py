@@ -31,11 +31,8 @@ def sample_indices(array: Array, seed: int) -> Indices:
     """The elements of an output to compare, as indices of the flat array, sorted.
 
     A small output is compared in full. A larger one is sampled: both ends, and one element drawn from each of
-    equally long parts. A wrong stretch as long as two parts is always found.
-
-    Args:
-        array: The output.
-        seed: The problem's seed; another seed gives another sample.
+    equally long parts. A wrong stretch as long as two parts is always found. Another seed gives another
+    sample.
     """
     count = array.count
     if count <= MAX_WHOLE:

@@ -57,7 +57,6 @@ def _far(sign: float) -> Callable[[_Reals, _Range, Generator], _Reals]:
 
 
 def _one_large(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    """One large element in each row."""
     found = values.copy()
     places = draw.integers(0, values.shape[1], len(values))
     found[np.arange(len(values)), places] = _LARGE * _extent(bounds)
@@ -91,14 +90,7 @@ WITHIN_FILLS = (*_ANY, *_SIGNS, "halves between", _CLOSE)  # have no value that 
 
 
 def fill_of_shape(name: str, fill: Fill | None, dtype: str, shape: tuple[int, ...]) -> Fill | None:
-    """The fill that has a shape; the same one where the shape means nothing.
-
-    Args:
-        name: One of SHAPES.
-        fill: The fill of the space.
-        dtype: The element type.
-        shape: The array's extents.
-    """
+    """The fill of an array that has a shape of SHAPES; the same one where that means nothing."""
     if (
         fill is None
         or fill[0] not in RANDOM_FILLS
@@ -123,15 +115,7 @@ def fill_of_shape(name: str, fill: Fill | None, dtype: str, shape: tuple[int, ..
 def shaped(
     name: str, values: NDArray[np.generic], fill: Fill, dtype: str, draw: Generator
 ) -> NDArray[np.generic]:
-    """Give drawn values a shape.
-
-    Args:
-        name: One of SHAPES.
-        values: The values, of at least one dimension.
-        fill: The fill that they were drawn for.
-        dtype: Their element type.
-        draw: For what is left to chance.
-    """
+    """Give drawn values, of at least one dimension, a shape of SHAPES; `fill` is what they were drawn for."""
     if not values.size:
         return values
     reals = values.astype(np.float64).reshape(-1, values.shape[-1] if values.ndim > 1 else values.size)

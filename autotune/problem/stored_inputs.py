@@ -116,7 +116,7 @@ class StoredInputs:
         if self._spec.functions.inputs is not None:
             returned = self._spec.functions.inputs(*_arguments(problem))
             try:
-                found = checked_arrays(returned, dtypes)
+                found = _checked_arrays(returned, dtypes)
                 return {name: self._stored_once(found[name], name, dtypes[name], folder) for name in dtypes}
             except SetupError as error:
                 raise SetupError(f"inputs() at {size_text(problem.sizes)}: {error}") from None
@@ -150,16 +150,7 @@ def _arguments(problem: Problem) -> tuple[Any, ...]:
     return (*arguments, *filter(None, (problem.data, problem.variant)))
 
 
-def store_returned(found: Any, dtypes: Mapping[str, str], folder: Path) -> dict[str, StoredArray]:
-    """Store the arrays from `inputs`; raises SetupError unless they are exactly the declared ones."""
-    arrays = checked_arrays(found, dtypes)
-    return {
-        name: _stored(_converted(arrays[name], dtype, name), folder / name, dtype)
-        for name, dtype in dtypes.items()
-    }
-
-
-def checked_arrays(found: Any, dtypes: Mapping[str, str]) -> Mapping[str, Any]:
+def _checked_arrays(found: Any, dtypes: Mapping[str, str]) -> Mapping[str, Any]:
     """The arrays from `inputs`; raises SetupError unless they are exactly the declared ones."""
     if not isinstance(found, Mapping):
         raise SetupError(f"returned {type(found).__name__}, expected a dict of arrays by argument name")
@@ -177,8 +168,11 @@ def _inputs_in_child(
     named = [name for name in ("data", "variant") if getattr(problem, name)]
     wanted = f"{INPUTS}({', '.join(('sizes', 'rng', *named))})"
     function = load_function(reference, INPUTS, f"{wanted} that fills {', '.join(dtypes)}")
-    returned = call(reference, function, wanted, *_arguments(problem))
-    return store_returned(returned, dtypes, Path(folder))
+    arrays = _checked_arrays(call(reference, function, wanted, *_arguments(problem)), dtypes)
+    return {
+        name: _stored(_converted(arrays[name], dtype, name), Path(folder) / name, dtype)
+        for name, dtype in dtypes.items()
+    }
 
 
 def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:

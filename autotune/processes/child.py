@@ -55,13 +55,9 @@ class Child:
         variables: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
     ) -> None:
-        """Start the process, in the background.
+        """Start the process, in the background, with changed environment variables.
 
-        Args:
-            factory: Makes the state, in the child.
-            arguments: Its arguments.
-            variables: Environment variables to set in the child.
-            wrapper: A command line that runs the child, such as a debugger's.
+        `wrapper` is a command line that runs the child, such as a debugger's.
         """
         self._timeout_s: float | None = None
         self._deadline_s = math.inf

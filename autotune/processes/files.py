@@ -89,16 +89,10 @@ def open_to_append(path: Path, flags: int = 0) -> FileIO:
 
 
 def read_foreign(path: Path, most_bytes: int, read: Callable[[str], T], refusal: str) -> T:
-    """Read a text file that others may have written.
+    """Read a text file that others may have written, by `read`, which raises Damaged or NoJson.
 
-    Args:
-        path: The file.
-        most_bytes: A longer one is not read.
-        read: Reads the text; raises Damaged or NoJson.
-        refusal: Begins the message if it does.
-
-    Raises:
-        InputError: The file cannot be read, is too long, or is damaged.
+    Raises InputError if it cannot be read, is longer than `most_bytes`, or is damaged; `refusal` begins the
+    message then.
     """
     try:
         with path.open("rb") as file:

@@ -89,14 +89,11 @@ class ForkServer:
         self._requests.send(pickle.dumps(tuple(modules)))
 
     def fork(self, wrapper: Sequence[str], pipe: int, output: int, ended: int) -> None:
-        """Start a child in the background, in the present folder.
+        """Start a child in the background, in the present folder; a `wrapper` is a command line that runs it.
 
-        Args:
-            wrapper: A command line that runs the child, such as a debugger's; empty for none.
-            pipe: Its end of the pipe through which it serves.
-            output: The file of what it prints.
-            ended: An end of a pipe. Through it the server sends its process id, and its exit code once it has
-                ended. Until the caller closes the other end, no other process gets its process id.
+        It serves through `pipe`, and prints to `output`. `ended` is an end of a pipe. Through it the server
+        sends the child's process id, and its exit code once it has ended. Until the caller closes the other
+        end, no other process gets its process id.
         """
         folder = os.open(".", os.O_PATH)
         try:

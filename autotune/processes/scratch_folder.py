@@ -37,7 +37,6 @@ def scratch_folder() -> Iterator[str]:
 
 
 def _remove_abandoned() -> None:
-    """Remove the folders of processes that are gone."""
     with os.scandir(tempfile.gettempdir()) as entries:
         found = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
     for folder in found:

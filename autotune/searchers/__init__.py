@@ -26,22 +26,15 @@ class _Engine:
     """An engine's searcher: its place and abilities.
 
     The searcher is made with the strategy if there is a choice, and with the results if it uses some.
-
-    Attributes:
-        module: its module.
-        searcher: the name of its class.
-        strategies: their names, the default one first; empty if there is no choice.
-        packages: module and distribution of optional packages, by the strategy that needs them.
-        uses_priors: whether it learns from results of other devices.
-        can_stop: whether it estimates when to stop.
     """
 
     module: str
-    searcher: str
-    strategies: tuple[str, ...] = ()
+    searcher: str  # the name of its class
+    strategies: tuple[str, ...] = ()  # the default one first; empty if there is no choice
+    # module and distribution of optional packages, by the strategy that needs them
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    uses_priors: bool = False
-    can_stop: bool = False
+    uses_priors: bool = False  # it learns from results of other devices
+    can_stop: bool = False  # it estimates when to stop
 
 
 _ENGINES = {
@@ -117,14 +110,7 @@ def make_searcher(
     priors: Iterable[PriorResults] = (),
     stop_when_unlikely: bool = False,
 ) -> Searcher:
-    """Make a searcher; raises InputError as `check_searcher` does.
-
-    Args:
-        engine: one of `engine_names()`.
-        strategy: one of the engine's strategies; None for its default.
-        priors: results of other devices, for engines that learn from them.
-        stop_when_unlikely: end the search when an improvement is unlikely.
-    """
+    """Make a searcher, which may start from priors; raises InputError as `check_searcher` does."""
     check_searcher(engine, strategy, stop_when_unlikely=stop_when_unlikely)
     if engine not in _ENGINES:
         return _made(_plugins()[engine])

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from autotune.searchers.base import PriorResults, TrialStream, evaluate
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
-from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.source_model import results_in_space, source_weight
+from autotune.searchers.surrogate.model import log_expected_improvement
+from autotune.searchers.surrogate.transfer import results_in_space, source_weight
 from autotune.space import Space
 
 MAX_BESTS = 4  # sources whose best is always tried
@@ -101,8 +101,6 @@ class _Difference:
 
 
 class _Run:
-    """The state of one search."""
-
     def __init__(self, space: Space, stream: TrialStream, sources: list[_Source]) -> None:
         self._space, self._stream = space, stream
         encoding = Encoding(space)

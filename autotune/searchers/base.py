@@ -26,16 +26,10 @@ _UNKNOWN = Traits()
 
 @dataclass(frozen=True)
 class PriorResults:
-    """Results of the same kernel on another device or for another problem.
+    """Results of the same kernel on another device or for another problem."""
 
-    Attributes:
-        origin: the device and problem, for messages.
-        results: configurations with their time in milliseconds, None for a failure.
-        traits: of the device.
-    """
-
-    origin: str
-    results: tuple[tuple[Config, float | None], ...]
+    origin: str  # the device and problem, for messages
+    results: tuple[tuple[Config, float | None], ...]  # times in ms, None for a failure
     traits: Traits = _UNKNOWN
 
 
@@ -142,18 +136,9 @@ def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], stream:
 
 @dataclass(frozen=True)
 class StoppingEstimate:
-    """The tried part of a space, and the gain that a model of the trials expects from the rest.
-
-    Attributes:
-        tried: The number of tried configurations.
-        valid: The number of configurations in the space.
-        improvement_probability: That an untried one is at least 1% faster than the best; None if too few
-            trials have a time.
-        expected_improvement: The share of the best time that trying all of them is expected to save; None
-            likewise.
-    """
+    """The tried part of a space, and the gain that a model of the trials expects from the rest."""
 
     tried: int
-    valid: int
-    improvement_probability: float | None
-    expected_improvement: float | None
+    valid: int  # configurations in the space
+    improvement_probability: float | None  # that an untried one is faster; None if too few have a time
+    expected_improvement: float | None  # as a share of the best time, by trying all; None likewise

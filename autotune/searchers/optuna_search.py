@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,20 +40,16 @@ class _SamplerSettings:
 # Scores over time on recorded spaces (0: random, 1: the optimum at once). TPE: multivariate 0.50,
 # parameter by parameter 0.43, with its own startup 0.37. NSGA-II: 0.34 with a population of 20, 0.24 with
 # Optuna's default of 50, too many for a search of some hundred trials.
+_NSGAII = _SamplerSettings(
+    lambda seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=20), startup=20, batch=5
+)
 _SAMPLERS = {
     "tpe": _SamplerSettings(
         lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=False), startup=10
     ),
     "gp": _SamplerSettings(lambda seed: optuna.samplers.GPSampler(seed=seed), startup=10),
-    "nsgaii": _SamplerSettings(
-        lambda seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=20), startup=20, batch=5
-    ),
-    "nsgaii_pareto": _SamplerSettings(
-        lambda seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=20),
-        startup=20,
-        batch=5,
-        objectives=2,
-    ),
+    "nsgaii": _NSGAII,
+    "nsgaii_pareto": replace(_NSGAII, objectives=2),
     "cmaes": _SamplerSettings(
         lambda seed: optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False),
         startup=10,

@@ -17,7 +17,7 @@ from autotune.core.frozen import replace
 from autotune.core.json_values import is_name
 from autotune.core.light_typing import Any, T
 from autotune.core.packaged import packaged_folder
-from autotune.core.records import DeviceInfo, Entry, KernelRecord, Sizes
+from autotune.core.records import DeviceInfo, Entry, KernelRecord
 from autotune.errors import CacheError, InputError, Overtaken, WriteError
 from autotune.serving.cache_schema import damaged, device_text, parse_device, parse_record, record_text
 
@@ -96,14 +96,6 @@ def stamp(path: str) -> Stamp:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def read_entry(root: str, folder: str, kernel: str, sizes: Sizes, dtype: str, data: str = "") -> Entry | None:
-    """A kernel's result for one problem on a device, or None; raises CacheError as `read_record`."""
-    path = record_path(root, folder, kernel)
-    entries = read_record(path).entries if os.path.exists(path) else ()
-    problem = dtype, tuple(sorted(sizes.items())), data
-    return next((entry for entry in entries if entry.problem == problem), None)
-
-
 def folders(root: str) -> list[str]:
     """The device folders of a cache, sorted; empty if there is no such cache."""
     return [name for name in _names(root) if "." not in name]
@@ -158,8 +150,10 @@ def writable_root(argument: Folder | None = None) -> Path:
     return root
 
 
-def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str | None = None) -> None:
-    """Check, before a search, that its result can be stored; leaves no file.
+def check_writable(
+    root: Folder, device: DeviceInfo | None = None, kernel: str | None = None
+) -> KernelRecord | None:
+    """Check, before a search, that its result can be stored; return the kernel's record. Leaves no file.
 
     Raises:
         WriteError: The folder cannot be written.
@@ -188,7 +182,8 @@ def check_writable(root: Folder, device: DeviceInfo | None = None, kernel: str |
         _require_same_device(folder, device)
         path = record_path(os.fspath(root), device.slug, kernel) if kernel else None
         if path and os.path.exists(path):
-            read_record(path)
+            return read_record(path)
+    return None
 
 
 def store(

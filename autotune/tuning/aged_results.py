@@ -59,19 +59,8 @@ def update(
 ) -> Aged | None:
     """Check a result again, and search anew if it loses; None if nothing has changed since it was found.
 
-    A result that holds is stored with its times of now; a search stores what it finds.
-
-    Args:
-        task: The problem of the result.
-        options: How to run.
-        observer: Receives the events.
-        entry: The cached result.
-        root: The cache's folder.
-        deadline_s: On the clock of `time.perf_counter`; no search goes on after it.
-
-    Raises:
-        SetupError: The reference or the device cannot be used.
-        WriteError: The journal cannot be written.
+    A result that holds is stored with its times of now; a search stores what it finds. No search goes on
+    after the deadline, which is on the clock of `time.perf_counter`.
     """
     reasons = changes(entry.provenance, task.provenance)
     if not reasons:

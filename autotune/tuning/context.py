@@ -286,13 +286,8 @@ def open_context(
 ) -> Iterator[TuningContext]:
     """Open the journal, the compilers and the worker, and close them at the end whatever happens.
 
-    Args:
-        journaled: What is tuned.
-        options: How to search.
-        observer: Receives the events of the run.
-        policy: How configurations are timed.
-        processes: Compilers and device process, shared by several contexts; None opens some for this one.
-        cluster: The cluster that has the devices; None uses the task's device.
+    Without `processes`, which several contexts may share, it has its own; without a cluster, it uses the
+    task's device.
     """
     task = journaled.task
     policy = replace(policy, call_mode=task.spec.measure)
@@ -355,6 +350,5 @@ def open_context(
 
 
 def _lost(observer: Observer, journal: Journal, device: str, reason: str) -> None:
-    """Tell that a device has failed."""
     observer.warn(f"{device} is left out: {reason}")
     journal.append_lost(device, reason)

@@ -37,7 +37,8 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
     """
     default, special = context.task.spec.default, context.task.spec.special
     records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
-    sets = _data_sets(context) if built else []
+    # the names of the sets that the inputs can have
+    sets = list(dict.fromkeys(name for name, _ in _default_problems(context))) if built else []
     with_default = {**context.build([default])[0], **built} if sets else {}
     slow: set[str] = set()  # sizes whose reference would take the time of the other checks
     for number, name in enumerate(sets, 1):
@@ -63,12 +64,10 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
 
 
 def _note(record: dict[str, Outcome], name: str, outcome: Outcome) -> None:
-    """Add the outcome on a data set at one size."""
     record[data_check(name)] = worst((record.get(data_check(name), PASSED), outcome))
 
 
 def _verified(context: TuningContext, binary: Binary, problem: ProblemInstance, name: str) -> Outcome:
-    """The outcome of one configuration on a problem with other data."""
     outcome = outcome_of(context.verify(binary, problem))
     if isinstance(outcome, Failure):
         return replace(outcome, detail=f"with {data_check(name)}: {outcome.detail}")
@@ -126,18 +125,13 @@ def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> 
     return shlex.join(("autotune", verb, str(task.spec.path), *given))
 
 
-def _data_sets(context: TuningContext) -> list[str]:
-    """The names of the data sets that the inputs can have."""
-    return list(dict.fromkeys(name for name, _ in _default_problems(context)))
-
-
 def small_data(context: TuningContext) -> list[ProblemInstance]:
     """The problems on other data whose results are small enough to be kept ahead, in the order of checks."""
-    return [problem for _, problem in _default_problems(context) if _result_bytes(problem) <= MAX_BYTES]
-
-
-def _result_bytes(problem: ProblemInstance) -> int:
-    return sum(array.size_bytes for array in problem.arrays if array.role in ("out", "inout"))
+    return [
+        problem
+        for _, problem in _default_problems(context)
+        if sum(one.size_bytes for one in problem.arrays if one.role in ("out", "inout")) <= MAX_BYTES
+    ]
 
 
 def _default_problems(context: TuningContext) -> Iterator[tuple[str, ProblemInstance]]:

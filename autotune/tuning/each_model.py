@@ -36,12 +36,7 @@ def search_each_model(
 ) -> PlanResult:
     """Search on all models at once, each in a thread of its own; the failure of one does not end the others.
 
-    Args:
-        target: What to tune.
-        options: How to search; the budget is per model.
-        observer: Receives the events of all searches.
-        clusters: One for each model.
-        on_result: Called in this thread when a search has ended.
+    The budget is per model. `on_result` is called in this thread when a search has ended.
     """
     failures: list[str] = []
     models: list[_Model] = []

@@ -73,11 +73,8 @@ def failed_default(
 ) -> FailedDefault:
     """Find out why the default configuration fails.
 
-    Args:
-        task: What is tuned.
-        trial: The trial of the default.
-        others: Trials of other configurations, which show whether only the default is wrong.
-        is_dumped: True if the wrong arrays are written to a folder.
+    `others` are trials of other configurations, which show whether only the default is wrong. With
+    `is_dumped`, the wrong arrays are written to a folder.
     """
     source, text = task.spec.source, task.source.text
     if foreign := _foreign_words(task, trial):
@@ -137,7 +134,6 @@ def _wrong_result(
 
 
 def _expecting(task: TuningTask) -> str:
-    """The name of what gives the expected result."""
     name = _name_of_reference(task)
     return f"`reference` in {name}" if task.spec.reference.suffix else name
 

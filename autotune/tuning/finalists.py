@@ -79,10 +79,7 @@ def is_unsteady(trials: Iterable[Trial]) -> bool:
 def choose_finalists(context: TuningContext, trials: Iterable[Trial], deadline_s: float) -> list[Trial]:
     """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
 
-    Args:
-        context: The open run.
-        trials: The candidates.
-        deadline_s: When the choice should be made, on the clock of `time.perf_counter`.
+    The choice should be made by the deadline, which is on the clock of `time.perf_counter`.
     """
     trials = list(trials)
     if context.objective is Objective.TIME and is_unsteady(trials):
@@ -117,11 +114,6 @@ def affordable(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) 
     """The finalists that the time allows, in the order of `fastest_trials`, and all needed ones.
 
     A finalist takes about as long as its trial did: it is verified and timed again.
-
-    Args:
-        chosen: All finalists.
-        needed: Finalists that take part in any case.
-        left_s: Time for the last round.
     """
     left_s -= sum(trial.cost_s for trial in needed)
     kept = []

@@ -32,10 +32,7 @@ def finish_search(
 ) -> SearchResult:
     """Measure the best few again in a last round, and store the winner in the cache.
 
-    Args:
-        context: The open run, after all trials.
-        searched: The search.
-        checks: The checks before storing, if some configurations have passed them already.
+    `checks` have the records of configurations that have passed the checks before storing already.
 
     Raises:
         SetupError: The default fails.

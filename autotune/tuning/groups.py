@@ -33,14 +33,7 @@ def group_leaders(space: Space, trials: Iterable[Trial]) -> list[Trial]:
 def compare_groups(
     space: Space, trials: Iterable[Trial], measurements: Mapping[str, Measurement], objective: Objective
 ) -> tuple[Group, ...]:
-    """The groups of a space, best first.
-
-    Args:
-        space: The space, which declares the groups.
-        trials: The trials of the search.
-        measurements: Measurements of the last round, by content key.
-        objective: What the search minimizes.
-    """
+    """The groups of a space, best first; measurements are those of the last round, by content key."""
     groups = []
     for name, group in _members(space, trials).items():
         timed = [measurements[trial.key] for trial in group if trial.key in measurements]

@@ -18,21 +18,13 @@ VERIFICATION = 6  # raised whenever verification gets stricter: journals of olde
 
 @dataclass(frozen=True, eq=False)
 class JournaledTask:
-    """A task, what its run minimizes, and the journal of its trials.
-
-    Attributes:
-        task: What is tuned.
-        scoring: The objective.
-        journal: The file of the trials.
-        header: All that every trial in it depends on.
-        notes: What a hash in the header covers, in words.
-    """
+    """A task, what its run minimizes, and the journal of its trials."""
 
     task: TuningTask
     scoring: Scoring
-    journal: Path
-    header: Mapping[str, str]
-    notes: Mapping[str, str]
+    journal: Path  # the file of the trials
+    header: Mapping[str, str]  # all that every trial in it depends on
+    notes: Mapping[str, str]  # what a hash in the header covers, in words
 
 
 def with_journal(task: TuningTask, options: Options, suffix: str = "jsonl") -> JournaledTask:

@@ -24,10 +24,9 @@ from autotune.tuning.finalists import (
     fastest_trials,
     nearly_as_fast,
 )
-from autotune.tuning.fresh_inputs import SEEDS
 from autotune.tuning.groups import group_leaders
 from autotune.tuning.limits import LastRoundLimits, TimeLeft
-from autotune.tuning.remeasure import Remeasurement, remeasure
+from autotune.tuning.remeasure import SEEDS, Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.winner_checks import WinnerChecks
@@ -77,18 +76,8 @@ def run_last_round(
 ) -> tuple[dict[Config, Trial], Decision]:
     """Reuse a journaled last round, or measure one; if configurations fail, start again without them.
 
-    Args:
-        context: The open run.
-        searched: The search.
-        trials: The candidates.
-        checks: The checks before storing.
-        left: The time for the last round and its checks.
-
-    Returns:
-        The trials, with failures of the last round marked, and the decision.
-
-    Raises:
-        SetupError: The default fails.
+    Returns the trials, with failures of the last round marked, and the decision. Raises SetupError if the
+    default fails.
     """
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
@@ -179,16 +168,7 @@ def remeasure_and_check(
 ) -> Decision | Mapping[Config, Failure]:
     """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
-    Args:
-        context: The open run.
-        chosen: The finalists.
-        checks: The checks before storing.
-        left: The time for all this.
-        seeds: As for `remeasure`.
-        remeasure: Measures the finalists.
-
-    Returns:
-        The decision, or the failures.
+    Returns the decision, or the failures; `seeds` are those of `remeasure`, which measures the finalists.
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from autotune.tuning.fresh_inputs import SEEDS
 from autotune.tuning.options import Options
+from autotune.tuning.remeasure import SEEDS
 
 LAST_ROUND_SHARE = 0.2  # share of a time limit
 MIN_LAST_ROUND_S = 3.0  # at least, where it gets a share of the search's time

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
+
+from autotune.core import timeline
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.core.stages import Stage
@@ -17,11 +20,8 @@ class Observer:
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Called before the first trial.
 
-        Args:
-            task: What is tuned.
-            total: Number of trials to come; None if only the time is limited.
-            journal: Where trials are recorded.
-            note: Lines to show to the user, such as warnings about the space.
+        `total` is the number of trials to come, None if only the time is limited. `note` has lines to show to
+        the user, such as warnings about the space.
         """
 
     def tried(self, trial: Trial) -> None:
@@ -65,3 +65,26 @@ class Relay(Observer):
     def last_round(self, count: int) -> None:
         """Pass it on."""
         self._observer.last_round(count)
+
+
+class StageTimes(Relay):
+    """Passes the events of a search on; `seconds` has the time of every stage that has ended, in order."""
+
+    def __init__(self, observer: Observer) -> None:
+        """Begin the first stage."""
+        super().__init__(observer)
+        self._name, self._began_s = "starting the search", time.perf_counter()
+        self.seconds: dict[str, float] = {}
+
+    def turn_to(self, name: str) -> None:
+        """End the present stage, and begin another one."""
+        if name != self._name:
+            began_s, self._began_s = self._began_s, time.perf_counter()
+            timeline.add(self._name, began_s, self._began_s, track=timeline.STAGES)
+            self.seconds[self._name] = self.seconds.get(self._name, 0.0) + self._began_s - began_s
+            self._name = name
+
+    def stage(self, stage: Stage) -> None:
+        """Pass it on, and turn to its stage."""
+        self.turn_to(stage.name)
+        super().stage(stage)

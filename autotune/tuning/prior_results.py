@@ -35,12 +35,8 @@ def gather_priors(
 ) -> tuple[PriorResults, ...]:
     """Collect results of this kernel, one record for each other device and problem; the largest comes first.
 
-    Files that cannot be read are ignored.
-
-    Args:
-        task: What is tuned; results for its device and problem are ignored.
-        options: The search's options; its own journal is ignored.
-        ignored: Other problems whose results are ignored.
+    Results for the device and problem of the task, or of one to ignore, do not count, nor do files that
+    cannot be read.
     """
     left_out = {origin_of(one) for one in (task, *ignored)}
     found: dict[str, _Times] = {}

@@ -1,4 +1,7 @@
-"""Checks named configurations, or cached results after a driver, a compiler or a source has changed."""
+"""Checks named configurations, or cached results after a driver, a compiler or a source has changed.
+
+Also compares the bits of a kernel's results: from run to run, and from configuration to configuration.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,26 @@ from enum import Enum
 from pathlib import Path
 
 from autotune.core.checks import combined, reasons
-from autotune.core.records import NOISY, Config, Entry, KernelRecord
+from autotune.core.records import NOISY, Config, Entry
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.core.version import __version__
+from autotune.evaluation.device_samples import output_hashes
 from autotune.evaluation.identity import workload_sha256
 from autotune.searchers.base import evaluate
-from autotune.serving.cache import read_record, record_path, store
-from autotune.tuning.cache_entry import record_of
+from autotune.serving.cache import store
+from autotune.tuning.cache_entry import record_of, source_path
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Decision, remeasure_and_check
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.result_folder import source_path
 from autotune.tuning.task import TuningTask
+from autotune.tuning.turns import COMPILING
 from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_RUNNERS_UP = 3
+BITS_RUNS = 10
 _CHANGE = 0.02  # relative difference of two times below which they count as the same
 
 
@@ -55,37 +60,15 @@ class CheckedEntry:
 def check(
     task: TuningTask, options: Options, observer: Observer, configs: Sequence[Config]
 ) -> dict[Config, Failure | None]:
-    """Verify configurations, and run the checks before storing; None for a configuration that passes.
-
-    Raises:
-        SetupError: The reference or the device cannot be used.
-        WriteError: The journal cannot be written.
-    """
+    """Verify configurations, and run the checks before storing; None for a configuration that passes."""
     with opened(task, options, observer, len(configs)) as context:
         trials = evaluate(context.evaluator, configs)
         found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
         return found | WinnerChecks().check(context, [one for one in configs if found[one] is None])
 
 
-def cached_record(task: TuningTask, root: str) -> KernelRecord | None:
-    """The record of the task's kernel and device in a cache folder; None if there is none."""
-    path = record_path(root, task.device.slug, task.spec.kernel)
-    return read_record(path) if Path(path).exists() else None
-
-
 def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry) -> CheckedEntry:
-    """Verify and time a cached result's best, its ties, a few runners-up and the default.
-
-    Args:
-        task: The problem of the result.
-        options: How to run.
-        observer: Receives the events.
-        entry: The cached result.
-
-    Raises:
-        SetupError: The reference or the device cannot be used.
-        WriteError: The journal cannot be written.
-    """
+    """Verify and time a cached result's best, its ties, a few runners-up and the default."""
     if entry.config not in task.space:
         return CheckedEntry(entry, CheckState.UNDECIDED, "the configuration is no longer in the space")
     runners_up = [config for config, _ in entry.measured if config not in entry.ties][:MAX_RUNNERS_UP]
@@ -106,7 +89,12 @@ def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
 
 @contextmanager
 def opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
-    """Open a run of so many known configurations, with a journal of its own that starts empty."""
+    """Open a run of so many known configurations, with a journal of its own that starts empty.
+
+    Raises:
+        SetupError: The reference or the device cannot be used.
+        WriteError: The journal cannot be written.
+    """
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME)
     with open_context(with_journal(task, own, "check.jsonl"), own, observer, FULL_POLICY) as context:
         observer.started(task, count, context.journal)
@@ -129,14 +117,7 @@ def _decided(
 def _compared(
     context: TuningContext, entry: Entry, decision: Decision | None, failures: Mapping[Config, Failure]
 ) -> CheckedEntry:
-    """Compare the result with the measurements of now.
-
-    Args:
-        context: The open run.
-        entry: The cached result.
-        decision: The decision of the last round; None if all failed.
-        failures: Why configurations failed.
-    """
+    """Compare the result with the measurements of now; without a decision, all configurations have failed."""
     fresh = _fresh(context, entry, decision) if decision else None
     if decision is None or entry.config in failures:
         failure = failures[entry.config]
@@ -188,3 +169,46 @@ def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
             checked=reasons(combined(decision.checks)),
         ),
     )
+
+
+@dataclass(frozen=True)
+class Bits:
+    """The results of a configuration in several runs on the same inputs."""
+
+    runs: tuple[Mapping[str, str], ...] = ()  # for each run, the hash of each output
+    failure: Failure | None = None  # why it could not run, or is wrong
+
+    @property
+    def unsteady(self) -> tuple[str, ...]:
+        """The outputs that differ between runs."""
+        return tuple(name for name in self.outputs if len({run[name] for run in self.runs}) > 1)
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """The hash of each output of the first run."""
+        return self.runs[0] if self.runs else {}
+
+
+def served_configs(task: TuningTask, root: str) -> list[Config]:
+    """The configurations that the cache serves for the task's element type and that its problem allows."""
+    record, dtype = task.cached_record(root), task.space.problem.dtype
+    if record is None:
+        return []
+    entries = [entry.config for entry in record.entries if entry.dtype == dtype]
+    tables = [table.configs for table in record.variants if table.dtype == dtype]
+    known = dict.fromkeys([*entries, *(config for table in tables for config in table)])
+    return [config for config in known if config in task.space]
+
+
+def compare_bits(
+    task: TuningTask, options: Options, observer: Observer, configs: Sequence[Config]
+) -> dict[Config, Bits]:
+    """Verify configurations, then run each on the same inputs again and again."""
+    with opened(task, options, observer, len(configs)) as context:
+        trials = evaluate(context.evaluator, configs)
+        found = {trial.config: Bits(failure=trial.failure) for trial in trials}
+        built, rejected = context.build([one.config for one in trials if one.failure is None], COMPILING)
+        for config, (instance, binary) in built.items():
+            answer = context.run(output_hashes, binary, instance.problem, BITS_RUNS)
+            found[config] = Bits(failure=answer) if isinstance(answer, Failure) else Bits(answer)
+        return found | {config: Bits(failure=failure) for config, failure in rejected.items()}

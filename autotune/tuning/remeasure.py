@@ -19,14 +19,22 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
 from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
+from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.measure import bounded_batch
+from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.reference import may_use_device
+from autotune.space import SpaceSpec
+from autotune.space.arguments import INPUTS
 from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.fresh_inputs import OWN_SEED, SEEDS, distinct_seeds, fresh_problems, with_seed
+from autotune.tuning.data_checks import small_data
 from autotune.tuning.turns import COMPILING, Series, Turns, is_precise, remove_shifts
 
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 2.0
+FRESH_SEEDS = (1, 2)  # added to the search's seed
+OWN_SEED = 0  # likewise: it gives the search's own inputs
+SEEDS = (*FRESH_SEEDS, OWN_SEED)  # of the inputs to verify on, in this order
 
 
 @dataclass(frozen=True)
@@ -46,14 +54,9 @@ def remeasure(
 ) -> Remeasurement:
     """Verify the trials' configurations on fresh inputs, then time in turns what has passed.
 
-    If the objective may need energy and no configuration was rejected, their energy is measured last.
-
-    Args:
-        context: The open run.
-        trials: The finalists' trials.
-        deadline_s: On the clock of `time.perf_counter`. From then on, no more inputs are drawn, and after a
-            few rounds no further one begins.
-        seeds: Seeds of the inputs to verify on; the finalists are timed on the last one's.
+    If the objective may need energy and no configuration was rejected, their energy is measured last. After
+    the deadline, on the clock of `time.perf_counter`, no more inputs are drawn, and after a few rounds no
+    further one begins. The finalists are timed on the inputs of the last seed.
     """
     seeds = distinct_seeds(context.maker, seeds)
     fresh = fresh_problems(context.maker, trials[0].config, seeds)
@@ -70,17 +73,13 @@ def remeasure(
         else:
             finalists.verify(seeds, number)
     measurements = finalists.time(deadline_s)
-    if context.policy.energy_s > 0 and not finalists.rejected and _decides_by_energy(context):
+    reads_energy = context.objective is not Objective.TIME or context.scoring.needs_energy
+    if context.policy.energy_s > 0 and not finalists.rejected and reads_energy:
         measurements = finalists.with_energy(measurements)
     measurements = finalists.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
     found = {keys[config]: measurement for config, measurement in measurements.items()}
     return Remeasurement(found, finalists.rejected, record)
-
-
-def _decides_by_energy(context: TuningContext) -> bool:
-    """True if the objective may read energies."""
-    return context.objective is not Objective.TIME or context.scoring.needs_energy
 
 
 class _Finalists:
@@ -115,7 +114,7 @@ class _Finalists:
         for timed in (*series[:1], *twin):
             timed.stays = True
         turns = Turns(context, series + twin, rejected)
-        _run_rounds(turns, series, rejected, deadline_s, context.objective)
+        self._run_rounds(turns, series, deadline_s)
         found = context.worker.run(conditions, timeout_s=context.timeout_s)
         left = [timed for timed in series if timed.config not in rejected]
         noise = None
@@ -133,6 +132,16 @@ class _Finalists:
             )
             for timed in left
         }
+
+    def _run_rounds(self, turns: Turns, series: Sequence[Series], deadline_s: float) -> None:
+        """Run ROUNDS rounds, and more while none is rejected and the fastest time is not precise."""
+        turns.run(ROUNDS, deadline_s)
+        deadline_s = min(deadline_s, time.perf_counter() + MAX_EXTRA_S)
+        for _ in range(ROUNDS, MAX_ROUNDS, ROUNDS):
+            is_over = time.perf_counter() > deadline_s
+            if self.rejected or is_over or is_precise(series, self._context.objective):
+                return
+            turns.run(ROUNDS, deadline_s)
 
     def _series(self) -> list[Series]:
         """The remaining finalists with the search's batch: equally many of their runs find a warm cache.
@@ -186,17 +195,42 @@ class _Finalists:
         return found
 
 
-def _run_rounds(
-    turns: Turns,
-    series: Sequence[Series],
-    rejected: Mapping[Config, Failure],
-    deadline_s: float,
-    objective: Objective,
-) -> None:
-    """Run ROUNDS rounds, and more while none is rejected and the fastest time is not precise."""
-    turns.run(ROUNDS, deadline_s)
-    deadline_s = min(deadline_s, time.perf_counter() + MAX_EXTRA_S)
-    for _ in range(ROUNDS, MAX_ROUNDS, ROUNDS):
-        if rejected or is_precise(series, objective) or time.perf_counter() > deadline_s:
-            return
-        turns.run(ROUNDS, deadline_s)
+def distinct_seeds(maker: InstanceMaker, seeds: Sequence[int]) -> tuple[int, ...]:
+    """Leave out fresh seeds that give the inputs of the search; return OWN_SEED if none is left."""
+    problem = maker.space.problem
+    found = tuple(
+        seed
+        for seed in seeds
+        if seed == OWN_SEED or not maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
+    )
+    return found or (OWN_SEED,)
+
+
+def with_seed(maker: InstanceMaker, config: Config, seed: int) -> ProblemInstance:
+    """The problem of a configuration with the inputs of a seed, which is added to the search's."""
+    problem = maker.space.problem
+    return maker.problem_instance(config, replace(problem, seed=problem.seed + seed))
+
+
+def fresh_problems(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -> tuple[ProblemInstance, ...]:
+    """The problems with fresh inputs, if the reference gives their results."""
+    fresh = (with_seed(maker, config, seed) for seed in seeds if seed != OWN_SEED)
+    return tuple(problem for problem in fresh if not problem.trusted)
+
+
+def begin_references(context: TuningContext) -> None:
+    """Begin to compute the references of the last round next to the search, where that disturbs no timing."""
+    task = context.task
+    if context.fleet is None and _can_run_aside(task.spec, task.device.kind):
+        seeds = distinct_seeds(context.maker, SEEDS)
+        fresh = fresh_problems(context.maker, task.spec.default, seeds)
+        context.references.begin(fresh, small_data(context), context.worker.compared)
+
+
+def _can_run_aside(spec: SpaceSpec, kind: str) -> bool:
+    """True if a reference disturbs no times when it runs next to a search on a kind of device.
+
+    Inputs that a file or a function gives are left out: to know them takes time as well.
+    """
+    fills = {item.fill.kind for item in spec.arguments if item.fill is not None}
+    return kind == "gpu" and not fills & {"file", INPUTS} and not may_use_device(spec.reference)

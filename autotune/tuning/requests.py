@@ -24,15 +24,10 @@ from autotune.tuning.task import Target, bind_target, locate
 
 
 class Requests(NamedTuple):
-    """The problems that programs asked for.
+    """The problems that programs asked for."""
 
-    Attributes:
-        targets: The problems to tune, each with the cache miss that it answers, if it is of one.
-        failures: The reasons why others cannot be tuned.
-    """
-
-    targets: list[tuple[Target, CacheMiss | None]]
-    failures: list[str]
+    targets: list[tuple[Target, CacheMiss | None]]  # each with the cache miss that it answers, if any
+    failures: list[str]  # why others cannot be tuned
 
     @property
     def total(self) -> int:
@@ -41,13 +36,10 @@ class Requests(NamedTuple):
 
 
 def missed(cache: Path | None, device: str | None, space: Path | None) -> Requests:
-    """The cache misses recorded for a device of this machine.
+    """The cache misses recorded for a device of this machine, by default that of a search.
 
-    Args:
-        cache: The cache folder, as `--cache`.
-        device: The device; None means the default device of a search.
-        space: Only misses of this space's kernel. None takes all, with the space `spaces/KERNEL.yaml` of the
-            current folder or of the package.
+    With a space, only misses of its kernel count. Without one, all do, each with the space
+    `spaces/KERNEL.yaml` of the current folder or of the package.
     """
     address, info = find_device(device)
     own = locate(space) if space else None
@@ -75,16 +67,7 @@ def _space_file(miss: CacheMiss) -> Path:
 
 
 def recorded(tunings: Iterable[Tuning], spaces: Sequence[Path], device: str | None) -> Requests:
-    """The problems of recorded kernels, the longest to tune first.
-
-    Args:
-        tunings: What was recorded.
-        spaces: The spaces of the kernels.
-        device: The device to tune on; None means the default device of a search.
-
-    Raises:
-        InputError: A space is wrong.
-    """
+    """The problems of recorded kernels, the longest to tune first; raises InputError if a space is wrong."""
     specs = [load_space(locate(space)) for space in spaces]
     targets: list[Target] = []
     failures: dict[str, None] = {}
@@ -105,7 +88,6 @@ def recorded(tunings: Iterable[Tuning], spaces: Sequence[Path], device: str | No
 
 
 def _target(tuning: Tuning, spec: SpaceSpec, device: str | None) -> Target:
-    """The problem of the recorded call; raises InputError."""
     step = launch_of(spec.kernel, spec.launch, tuning.function)
     reader = CallReader(spec.kernel, step, spec.arguments, spec.sizes["default"], tuning.passed)
     sizes, dtype = reader.problem(tuning.given)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.core.checks import Checks, is_compared, reasons
-from autotune.core.records import Config, Front
+from autotune.core.records import NOISY, Config, Front
 from autotune.core.trials import Measurement, Objective, Status, Trial
-from autotune.searchers.base import PriorResults, StoppingEstimate
+from autotune.searchers.base import FASTER, PriorResults, StoppingEstimate
 from autotune.tuning.groups import Group
 from autotune.tuning.task import TuningTask
 
@@ -74,3 +74,25 @@ class SearchResult:
         """The default's score divided by the winner's, both from the last round."""
         default, best = (measured.score(self.objective) for measured in (self.default, self.final))
         return default / best if default and best else 1.0
+
+    @property
+    def coverage(self) -> str:
+        """The tried share of the space, and the estimate for the rest, in one sentence."""
+        estimate, is_noisy = self.stopping_estimate, (self.final.noise or 0.0) > NOISY
+        count = f"{estimate.valid:,} valid configurations"
+        if estimate.tried == estimate.valid:
+            return f"explored all {count}" if estimate.valid > 1 else "explored the only valid configuration"
+        text = f"explored {_percent(estimate.tried / estimate.valid, 2)} of {count}"
+        if (chance := estimate.improvement_probability) is None or is_noisy:
+            reason = "too noisy" if is_noisy else "too few have a time"
+            return f"{text}; {reason} to estimate the rest"
+        better = "faster" if self.objective is Objective.TIME else "better"
+        return f"{text}; {_percent(chance)} chance that an untried one is at least {FASTER:.0%} {better}"
+
+
+def _percent(share: float, digits: int = 0) -> str:
+    """A percentage that is 0% or 100% only if the share is exactly that: `<1%`, `16%`, `>99%`."""
+    text, least = f"{share:.{digits}%}", 10.0 ** -(digits + 2)
+    if float(text[:-1]) == 0:
+        return f"<{least:.{digits}%}"
+    return f">{1 - least:.{digits}%}" if float(text[:-1]) == 100 else text

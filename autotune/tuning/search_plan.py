@@ -19,26 +19,13 @@ if TYPE_CHECKING:  # needs the extra `cluster`
 
 @dataclass(frozen=True)
 class PlannedSearch:
-    """One search of a plan.
+    """One search of a plan."""
 
-    Attributes:
-        number: The number of its result; of several with one number, the last counts.
-        name: What it is for, for the message of a failure.
-        bind: Makes the task.
-        options: How to search, with its share of the budget.
-        cluster: The devices; None uses the task's.
-    """
-
-    number: int
-    name: str
+    number: int  # of its result; of several with one number, the last counts
+    name: str  # for the message of a failure
     bind: Callable[[], TuningTask]
-    options: Options
-    cluster: Cluster | None = None
-
-    def run(self, observer: Observer) -> SearchResult:
-        """Search; raises AutotuneError."""
-        task = self.bind()
-        return search(task, self.options, observer, priors_of(task, self.options), self.cluster)
+    options: Options  # with its share of the budget
+    cluster: Cluster | None = None  # None uses the task's device
 
 
 SearchPlan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]
@@ -63,13 +50,7 @@ def run_searches(
 ) -> PlanResult:
     """Run the searches of a plan one after the other; the failure of one does not end it.
 
-    Args:
-        plan: The plan.
-        observer: Receives the events of all searches.
-        on_result: Called with each result at once.
-
-    Raises:
-        AutotuneError: What the plan itself raises.
+    `on_result` is called with each result at once. Raises what the plan itself raises.
     """
     results: dict[int, SearchResult] = {}
     failures: list[str] = []
@@ -78,7 +59,8 @@ def run_searches(
         while True:
             found: SearchResult | AutotuneError
             try:
-                found = planned.run(observer)
+                task, options = planned.bind(), planned.options
+                found = search(task, options, observer, priors_of(task, options), planned.cluster)
             except AutotuneError as error:
                 failures.append(f"{planned.name}: {error}")
                 found = error

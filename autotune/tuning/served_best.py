@@ -1,12 +1,13 @@
-"""Results that `best_config` serves for a task."""
+"""Results that the cache has for a task, and `best_config` serves."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from autotune.core.records import Config, Tier
+from autotune.core.records import Config, Entry, Tier
 from autotune.errors import InputError, NoConfig
 from autotune.serving.best import Best
+from autotune.serving.cache import read_roots
 from autotune.serving.lookup import best_config
 from autotune.tuning.task import TuningTask
 
@@ -37,3 +38,15 @@ def tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
     """The cached best for exactly this device and problem, or None."""
     best = served_best(task, cache, strict=True, min_match=Tier.EXACT)
     return best.config if best else None
+
+
+def full_search_result(task: TuningTask, cache: Path | None) -> Entry | None:
+    """The cached result of a full search for this device, problem and element type, or None.
+
+    Results of short searches and results whose configuration is no longer in the space are ignored.
+    """
+    for root in read_roots(cache):
+        entry = task.cached_entry(root)
+        if entry is not None and entry.config in task.space and not entry.provenance.is_probe:
+            return entry
+    return None

@@ -106,7 +106,6 @@ def _why(scale: DeviceScale) -> str:
 
 
 def _built(context: TuningContext) -> list[Built]:
-    """The configurations to compare, if they compile."""
     space = context.task.space
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
     configs = dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])
@@ -128,11 +127,6 @@ def _times(context: TuningContext, built: Sequence[Built]) -> _Times:
 
 def finish_on_two_devices(context: TuningContext, fleet: Fleet, searched: Searched) -> SearchResult:
     """Run the last round on one device, or on the next if that fails, and its measurements on another too.
-
-    Args:
-        context: The open run.
-        fleet: The devices.
-        searched: The search.
 
     Raises:
         SetupError: The default fails, or no device is left.

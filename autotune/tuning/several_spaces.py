@@ -28,20 +28,15 @@ MIN_GAIN = 0.001  # expected share of the best time, below which a space is done
 def plan_of_spaces(
     targets: Sequence[Target], options: Options, on_stage: OnStage, cluster: Cluster | None = None
 ) -> SearchPlan:
-    """A plan that searches all targets in parts.
+    """A plan that searches all targets, each of another kernel, in parts.
 
     A part starts from the trials in the space's journal, and so does the same command when it is started
     again. A space is done when its budget is used up, when it promises no more, or after a part without a new
-    trial, which the next would only repeat. The plan ends when all spaces are done.
+    trial, which the next would only repeat. The plan ends when all spaces are done. Of the budget, trials
+    count per space, and seconds for all together.
 
-    Args:
-        targets: What to tune, each of another kernel.
-        options: How to search: trials count per space, seconds for all together.
-        on_stage: Called with each stage.
-        cluster: The devices for all parts; None uses the targets' device.
-
-    Raises:
-        InputError: The options name a journal, a space file is missing, or two spaces are of the same kernel.
+    Raises InputError if the options name a journal, a space file is missing, or two spaces are of the same
+    kernel.
     """
     if options.journal is not None:
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")

@@ -67,15 +67,9 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
 def profile_once(
     task: TuningTask, options: Options, observer: Observer, config: Config, name: str, report: Path
 ) -> str:
-    """Run the launches of a configuration under a profiler, and return its output.
+    """Run the launches of a configuration under a profiler, `ncu` or `nsys`, and return its output.
 
-    Args:
-        task: The bound space.
-        options: How to compile it.
-        observer: Receives the events of the run.
-        config: The configuration.
-        name: The profiler: ncu or nsys.
-        report: The file for the profiler's viewer.
+    `report` is the file for the profiler's viewer.
 
     Raises:
         InputError: The profiler is not installed, or cannot profile the device.

@@ -106,7 +106,6 @@ def _reference_s(context: TuningContext, problem: ProblemInstance) -> float:
 
 
 def _of_default(context: TuningContext, default: Built | None, problem: ProblemInstance) -> Outcome:
-    """The outcome of the default at the sizes of a problem."""
     own = context.further.of(default.instance.config, problem) if default else None
     if default is None or own is None:
         return Unchecked("the default is not valid at these sizes")
@@ -144,10 +143,10 @@ def with_other_schedules(
 def _with_schedule(
     context: TuningContext, instance: KernelInstance, binary: Binary | Failure, seed: int, deadline: Deadline
 ) -> Outcome:
-    """The outcome of a configuration with one other schedule."""
     if isinstance(binary, Failure):
         return Unchecked("with another schedule, it does not compile")
-    problems = (*_problems(instance), *context.further.small(instance).further)
+    verified = instance.verify_problems or (instance.problem,)
+    problems = (*verified, *context.further.small(instance).further)
     for problem in verification_order(problems, context.task.device.kind):
         if deadline.is_over:
             return LATE
@@ -165,10 +164,6 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
         return []
     unchanged = tuple(instances)
     return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]
-
-
-def _problems(instance: KernelInstance) -> tuple[ProblemInstance, ...]:
-    return instance.verify_problems or (instance.problem,)
 
 
 def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:

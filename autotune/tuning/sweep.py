@@ -8,36 +8,36 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
+from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.core.records import Config, Sizes, VariantTable
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Objective, problem_distance
-from autotune.errors import InputError
+from autotune.errors import InputError, SpaceError
 from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import check_searcher, make_searcher
 from autotune.searchers.base import PriorResults, Searcher
-from autotune.serving.cache import read_record, record_path, store
+from autotune.serving.cache import store
 from autotune.serving.interpolation import SizeRow
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
-from autotune.tuning.cache_entry import kernel_record
+from autotune.tuning.cache_entry import kernel_record, result_folder
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
 from autotune.tuning.fewer_launches import with_fewer_launches
 from autotune.tuning.finalists import fastest_trials
-from autotune.tuning.halfway_tasks import halfway_tasks
 from autotune.tuning.journaled_task import JournaledTask, with_journal
 from autotune.tuning.limits import checks_time_s
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.prior_results import gather_priors, origin_of
 from autotune.tuning.result import SearchResult
-from autotune.tuning.result_folder import result_folder
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_usable
@@ -56,19 +56,17 @@ MAX_KNOWN = 2  # of a larger problem, to try with fewer launches
 # Candidates, which are also timed at other sizes: so many per variant, and so many of the best of each size.
 TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 3
 STORED_OF_EACH = 1  # of these best of each size, so many have their times stored
+# A midpoint is rounded to this fraction of the largest power of two that divides both sizes, so a kernel that
+# only takes multiples of 64 still has one between 512 and 1,024.
+HALFWAY_PARTS = 8
 
 
 @dataclass(frozen=True)
 class KeyedTable:
-    """A table of a program that has an entry for each tuned value of one size, its key.
+    """A table of a program that has an entry for each tuned value of one size, its key."""
 
-    Attributes:
-        size: The name of the size.
-        serving: The key in the table whose entry serves a value of the size.
-    """
-
-    size: str
-    serving: Callable[[Sequence[int], int], int]
+    size: str  # its name
+    serving: Callable[[Sequence[int], int], int]  # of known keys, the one that serves a value of the size
 
     def served(self, keys: Iterable[int]) -> dict[int, tuple[int, int | None]]:
         """The first and the last value that each key serves; None for all values above."""
@@ -83,33 +81,21 @@ class KeyedTable:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The results of a sweep.
+    """The results of a sweep."""
 
-    Attributes:
-        results: A result for each problem.
-        rows: For each result, the relative times of the candidates; for a keyed table, of what is served.
-        tables: Variants for each element type; none for a keyed table.
-        seconds: The time of the whole sweep.
-        keyed: The table that the results are for.
-    """
-
-    results: tuple[SearchResult, ...]
-    rows: tuple[SizeRow, ...]
-    tables: tuple[VariantTable, ...]
+    results: tuple[SearchResult, ...]  # one for each problem
+    rows: tuple[SizeRow, ...]  # relative times of the candidates at each; of what is served, where keyed
+    tables: tuple[VariantTable, ...]  # one for each element type; none where keyed
     seconds: float
-    keyed: KeyedTable | None = None
+    keyed: KeyedTable | None = None  # the table that the results are for
 
 
 def bind_sweep(
     target: Target, points: Sequence[Sizes], dtypes: Sequence[str], observer: Observer
 ) -> list[TuningTask]:
-    """Bind a target to every combination of points and element types; raises InputError for wrong input.
+    """Bind a target to every combination of points, the sizes that vary, and element types.
 
-    Args:
-        target: The space, the device, and sizes that do not vary.
-        points: The sizes that vary, of each problem.
-        dtypes: Element types; empty for the space's first.
-        observer: Is told what is done.
+    Without element types, it is the space's first. Raises InputError for wrong input.
     """
     if not 1 <= len(points) * max(1, len(dtypes)) <= MAX_PROBLEMS:
         raise InputError(f"a sweep has 1 to {MAX_PROBLEMS:,} combinations of sizes and element types")
@@ -124,6 +110,30 @@ def bind_sweep(
             problem = problem_of(first.spec, first.device, wanted, dtype, data=target.data)
             tasks.append(replace(first, space=bind(first.spec, first.device, problem)))
     return tasks
+
+
+def halfway_tasks(tasks: Sequence[TuningTask]) -> list[TuningTask]:
+    """The tasks half-way between neighbours on a logarithmic axis, if the default is valid there.
+
+    Empty if several sizes vary: there would be more midpoints than tasks.
+    """
+    problem = tasks[0].space.problem
+    swept = {name: sorted({task.space.problem.sizes[name] for task in tasks}) for name in problem.sizes}
+    varied = [name for name, sizes in swept.items() if len(sizes) > 1]
+    if len(varied) != 1:
+        return []
+    (name,) = varied
+    found = []
+    for low, high in pairwise(swept[name]):
+        step = max(1, min(low & -low, high & -high) // HALFWAY_PARTS)
+        middle = step * round(sqrt(low * high) / step)
+        if low < middle < high:
+            between = replace(problem, sizes={**problem.sizes, name: middle})
+            with suppress(SpaceError):  # nothing is valid there
+                task = replace(tasks[0], space=bind(tasks[0].spec, tasks[0].device, between))
+                if not task.space.why_invalid(task.spec.default):
+                    found.append(task)
+    return found
 
 
 def sweep(
@@ -231,27 +241,72 @@ class _Run:
 
     def _explore(self, problem: SweepProblem, note: str, options: Options, *, warns: bool) -> None:
         """The search at one size, without its last round; it starts from the sizes before it."""
-        tasks = [one.task for one in (*self.problems, *chain.from_iterable(self.between.values()))]
-        fewer = with_fewer_launches(problem.task.space, _known(problem, self.done))
-        searcher = _searcher(problem, tasks, self.done, options, self.pool, fewer)
+        fewer = with_fewer_launches(problem.task.space, self._known(problem))
+        searcher = self._searcher(problem, options, fewer)
         with open_context(problem.journaled, options, self.observer, POLICY, self.processes) as context:
             explore(context, searcher, options, note, cpu_times() if warns else None, fewer)
             problem.searched = problem.tried = tuple(context.ledger.trials.values())
             problem.resumed = context.ledger.resumed
         self.pool.learn(problem.task.space, problem.tried)
 
+    def _known(self, problem: SweepProblem) -> list[Config]:
+        """The best few of the nearest problem, if it is larger."""
+        nearest = min(self.done, key=lambda one: _distance(one, problem), default=problem)
+        if nearest.elements <= problem.elements:
+            return []
+        best = (trial.config for trial in fastest_trials(nearest.searched, MAX_KNOWN))
+        return [config for config in best if config in problem.task.space]
+
+    def _searcher(self, problem: SweepProblem, options: Options, first: Sequence[Config]) -> Searcher:
+        """The searcher that the options name; it starts from results of other problems.
+
+        The default searcher learns from the pool of problems already done, and begins with the `first`.
+        """
+        task, stops = problem.task, options.stop_when_unlikely
+        engine, strategy = choose_engine(options, len(task.space))
+        if engine == "surrogate" and self.done:
+            from autotune.searchers.surrogate import PooledSearch  # takes long to import
+
+            return PooledSearch(self.pool, [task.spec.default, *first], stop_when_unlikely=stops)
+        priors = self._priors(problem)
+        if engine == "surrogate":
+            from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
+
+            # it works ahead and may miss some, which searches of other sizes may find
+            return SurrogateSearch(priors, stop_when_unlikely=stops, works_ahead=True)
+        stops = stops and engine != "exhaustive"  # taken for small spaces; to name it is an error
+        return make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
+
+    def _priors(self, problem: SweepProblem) -> tuple[PriorResults, ...]:
+        """The results of the nearest problems of the sweep; for the first one, results of earlier searches.
+
+        Earlier results of the sweep's own tasks do not count, so it resumes as it began.
+        """
+        task = problem.task
+        if not self.done:
+            own = (one.task for one in (*self.problems, *chain.from_iterable(self.between.values())))
+            return gather_priors(task, self.options, ignored=own) if self.options.transfer else ()
+        nearest = sorted(self.done, key=lambda one: _distance(one, problem))[:MAX_NEIGHBOURS]
+        traits = traits_of(task.device)
+        return tuple(
+            PriorResults(
+                origin_of(one.task),
+                tuple((trial.config, trial.time_ms) for trial in one.tried if trial.config in task.space),
+                traits,
+            )
+            for one in nearest
+        )
+
     def _candidates(self, problems: Sequence[SweepProblem], between: Sequence[SweepProblem]) -> Candidates:
         """The candidates of an element type, after they were timed near the sizes where they are best."""
         part = _part(self.options, 1 / len(problems))
         candidates = Candidates(problems, between, part, self.observer, self.processes, self.root)
-        if self.keyed:
-            candidates.choose(0, STORED_OF_EACH)
-        else:
-            candidates.choose(TRIED_PER_VARIANT * self.max_variants, TRIED_OF_EACH)
+        most = 0 if self.keyed else self.max_variants
+        candidates.choose(TRIED_PER_VARIANT * most, STORED_OF_EACH if self.keyed else TRIED_OF_EACH)
         candidates.spread()
         for problem in problems:  # for later element types
             self.pool.learn(problem.task.space, problem.tried)
-        candidates.choose(0 if self.keyed else self.max_variants, STORED_OF_EACH)
+        candidates.choose(most, STORED_OF_EACH)
         candidates.check(checks_time_s(self.options.budget.seconds))
         return candidates
 
@@ -262,13 +317,28 @@ class _Run:
             return
         measured = [_measured_row(one.task, candidates.configs, self.root) for one in problems]
         self.rows += measured
-        if len(problems) > 1:
-            task, record = last.task, kernel_record(last, (), self.options.seed, POLICY)
-            kernel = KernelOnDevice(record, task.device, task.space.problem.dtype)
-            halfway_rows = candidates.halfway_rows()
-            table = _table(self.problems, measured, halfway_rows, self.max_variants, kernel)
-            store(self.root, task.device, replace(record, entries=(), variants=(table,)))
-            self.tables.append(table)
+        if len(problems) < 2:
+            return
+        found_at: dict[Config, list[Sizes]] = {}
+        for problem in self.problems:
+            sizes = problem.task.space.problem.sizes
+            for trial in problem.searched:
+                if sizes not in (known := found_at.setdefault(trial.config, [])):
+                    known.append(sizes)
+        task, record = last.task, kernel_record(last, (), self.options.seed, POLICY)
+        kernel = KernelOnDevice(record, task.device, task.space.problem.dtype)
+        halfway = candidates.halfway_rows()
+        configs = tuple(cover((*measured, *halfway), self.max_variants))
+        table = VariantTable(
+            dtype=kernel.dtype,
+            sizes=tuple(row.sizes for row in measured),
+            configs=configs,
+            left_out=left_out_slowdowns(measured, halfway, found_at, self.max_variants, kernel),
+            data=task.space.problem.data,
+            halfway=tuple((row.sizes, tuple(map(row.relative_times.get, configs))) for row in halfway),
+        )
+        store(self.root, task.device, replace(record, entries=(), variants=(table,)))
+        self.tables.append(table)
 
 
 def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: Observer) -> Path:
@@ -288,8 +358,8 @@ def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: 
 def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantTable]:
     """The cached tables that the sweep of an element type replaces although they cover more sizes."""
     task, sizes = problems[0].task, [one.task.space.problem.sizes for one in problems]
-    path = record_path(str(root), task.device.slug, task.spec.kernel)
-    if len(problems) < 2 or not Path(path).exists():  # one size gets no table
+    record = task.cached_record(root)
+    if len(problems) < 2 or record is None:  # one size gets no table
         return []
     problem = task.space.problem
     new = VariantTable(problem.dtype, tuple(sizes), (), (), problem.data)
@@ -297,7 +367,7 @@ def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantT
     def is_inside(one: Sizes) -> bool:
         return all(min(s[name] for s in sizes) <= one[name] <= max(s[name] for s in sizes) for name in one)
 
-    alike = (one for one in read_record(path).variants if one.sizes[0].keys() == sizes[0].keys())
+    alike = (one for one in record.variants if one.sizes[0].keys() == sizes[0].keys())
     old = (table for table in alike if table.range == new.range)
     return [table for table in old if not all(map(is_inside, table.sizes))]
 
@@ -313,13 +383,7 @@ def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
 
 
 def _share(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> float:
-    """The share of the budget for a problem, given the problems already done.
-
-    Args:
-        problem: The problem.
-        done: The problems searched before it.
-        count: Number of problems of its element type.
-    """
+    """The share of the budget for a problem of an element type that has `count`, after those done before."""
     if not done:
         return 1.0
     dtype = problem.task.space.problem.dtype
@@ -333,76 +397,12 @@ def _distance(one: SweepProblem, other: SweepProblem) -> float:
 
 
 def _part(options: Options, share: float) -> Options:
-    """The options with a share of the budget."""
     trials, seconds = options.budget.trials, options.budget.seconds
     part = Budget(
         trials=None if trials is None else max(MIN_TRIALS, round(trials * share)),
         seconds=None if seconds is None else seconds * share,
     )
     return replace(options, budget=part)
-
-
-def _priors(
-    problem: SweepProblem, tasks: Iterable[TuningTask], done: Sequence[SweepProblem], options: Options
-) -> tuple[PriorResults, ...]:
-    """The results of the nearest problems of the sweep; for the first one, results of earlier searches.
-
-    Earlier results of the sweep's own tasks do not count, so it resumes as it began.
-    """
-    task = problem.task
-    if done:
-        nearest = sorted(done, key=lambda one: _distance(one, problem))[:MAX_NEIGHBOURS]
-        traits = traits_of(task.device)
-        return tuple(
-            PriorResults(
-                origin_of(one.task),
-                tuple((trial.config, trial.time_ms) for trial in one.tried if trial.config in task.space),
-                traits,
-            )
-            for one in nearest
-        )
-    if not options.transfer:
-        return ()
-    return gather_priors(task, options, ignored=tasks)
-
-
-def _known(problem: SweepProblem, done: Sequence[SweepProblem]) -> list[Config]:
-    """The best few of the nearest problem, if it is larger."""
-    if not done:
-        return []
-    nearest = min(done, key=lambda one: _distance(one, problem))
-    if nearest.elements <= problem.elements:
-        return []
-    best = (trial.config for trial in fastest_trials(nearest.searched, MAX_KNOWN))
-    return [config for config in best if config in problem.task.space]
-
-
-def _searcher(
-    problem: SweepProblem,
-    tasks: Iterable[TuningTask],
-    done: Sequence[SweepProblem],
-    options: Options,
-    pool: Pool,
-    first: Sequence[Config],
-) -> Searcher:
-    """The searcher that the options name; it starts from results of other problems.
-
-    The default searcher learns from the pool of problems already done, and begins with the `first`.
-    """
-    task, stops = problem.task, options.stop_when_unlikely
-    engine, strategy = choose_engine(options, len(task.space))
-    if engine == "surrogate" and done:
-        from autotune.searchers.surrogate import PooledSearch  # takes long to import
-
-        return PooledSearch(pool, [task.spec.default, *first], stop_when_unlikely=stops)
-    priors = _priors(problem, tasks, done, options)
-    if engine == "surrogate":
-        from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
-
-        # it works ahead and may miss some, which searches of other sizes may find
-        return SurrogateSearch(priors, stop_when_unlikely=stops, works_ahead=True)
-    stops = stops and engine != "exhaustive"  # taken for small spaces; to name it is an error
-    return make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
 
 
 def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) -> SizeRow:
@@ -412,36 +412,3 @@ def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) ->
     found = {config: times[config] for config in candidates if config in times}
     best = {entry.config: 1.0} if entry is not None else {}
     return SizeRow(task.space.problem.sizes, found or best)
-
-
-def _table(
-    problems: Sequence[SweepProblem],
-    swept: Sequence[SizeRow],
-    halfway: Sequence[SizeRow],
-    max_variants: int,
-    kernel: KernelOnDevice,
-) -> VariantTable:
-    """Choose the variants of an element type.
-
-    Args:
-        problems: The problems of all element types.
-        swept: The candidates' times at each of its own problems.
-        halfway: The same at the sizes half-way between these.
-        max_variants: The most variants.
-        kernel: Knows where configurations are valid, and their launches.
-    """
-    found_at: dict[Config, list[Sizes]] = {}
-    for problem in problems:
-        sizes = problem.task.space.problem.sizes
-        for trial in problem.searched:
-            if sizes not in (known := found_at.setdefault(trial.config, [])):
-                known.append(sizes)
-    configs = tuple(cover((*swept, *halfway), max_variants))
-    return VariantTable(
-        dtype=kernel.dtype,
-        sizes=tuple(row.sizes for row in swept),
-        configs=configs,
-        left_out=left_out_slowdowns(swept, halfway, found_at, max_variants, kernel),
-        data=problems[0].task.space.problem.data,
-        halfway=tuple((row.sizes, tuple(map(row.relative_times.get, configs))) for row in halfway),
-    )

@@ -21,12 +21,12 @@ from autotune.tuning.check_outcomes import is_finding
 from autotune.tuning.context import POLICY, Processes, TuningContext, open_context
 from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.finish_search import finish_search
-from autotune.tuning.fresh_inputs import FRESH_SEEDS
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.last_round import Searched, mark_failed
 from autotune.tuning.limits import limited, unlimited
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.remeasure import FRESH_SEEDS
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
@@ -79,14 +79,7 @@ class Candidates:
     ) -> None:
         """Choose nothing yet.
 
-        Args:
-            problems: The problems of the element type.
-            halfway: Problems half-way between these, at which candidates are only timed; large ones are left
-                out.
-            options: How to search.
-            observer: Receives the events.
-            processes: The sweep's processes.
-            root: The cache folder.
+        At the problems half-way between the others, candidates are only timed; large ones are left out.
         """
         self._problems = problems
         self.configs: list[Config] = []
@@ -102,11 +95,8 @@ class Candidates:
     def choose(self, limit: int, each: int) -> None:
         """Choose, by all trials, the set that loses least over all sizes, and the best of each size.
 
-        A configuration that is wrong or crashes at any size, searched or half-way, is left out.
-
-        Args:
-            limit: The most configurations in that set.
-            each: Number of the best of each size.
+        The set has at most `limit`, and `each` is the number of the best. A configuration that is wrong or
+        crashes at any size, searched or half-way, is left out.
         """
         best = (trial.config for problem in self._problems for trial in fastest_trials(problem.tried, each))
         wrong = {
@@ -172,12 +162,9 @@ class Candidates:
         return _rows(self._halfway, self.configs.__contains__)
 
     def finish_search(self, problem: SweepProblem, note: str, best: int) -> SearchResult:
-        """The last round at one size.
+        """The last round at one size; `note` is for progress.
 
-        Args:
-            problem: The size.
-            note: For progress.
-            best: Number of its own best that take part; 0: one, and the best of all other sizes.
+        So many of its own best take part; with 0, one does, and the best of all other sizes.
         """
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]

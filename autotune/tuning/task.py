@@ -14,7 +14,7 @@ from typing import Any
 from autotune.compilers.kernel_source import SourceText, packaged, read_source
 from autotune.core.json_values import is_name
 from autotune.core.launch_plan import TRITON
-from autotune.core.records import Config, DeviceInfo, Entry
+from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallMode
@@ -28,7 +28,7 @@ from autotune.evaluation.instance import environment
 from autotune.evaluation.journal import read_journal
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
-from autotune.serving.cache import read_entry
+from autotune.serving.cache import read_record, record_path
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 
 _ARCHITECTURE = "sm_90"  # a machine without a GPU counts spaces for NVIDIA GPUs with this one's limits
@@ -51,18 +51,14 @@ class Target:
 
 @dataclass(frozen=True)
 class TuningTask:
-    """A target with its files read, its device found and its space enumerated.
-
-    Attributes:
-        served_elsewhere: What a framework serves so far; a last round compares them with what is found.
-    """
+    """A target with its files read, its device found and its space enumerated."""
 
     address: Address
     device: DeviceInfo
     spec: SpaceSpec
     source: SourceText
     space: Space
-    served_elsewhere: tuple[Config, ...] = ()
+    served_elsewhere: tuple[Config, ...] = ()  # by a framework so far; the last round compares them
 
     @property
     def dialect(self) -> str:
@@ -89,11 +85,16 @@ class TuningTask:
         """All that a result depends on besides its problem, as fields of `Provenance`."""
         return provenance_of(self.device, self.compiler, self.source, self.spec)
 
+    def cached_record(self, root: str | Path) -> KernelRecord | None:
+        """The record in a cache folder of the task's kernel and device, or None."""
+        path = record_path(str(root), self.device.slug, self.spec.kernel)
+        return read_record(path) if Path(path).exists() else None
+
     def cached_entry(self, root: str | Path) -> Entry | None:
         """The result in a cache folder for the task's device and problem, or None."""
-        problem = self.space.problem
-        of_problem = (problem.sizes, problem.dtype, problem.data)
-        return read_entry(str(root), self.device.slug, self.spec.kernel, *of_problem)
+        record, problem = self.cached_record(root), self.space.problem
+        own = problem.dtype, tuple(sorted(problem.sizes.items())), problem.data
+        return next((entry for entry in (record.entries if record else ()) if entry.problem == own), None)
 
 
 def provenance_of(device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec) -> dict[str, Any]:
@@ -190,15 +191,9 @@ def bind_task(
     found: tuple[Address, DeviceInfo] | None = None,
     listing: Listing | None = None,
 ) -> TuningTask:
-    """Find the device and enumerate a space that has been read; raises InputError for wrong input.
+    """Find the device and enumerate a space that has been read; the target's path is not.
 
-    Args:
-        spec: The space.
-        source: Its kernel.
-        target: On what device and problem; its path is not read.
-        on_stage: Is told what is being done.
-        found: The device, if it was found already.
-        listing: The listing of this machine's devices, if it was begun already.
+    Otherwise as `bind_target`.
     """
     on_stage(Stage("finding devices"))
     if found is None:

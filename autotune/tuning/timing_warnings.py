@@ -32,13 +32,7 @@ def slow_governors(kind: str) -> str:
 
 
 def load_warnings(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
-    """Warnings before the search, each with its remedy.
-
-    Args:
-        default: The first trial, with the device's conditions.
-        kind: The device's kind, `cpu` or `gpu`.
-        began: CPU times at the start of the run.
-    """
+    """Warnings before the search, each with its remedy, by CPU times at its start and the default's trial."""
     others = began.cores_of_others(cpu_times())
     if is_busy(others, kind):
         yield f"other programs use {busy_text(others)}: times may be unsteady; stop them, or tune later"
@@ -53,15 +47,16 @@ def timing_warnings(result: SearchResult) -> list[str]:
     """The reasons to doubt the times of a search; the last says what to do, if anything can be done."""
     searched_ms = {trial.config: trial.time_ms for trial in result.trials}
     again = ((result.winner.config, result.final), (result.task.spec.default, result.default))
-    noise = result.final.noise or 0.0
-    unsteady = f"the machine was unsteady: {noise:.0%} noise between two timings of the same binary"
-    reasons = [
-        *([unsteady] if noise > NOISY else []),
-        *(others := _others(result)),
-        *_governors(result),
-        *_conditions(result.final.conditions),
-        *(shifted([(searched_ms.get(config), final) for config, final in again]) or _unrepeated(result)),
-    ]
+    noise, kind = result.final.noise or 0.0, result.task.device.kind
+    reasons = []
+    if noise > NOISY:
+        reasons.append(f"the machine was unsteady: {noise:.0%} noise between two timings of the same binary")
+    if others := is_busy(result.cores_of_others, kind):
+        reasons.append(f"other programs used {busy_text(result.cores_of_others)} during the search")
+    if slow := slow_governors(kind):
+        reasons.append(f"the CPU's governor is {slow}: times may be unsteady")
+    reasons += _conditions(result.final.conditions)
+    reasons += shifted([(searched_ms.get(config), final) for config, final in again]) or _unrepeated(result)
     if noise > NOISY or others or (result.lacked_time and reasons):
         how = "with a longer --time" if result.lacked_time and not others else "on a quiet machine"
         reasons.append(f"run the search again {how}")
@@ -85,19 +80,6 @@ def _unrepeated(result: SearchResult) -> list[str]:
     ]
 
 
-def _others(result: SearchResult) -> list[str]:
-    """Other programs that kept the CPU busy during the search."""
-    if not is_busy(result.cores_of_others, result.task.device.kind):
-        return []
-    return [f"other programs used {busy_text(result.cores_of_others)} during the search"]
-
-
-def _governors(result: SearchResult) -> list[str]:
-    """Governors that let the CPU's clocks change."""
-    slow = slow_governors(result.task.device.kind)
-    return [f"the CPU's governor is {slow}: times may be unsteady"] if slow else []
-
-
 def _conditions(conditions: Mapping[str, Value]) -> list[str]:
     found = []
     if "throttled" in conditions:
@@ -112,9 +94,7 @@ def _conditions(conditions: Mapping[str, Value]) -> list[str]:
 def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
     """Doubt the times if the last round ran on a faster or slower device than the search.
 
-    Args:
-        pairs: For the best and the default, its time of the search in ms, and its measurement in the last
-            round.
+    Of the best and the default, it takes the search's time in ms and the measurement of the last round.
     """
     factors = [final.median_ms / time_ms for time_ms, final in pairs if time_ms]
     if len(factors) < len(pairs):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autotune.core import timeline
-from autotune.core.records import Config
+from autotune.core.records import ADOPTION, Config
 from autotune.core.text import hint, size_text
 from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import BudgetSpent, InputError, SetupError
@@ -23,21 +24,19 @@ from autotune.searchers import (
 )
 from autotune.searchers.base import PriorResults, ProposesAhead, Searcher, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
+from autotune.tuning.cache_entry import result_folder
 from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
-from autotune.tuning.coverage import coverage_text
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
-from autotune.tuning.fresh_inputs import begin_references
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Searched
 from autotune.tuning.limits import last_round_limits, search_options
-from autotune.tuning.observer import Observer
+from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
+from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
-from autotune.tuning.result_folder import result_folder
 from autotune.tuning.sanitizer_checks import sanitizers
-from autotune.tuning.stage_times import StageTimes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import load_warnings, timing_warnings
 
@@ -58,14 +57,8 @@ def search(
 ) -> SearchResult:
     """Search, measure the best few again in a last round, and store the winner in the cache.
 
-    Args:
-        task: What to tune.
-        options: How to search.
-        observer: Receives the events of the search.
-        priors: Results of other devices and problems to start from, as `priors_of` gathers them. They may
-            grow during the search.
-        cluster: The devices to search with; None uses the task's.
-        processes: Processes shared by several searches; None opens some for this one.
+    The priors, as `priors_of` gathers them, may grow during the search. Without a cluster, it uses the task's
+    device; without processes, which several searches may share, it has its own.
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
@@ -105,7 +98,7 @@ def search(
             result = finish_on_two_devices(context, context.fleet, searched)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
-            context.journal.append_stages(times.seconds, timing_warnings(result), coverage_text(result))
+            context.journal.append_stages(times.seconds, timing_warnings(result), result.coverage)
     times.turn_to("")  # in the timeline, the last stage has the end of the processes
     return result
 
@@ -182,6 +175,21 @@ def priors_of(task: TuningTask, options: Options) -> tuple[PriorResults, ...]:
     return gather_priors(task, options)
 
 
+def adopt(task: TuningTask, options: Options, observer: Observer) -> SearchResult:
+    """Search a few configurations that the results of other devices and sizes predict to be fast.
+
+    The result replaces the cached one for this problem, so check `full_search_result` first. Raises
+    InputError if no other device or size has results; otherwise as `search`.
+    """
+    priors = gather_priors(task, options)
+    if not priors:
+        raise InputError(
+            f"{task.spec.kernel}: no results for another device or size, so there is nothing to adopt; "
+            "run `autotune search` for a first result"
+        )
+    return search(task, replace(options, engine=ADOPTION), observer, priors)
+
+
 def require_usable(task: TuningTask) -> None:
     """Raise InputError for a default that is invalid here, or a parameter that the source does not see."""
     require_seen(task.space, task.source.text)
@@ -242,17 +250,12 @@ def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> Se
     """The error for a default that fails; if its result is wrong, others are tried to find the cause."""
     task, is_wrong = context.task, trial.status is Status.WRONG_RESULT
     had_success = context.journal.has_success
-    others = [context.evaluator.admit(one, charged=False) for one in _others(task)] if is_wrong else []
+    ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1)) if is_wrong else ()
+    others = [context.evaluator.admit(one, charged=False) for one in ends if one != task.spec.default]
     if not had_success and context.journal.has_success:
         context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh
     failed = failed_default(task, trial, others, is_dumped=is_dumped)
     return SetupError(failed.message(trial, task.device.name))
-
-
-def _others(task: TuningTask) -> list[Config]:
-    """The first and the last configuration besides the default."""
-    ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1))
-    return [config for config in ends if config != task.spec.default]
 
 
 def warn_of(observer: Observer, findings: Iterable[Finding]) -> None:

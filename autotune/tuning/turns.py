@@ -59,14 +59,10 @@ class Turns:
         summarize: Callable[[tuple[float, ...]], float] = mean,
         what: str = "last round: timing",
     ) -> None:
-        """Prepare the problems of all series in the worker.
+        """Prepare the problems of all series in the worker; values are appended to these.
 
-        Args:
-            context: The open run.
-            series: The series to time; values are appended.
-            rejected: Failures by configuration; a series that fails is added and no longer timed.
-            summarize: Turns the samples of one turn into one value.
-            what: Purpose of the turns, for the progress line.
+        A series that fails is added to `rejected` and no longer timed. `summarize` turns the samples of one
+        turn into one value, and `what` names the turns in the progress line.
         """
         self._context, self._rejected, self._summarize = context, rejected, summarize
         self._what = what

@@ -59,15 +59,8 @@ def left_out_slowdowns(
 ) -> tuple[float, ...]:
     """Leave each swept size out in turn; return the slowdown there of the variants from all others.
 
-    The ends of the range stay in, because interpolation serves nothing beyond them.
-
-    Args:
-        swept: The sizes that were swept, with the times of all candidates.
-        halfway: The sizes half-way between them, with the times known there.
-        found_at: The sizes at which each candidate was proposed. A candidate that only the left-out size
-            proposed does not take part.
-        limit: The most variants.
-        kernel: As for `in_order`.
+    The ends of the range stay in, because interpolation serves nothing beyond them. A candidate that only the
+    left-out size proposed, by `found_at`, does not take part.
     """
     slowdowns = []
     for row in swept:

@@ -53,12 +53,8 @@ class WinnerChecks:
     ) -> Iterator[None]:
         """Run configurations under the CPU's sanitizers during the block, unless the CPU is timed.
 
-        For `check`, they are also compiled with other schedules, and the device's sanitizer starts.
-
-        Args:
-            context: The open run.
-            configs: The configurations; one that has a record is left out.
-            deadline_s: When to end, on the clock of `time.perf_counter`.
+        For `check`, they are also compiled with other schedules, and the device's sanitizer starts. One that
+        has a record is left out. The deadline is on the clock of `time.perf_counter`.
         """
         is_timed = context.task.device.kind == "cpu"
         likely = () if is_timed else [config for config in configs if config not in self.records]
@@ -101,16 +97,9 @@ class WinnerChecks:
     ) -> dict[Config, Failure]:
         """Run configurations on other data, many times, with other schedules, and meanwhile under sanitizers.
 
-        Sanitizers may take all the time that is left, because they run in processes of their own; the other
-        checks divide it equally. A check that has begun is finished.
-
-        Args:
-            context: The open run.
-            configs: The configurations to check; one that has a record is left out.
-            deadline_s: When to end, on the clock of `time.perf_counter`.
-
-        Returns:
-            Why some failed.
+        Returns why some failed; one that has a record is not run again. Sanitizers may take all the time
+        until the deadline, on the clock of `time.perf_counter`, because they run in processes of their own;
+        the other checks divide it equally. A check that has begun is finished.
         """
         known = {config: self.records[config] for config in configs if config in self.records}
         # one that compiled before and cannot any more is not stored unchecked

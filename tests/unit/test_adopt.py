@@ -8,7 +8,7 @@ from autotune.cli import main
 from autotune.core.records import Tier
 from autotune.evaluation.journal import read_journal
 from autotune.serving.lookup import best_config
-from autotune.tuning.adopt import full_search_result
+from autotune.tuning.served_best import full_search_result
 from tests.conftest import KERNEL
 
 

@@ -1,7 +1,6 @@
 """A C function on the host: on a scalar thread, with vectors and on all cores, if its results are right."""
 
 import json
-from functools import partial
 from shutil import which
 
 import pytest
@@ -10,9 +9,7 @@ from autotune.analysis.versus import Contender, Versus
 from autotune.compilers.kernel_source import read_source
 from autotune.devices.listing import find_devices
 from autotune.evaluation.instance import InstanceMaker
-from autotune.problem.c_baselines import BUILDS, c_times
-from autotune.problem.inputs import draw_inputs
-from autotune.problem.reference import run_reference
+from autotune.problem.baselines import BUILDS, Baselines
 from autotune.serving.ceilings import Ceiling, ceilings_text
 from tests.kernel_space import CPU, bound, spec_of
 
@@ -70,11 +67,9 @@ def test_those_of_the_project_are_right_at_awkward_sizes(kernel):
         space = bound(spec, CPU, **sizes)
         maker = InstanceMaker(space, read_source(spec.source), "opencl", {})
         problem = maker.make(spec.default).problem
-        inputs = draw_inputs(problem.definition, problem.arrays)
-        expected = partial(run_reference, spec.reference, inputs, problem.definition, problem.arrays)
-        macros = space.macros(spec.default)
-        found = dict(c_times(spec.reference, problem, inputs, macros, expected, lambda run: 1.0))
-        assert found == dict.fromkeys(BUILDS, 1.0)
+        found = [*Baselines(spec.reference, problem, space.macros(spec.default)).in_c()]
+        assert [(one.name, one.detail) for one in found] == [(one.name, one.detail) for one in BUILDS]
+        assert all(one.time_ms is not None for one in found)
 
 
 def test_rates_stand_next_to_the_hosts_measured_peak():

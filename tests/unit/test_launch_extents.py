@@ -8,7 +8,7 @@ import pytest
 
 from autotune.compilers.kernel_source import packaged
 from autotune.hardware.names import known_gpu
-from autotune.searchers.surrogate.launch_extents import launch_extents
+from autotune.searchers.surrogate.pool import launch_extents
 from autotune.space import Space, bind, load_space, problem_of
 from autotune.testing.searcher_contract import CONSTRAINTS, DEFAULT, PARAMETERS, make_space
 

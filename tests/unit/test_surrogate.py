@@ -14,21 +14,21 @@ from autotune.core.trials import Status
 from autotune.errors import BudgetSpent
 from autotune.hardware.names import Traits
 from autotune.searchers.base import PriorResults, StoppingEstimate, evaluate
-from autotune.searchers.surrogate import SurrogateSearch, run, source_model, stopping_estimate
+from autotune.searchers.surrogate import SurrogateSearch, run, stopping_estimate, transfer
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import Encoding
-from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
 from autotune.searchers.surrogate.gaussian_process import (
     Kernel,
     _NegativeLogPosterior,
     default_hyper_prior,
     fit,
 )
+from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.searchers.surrogate.posterior import Posterior
 from autotune.searchers.surrogate.run import maximin_order
-from autotune.searchers.surrogate.source_model import SourceModel, results_in_space
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
+from autotune.searchers.surrogate.transfer import SourceModel, results_in_space
 from autotune.space.recorded import recorded_space, unknown_device
 from autotune.testing import InProcessEvaluator
 from autotune.tuning.prior_results import priors_text
@@ -112,7 +112,7 @@ def test_a_small_space_is_predicted_once_with_the_same_times(space, monkeypatch)
     model = SourceModel(Encoding(space), rows, log_ms, np.random.default_rng(0))
     asked = np.arange(1, len(space), 5)
     whole = model.predict(asked)
-    monkeypatch.setattr(source_model, "MAX_CANDIDATES", 0)
+    monkeypatch.setattr(transfer, "MAX_CANDIDATES", 0)
     for at_once, alone in zip(whole, model.predict(asked), strict=True):
         assert np.allclose(at_once, alone, rtol=1e-12)
 

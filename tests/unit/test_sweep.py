@@ -15,11 +15,10 @@ from autotune.problem.inputs import draw_inputs
 from autotune.problem.problem_instance import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep, sweep_candidates
-from autotune.tuning.halfway_tasks import halfway_tasks
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.sweep import _in_order, _share, bind_sweep
+from autotune.tuning.sweep import _in_order, _share, bind_sweep, halfway_tasks
 from autotune.tuning.sweep_candidates import SweepProblem
 from autotune.tuning.task import Target
 from tests.conftest import KERNEL

@@ -22,31 +22,16 @@ MAX_ITERATIONS = 25  # of the optimiser, which starts from the previous fit
 CACHED_ELEMENTS = 2**16  # of a matrix that stay in a core's cache
 JOINED_ROWS = 128  # of a table of several axes
 ROOT_5 = math.sqrt(5.0)
-
-
 VARIANCE, NOISE = 0, 1  # places of the logarithms of these two hyperparameters
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The places of a kernel's hyperparameters in an array; all of their scales are unbounded."""
+def places(axes: int) -> tuple[slice, slice, slice]:
+    """The places of the other hyperparameters of a kernel with so many axes; their scales are unbounded.
 
-    axes: int
-
-    @property
-    def lengths(self) -> slice:
-        """The log length of each axis."""
-        return slice(2, 2 + self.axes)
-
-    @property
-    def depths(self) -> slice:
-        """The logit of the depth of each axis."""
-        return slice(2 + self.axes, 2 + 2 * self.axes)
-
-    @property
-    def weights(self) -> slice:
-        """The log variance of the weight of each basis function."""
-        return slice(2 + 2 * self.axes, None)
+    They are the log length of each axis, the logit of its depth, and the log variance of the weight of each
+    basis function.
+    """
+    return slice(2, 2 + axes), slice(2 + axes, 2 + 2 * axes), slice(2 + 2 * axes, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +51,10 @@ def default_hyper_prior(axes: int, basis: int = 0, *, noise: float = 0.01) -> Hy
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A covariance function over some axes; `values` are hyperparameters, laid out by `layout`."""
+    """A covariance function over some axes; `values` are hyperparameters, at their `places`."""
 
     axes: Sequence[Axis]
     values: Floats
-
-    @property
-    def layout(self) -> Layout:
-        """The place of each hyperparameter."""
-        return Layout(len(self.axes))
 
     @property
     def variance(self) -> float:
@@ -89,7 +69,7 @@ class Kernel:
     @property
     def weights(self) -> Floats:
         """Prior variance of the weight of each basis function."""
-        return np.exp(self.values[self.layout.weights])
+        return np.exp(self.values[places(len(self.axes))[2]])
 
     def correlations(self) -> list[Floats]:
         """For each axis the correlation of its values, shape (values, values)."""
@@ -112,7 +92,8 @@ class Kernel:
 
     def correlations_with_gradients(self) -> list[tuple[Floats, Floats, Floats]]:
         """For each axis its correlations with their derivatives by log length and by logit of the depth."""
-        lengths, logits = np.exp(self.values[self.layout.lengths]), self.values[self.layout.depths]
+        of_lengths, of_depths, _ = places(len(self.axes))
+        lengths, logits = np.exp(self.values[of_lengths]), self.values[of_depths]
         found = []
         for axis, length, logit in zip(self.axes, lengths, logits, strict=True):
             depth = 1.0 / (1.0 + math.exp(-logit))
@@ -125,15 +106,10 @@ class Kernel:
 
 
 def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, Indices]]:
-    """Multiply tables of successive axes into larger ones: fewer are then looked up.
+    """Multiply tables of successive axes into larger ones, each with the rows to look up, which are fewer.
 
-    Args:
-        tables: for each axis, a row for each of its values.
-        columns: for each axis, the rows to look up.
-
-    Returns:
-        Tables, each with the rows to look up. One of several axes has at most JOINED_ROWS, and no more than
-        are looked up, or making it would take longer.
+    A table has a row for each value. One of several axes has at most JOINED_ROWS, and no more than are looked
+    up, or making it would take longer.
     """
     found: list[tuple[Floats, Indices]] = []
     for table, column in zip(tables, columns, strict=True):
@@ -221,8 +197,7 @@ class _NegativeLogPosterior:
         shares = by_entry * product
         gradient[VARIANCE] += shares.sum()
         gradient[NOISE] += by_entry[self._diagonal].sum() * (kernel.noise - MIN_NOISE)
-        layout = kernel.layout
-        lengths, depths, weights = (gradient[at] for at in (layout.lengths, layout.depths, layout.weights))
+        lengths, depths, weights = (gradient[at] for at in places(len(self._axes)))
         for index, ((_, by_length, by_logit), factor) in enumerate(zip(tables, factors, strict=True)):
             by_pair = np.bincount(self._pairs[index], shares / factor, by_length.size)
             lengths[index] += by_pair @ by_length.ravel()

@@ -3,21 +3,72 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import scipy
+from numpy.typing import NDArray
 
-from autotune.searchers.surrogate.encoding import Floats, Indices
-from autotune.searchers.surrogate.expected_improvement import log_expected_improvement
-from autotune.searchers.surrogate.failure_model import FailureModel
-from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.time_model import TimeModel
+from autotune.searchers.base import PriorResults
+from autotune.searchers.surrogate.candidate_set import candidate_set
+from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
+from autotune.searchers.surrogate.gaussian_process import Kernel, default_hyper_prior, fit
+from autotune.searchers.surrogate.history import History, training_sample
+from autotune.searchers.surrogate.posterior import Posterior
+from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
+from autotune.searchers.surrogate.transfer import TransferModel
 
 MAX_FAILURE_PROBABILITY = 0.98
 MANY_FAILURES = 0.1  # share of the trials, or of MIN_TRIALS, above which likely failures come last
 MIN_TRIALS = 30
 LIKELY_FAILURE = 0.15  # failure probability of what then comes last
 MAX_DRAWN = 300  # candidates whose times are drawn jointly
+GROWTH = 1.25  # fit a new model when the history has grown by this factor
+MAX_TRAINING = 500  # trials that a model is fitted to: of more, the fastest half and a sample
+MIN_TO_COMPARE = 10  # trials before which a model with sources is not compared with one without
+MAX_SOURCE_ROWS = 1000  # fastest configurations of the sources that are always candidates
+FAILURE_NOISE = 0.05
+HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
+
+
+class FailureModel:
+    """A process for the outcomes of candidates, 1 for a failure and 0 for a success."""
+
+    def __init__(
+        self,
+        axes: Sequence[Axis],
+        positions: Positions,
+        points: list[int],
+        failed: NDArray[np.bool_],
+        start: Floats | None,
+        *,
+        is_fixed: bool = False,
+    ) -> None:
+        """Fit to the outcomes of points.
+
+        The optimiser starts from hyperparameters, if there are any. With `is_fixed` they are kept.
+        """
+        self._outcomes = [float(outcome) for outcome in failed]
+        prior, rate = default_hyper_prior(len(axes), noise=FAILURE_NOISE), self._rate
+        targets = (np.array(self._outcomes) - rate) / math.sqrt(rate * (1.0 - rate))
+        no_basis = np.empty((len(positions), 0))
+        kernel = Kernel(axes, prior.mean if start is None else start)
+        data = prior, positions[points], targets, no_basis[points]
+        self.kernel = kernel if is_fixed else fit(kernel, *data)[0]
+        self._posterior = Posterior(self.kernel, positions, no_basis, points)
+
+    def add(self, point: int, *, failed: bool) -> None:
+        """Condition on the outcome of one more candidate."""
+        self._posterior.add(point)
+        self._outcomes.append(float(failed))
+
+    def probability(self) -> Floats:
+        """Estimated probability of failure of every candidate; may lie somewhat outside of 0 to 1."""
+        return self._rate + self._posterior.means(np.array(self._outcomes) - self._rate)
+
+    @property
+    def _rate(self) -> float:
+        return (sum(self._outcomes) + 0.5) / (len(self._outcomes) + 1.0)
 
 
 class Model:
@@ -30,6 +81,7 @@ class Model:
         times: TimeModel,
         failures: FailureModel | None,
         failed_elsewhere: Floats,
+        pending: Sequence[int],
         limit: float = math.inf,
     ) -> None:
         """Combine processes that were fitted to the history as it is now.
@@ -41,16 +93,14 @@ class Model:
             times: Of the candidates' log times.
             failures: Of their failures; None if there was none.
             failed_elsewhere: How likely each fails, by what is known of it from elsewhere.
+            pending: Rows that are being tried, and of which there is no trial yet.
             limit: Log times beyond this one count as this one.
         """
         self._history, self._rows, self._times = history, rows, times
         self._failures, self._failed_elsewhere, self._limit = failures, failed_elsewhere, limit
         self._learnt = len(history)  # trials
         self._tried = np.isin(rows, history.rows) | (rows < 0)
-
-    def begin(self, rows: Sequence[int]) -> None:
-        """Tell of rows that are being tried, and of which there is no trial yet."""
-        for point in points_of(self._rows, rows):
+        for point in points_of(rows, pending):
             self._begin(point)
 
     def propose(self, count: int) -> list[int]:
@@ -119,6 +169,73 @@ class Model:
         return np.clip(probability, 0.0, MAX_FAILURE_PROBABILITY)
 
 
+class Models:
+    """The models of one search, each of which starts from the hyperparameters of the one before."""
+
+    def __init__(self, encoding: Encoding, priors: Iterable[PriorResults], rng: np.random.Generator) -> None:
+        self._encoding, self._priors, self._rng = encoding, priors, rng
+        self.transfer = TransferModel(encoding, tuple(priors), rng)
+        self._with_sources: Floats | None = None  # hyperparameters of times, without sources, and of failures
+        self._alone: Floats | None = None
+        self._failure: Floats | None = None
+
+    def fit(self, history: History, pending: Sequence[int] = ()) -> Model:
+        """A model of trials, of which at least two have a time, and of what the priors have by now.
+
+        `pending` are rows that were proposed and have no trial yet.
+        """
+        encoding, priors = self._encoding, tuple(self._priors)
+        if sum(len(prior.results) for prior in priors) > GROWTH * self.transfer.results:
+            self.transfer = TransferModel(encoding, priors, self._rng)
+            self._with_sources = None  # of other priors
+        fastest_first = np.argsort(history.log_score, kind="stable")  # failures last
+        training = training_sample(fastest_first, MAX_TRAINING, self._rng)
+        known = history.rows[training], self.transfer.fastest_rows(MAX_SOURCE_ROWS)
+        rows = candidate_set(encoding, np.concatenate([*known, np.array(pending, np.intp)]), self._rng)
+        positions = encoding.positions(rows)
+
+        failed = history.failed[training]
+        timed = training[~failed]
+        points, log_score = points_of(rows, history.rows[timed]), history.log_score[timed]
+        data = encoding.axes, positions, points, log_score
+        chosen = alone = TimeFit(*data, plain_prior(len(encoding.axes), len(rows)), self._alone)
+        self._alone = alone.kernel.values
+        failed_elsewhere = np.zeros(len(rows))
+        if self.transfer.models:
+            prior, failed_elsewhere = self.transfer.predict(rows)
+            with_sources = TimeFit(*data, prior, self._with_sources)
+            self._with_sources = with_sources.kernel.values
+            if len(history) < MIN_TO_COMPARE or with_sources.evidence >= alone.evidence:
+                chosen = with_sources
+        times = TimeModel(chosen, positions, points, log_score, history.log_cost[timed])
+
+        failures = None
+        if failed.any():
+            points = points_of(rows, history.rows[training])
+            failures = FailureModel(encoding.axes, positions, points, failed, self._failure)
+            self._failure = failures.kernel.values
+        return Model(history, rows, times, failures, failed_elsewhere, pending)
+
+
 def points_of(rows: Indices, wanted: Indices | Sequence[int]) -> list[int]:
     """The places of wanted rows among some, which are ascending."""
     return [int(point) for point in np.searchsorted(rows, wanted)]
+
+
+def log_expected_improvement(best: float, mean: Floats, deviation: Floats) -> Floats:
+    """Log of the expected amount by which a normal value falls below `best`; finite far above it too.
+
+    Source: Ament, Daulton, Eriksson, Balandat and Bakshy, Unexpected Improvements to Expected Improvement
+    for Bayesian Optimization (NeurIPS 2023), section 4.1.
+    """
+    z = (best - mean) / deviation
+    log_density = -0.5 * z**2 - HALF_LOG_2_PI
+    above = z > -1.0
+    high, low = z[above], z[~above]
+    improvement = np.empty_like(z)
+    improvement[above] = np.log(np.exp(log_density[above]) + high * scipy.special.ndtr(high))
+    # 1 + z * Phi(z) / phi(z) cancels: 1 / z^2 where its terms can no longer be told apart
+    tail = 1.0 + low * math.sqrt(math.pi / 2) * scipy.special.erfcx(-low / math.sqrt(2))
+    log_tail = np.log(np.where(low < -1e3, low**-2.0, np.maximum(tail, 1e-300)))
+    improvement[~above] = log_density[~above] + log_tail
+    return np.log(deviation) + improvement

@@ -15,10 +15,8 @@ from autotune.core.records import Config
 from autotune.searchers.base import TrialStream
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import candidate_set
-from autotune.searchers.surrogate.failure_model import FailureModel
-from autotune.searchers.surrogate.fitting import Hyperparameters
 from autotune.searchers.surrogate.history import History, training_sample
-from autotune.searchers.surrogate.model import Model, points_of
+from autotune.searchers.surrogate.model import FailureModel, Model, points_of
 from autotune.searchers.surrogate.pool import Pool, PooledProblem
 from autotune.searchers.surrogate.run import Run
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
@@ -63,8 +61,6 @@ class PooledSearch:
 
 
 class _PooledModels:
-    """The models of one search."""
-
     def __init__(self, pool: Pool, space: Space, rng: np.random.Generator) -> None:
         self._pool, self._rng = pool, rng
         self.encoding = pool.problem(space).encoding
@@ -99,21 +95,18 @@ class _PooledModels:
         points = points_of(rows, np.concatenate([others, own]))
 
         trials = len(history) + self._pool.count_others(self.encoding.space)
-        last, is_fixed = self._pool.hyperparameters, trials <= REFIT_GROWTH * self._pool.fitted_to
+        pool, is_fixed = self._pool, trials <= REFIT_GROWTH * self._pool.fitted_to
         axes, timed = self.encoding.axes, np.array(points)[~failed].tolist()
         data = positions, timed, np.minimum(log_score[~failed], limit)
-        fitted = TimeFit(axes, *data, plain_prior(len(axes), len(rows)), last.time, is_fixed=is_fixed)
+        fitted = TimeFit(axes, *data, plain_prior(len(axes), len(rows)), pool.time, is_fixed=is_fixed)
         times = TimeModel(fitted, *data, np.full(len(timed), np.nan))
-        failure, failures = last.failure, None
+        failures = None
         if failed.any():
-            is_known = is_fixed and failure is not None
-            failures = FailureModel(axes, positions, points, failed, failure, is_fixed=is_known)
-            failure = failures.kernel.values
-        self._pool.hyperparameters = Hyperparameters(time=fitted.kernel.values, failure=failure)
-        self._pool.fitted_to = self._pool.fitted_to if is_fixed else trials
-        model = Model(history, rows, times, failures, np.zeros(len(rows)), limit)
-        model.begin(pending)
-        return model
+            is_known = is_fixed and pool.failure is not None
+            failures = FailureModel(axes, positions, points, failed, pool.failure, is_fixed=is_known)
+            pool.failure = failures.kernel.values
+        pool.time, pool.fitted_to = fitted.kernel.values, pool.fitted_to if is_fixed else trials
+        return Model(history, rows, times, failures, np.zeros(len(rows)), pending, limit)
 
 
 def _fastest_rows(space: Space, problems: Iterable[PooledProblem], each: int) -> list[int]:

@@ -23,14 +23,7 @@ class Posterior:
     """
 
     def __init__(self, kernel: Kernel, positions: Positions, basis: Floats, points: list[int]) -> None:
-        """Condition on some candidates.
-
-        Args:
-            kernel: the covariance function.
-            positions: of the candidates, shape (candidates, axes).
-            basis: values of the basis functions, shape (candidates, functions).
-            points: indices of the measured candidates.
-        """
+        """Condition candidates on those at some points; `basis` has the shape (candidates, functions)."""
         self.points = list(points)
         self._kernel, self._noise, self._weights = kernel, kernel.noise, kernel.weights
         self._positions = positions

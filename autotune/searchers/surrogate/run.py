@@ -13,13 +13,12 @@ from autotune.core.records import Config
 from autotune.searchers.base import TrialStream, collect_next
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Positions
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import Model
+from autotune.searchers.surrogate.model import GROWTH, Model
 from autotune.searchers.surrogate.stopping import UNLIKELY, improvement
 
 MAX_BATCH = 8  # once the history is twice as long
 PARTS = 3  # of what is under way: two compile while one runs, because compiling takes longer
 MIN_TIMED = 2  # timed trials that a model needs
-GROWTH = 1.25  # fit a new model when the history has grown by this factor
 MODELS_TO_STOP = 2  # in a row that must find an improvement unlikely
 TIE = 1e-9  # of distances
 DESIGN_SAMPLE = 4096  # rows that a design is chosen from
@@ -42,13 +41,9 @@ class Run:
     ) -> None:
         """Begin without trials.
 
-        Args:
-            encoding: Of the space.
-            stream: Where configurations are tried.
-            rng: Draws what is random.
-            has_costs: True if it counts how long a trial takes.
-            works_ahead: True if a part of what is under way runs while the rest compiles. On a CPU all run
-                before the next ones compile, since compilers would disturb the timing.
+        Without `has_costs`, it does not count how long a trial takes. If it `works_ahead`, a part of what is
+        under way runs while the rest compiles. On a CPU all run before the next ones compile, since compilers
+        would disturb the timing.
         """
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
         self._stream = stream
@@ -134,12 +129,6 @@ def maximin_order(
     If nothing was tried, the first one lies in the middle of every ordinal axis: extreme values are the ones
     that fail together. Source: Johnson, Moore and Ylvisaker, Minimax and maximin distance designs, J. Stat.
     Plan. Inference 26 (1990).
-
-    Args:
-        axes: the parameters that vary.
-        positions: of the candidates, shape (candidates, axes).
-        tried: positions of earlier configurations, shape (tried, axes).
-        rng: breaks ties.
     """
     nearest = np.full(len(positions), np.inf)
     for point in tried:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -12,11 +11,8 @@ from autotune.searchers.base import NoTrials, PriorResults, ProposesAhead, Trial
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import load_scipy, one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
-from autotune.searchers.surrogate.fitting import Hyperparameters, fit_model
-from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import Model
-from autotune.searchers.surrogate.run import GROWTH, Run
-from autotune.searchers.surrogate.transfer import TransferModel
+from autotune.searchers.surrogate.model import Models
+from autotune.searchers.surrogate.run import Run
 from autotune.space import Space
 
 DESIGN = 5  # configurations of the initial design
@@ -66,28 +62,9 @@ class SurrogateSearch(ProposesAhead):
         with one_blas_thread():
             rng = np.random.default_rng(seed)
             encoding = Encoding(space)
-            models = _TransferModels(encoding, self._priors, rng)
+            models = Models(encoding, self._priors, rng)
             run = Run(encoding, stream, rng, works_ahead=self._works_ahead)
             first = list(models.transfer.first)
             if not models.transfer.models:
                 first += [row for row in run.design(DESIGN) if row not in first]
             run.search(first, models.fit, least=1, stop_when_unlikely=self._stop_when_unlikely)
-
-
-class _TransferModels:
-    """The models of one search, each of which starts from the one before."""
-
-    def __init__(self, encoding: Encoding, priors: Iterable[PriorResults], rng: np.random.Generator) -> None:
-        self._encoding, self._priors, self._rng = encoding, priors, rng
-        self._hyperparameters = Hyperparameters()
-        self.transfer = TransferModel(encoding, tuple(priors), rng)
-
-    def fit(self, history: History, pending: Sequence[int]) -> Model:
-        """A model of the trials and of what the priors have by now."""
-        priors = tuple(self._priors)
-        if sum(len(prior.results) for prior in priors) > GROWTH * self.transfer.results:
-            self.transfer = TransferModel(self._encoding, priors, self._rng)
-            self._hyperparameters = replace(self._hyperparameters, time=None)  # of other priors
-        data = self._encoding, self.transfer, history, self._hyperparameters, self._rng, pending
-        model, self._hyperparameters = fit_model(*data)
-        return model

@@ -10,10 +10,8 @@ import numpy as np
 from autotune.core.trials import Trial
 from autotune.searchers.base import FASTER, StoppingEstimate
 from autotune.searchers.surrogate.encoding import Encoding
-from autotune.searchers.surrogate.fitting import Hyperparameters, fit_model
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import Model
-from autotune.searchers.surrogate.transfer import TransferModel
+from autotune.searchers.surrogate.model import Model, Models
 from autotune.space import Space
 
 UNLIKELY = 0.01  # on recorded spaces two such models in a row were wrong 4 times of 24
@@ -24,10 +22,7 @@ MIN_TIMED = 5
 def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0) -> StoppingEstimate:
     """Estimate what is left to find after some trials, whichever searcher chose them.
 
-    Args:
-        space: the space that was searched.
-        trials: Of the search; a trial outside the space does not count.
-        floor: the best score that is possible on the device.
+    A trial outside the space does not count. `floor` is the best score that is possible on the device.
     """
     trial_of = {row: trial for trial in trials if (row := space.index(trial.config)) is not None}
     if len(trial_of) == len(space):
@@ -36,9 +31,7 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
     history.add(list(trial_of), list(trial_of.values()))
     if (~history.failed).sum() < MIN_TIMED:
         return StoppingEstimate(len(trial_of), len(space), None, None)
-    encoding, rng = Encoding(space), np.random.default_rng(0)
-    transfer = TransferModel(encoding, (), rng)
-    model, _ = fit_model(encoding, transfer, history, Hyperparameters(), rng)
+    model = Models(Encoding(space), (), np.random.default_rng(0)).fit(history)
     best = min((trial.score for trial in trials if trial.score), default=0.0)
     log_floor = math.log(floor / best) if 0 < floor <= best else -math.inf
     return StoppingEstimate(len(trial_of), len(space), *improvement(model, log_floor))
@@ -47,9 +40,7 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
 def improvement(model: Model, log_floor: float = -math.inf) -> tuple[float, float]:
     """Improvement probability and expected improvement; equal models give equal values.
 
-    Args:
-        model: The fitted model.
-        log_floor: Logarithm of the best possible score relative to the best so far.
+    `log_floor` is the logarithm of the best possible score relative to the best so far.
     """
     logs = np.maximum(model.sample_best(DRAWS, np.random.default_rng(0)), log_floor)
     saved = -np.expm1(np.minimum(logs, 0.0))

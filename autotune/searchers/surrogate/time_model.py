@@ -18,19 +18,12 @@ from autotune.searchers.surrogate.posterior import Posterior
 
 @dataclass(frozen=True, eq=False)
 class TimePrior:
-    """The expectation of log times before any is known.
+    """The expectation of log times before any is known."""
 
-    Attributes:
-        hyper: of the hyperparameters of the process.
-        mean: of every candidate, in units of the scale.
-        basis: values of the basis functions, shape (candidates, functions).
-        scale: unit of log times; None is their standard deviation.
-    """
-
-    hyper: HyperPrior
-    mean: Floats
-    basis: Floats
-    scale: float | None = None
+    hyper: HyperPrior  # of the hyperparameters of the process
+    mean: Floats  # of every candidate, in units of the scale
+    basis: Floats  # values of the basis functions, shape (candidates, functions)
+    scale: float | None = None  # unit of log times; None is their standard deviation
 
 
 def plain_prior(axes: int, candidates: int) -> TimePrior:

@@ -18,7 +18,7 @@ from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import Worker
 from autotune.space import bind, problem_of
-from autotune.tuning.fresh_inputs import FRESH_SEEDS
+from autotune.tuning.remeasure import FRESH_SEEDS
 from tests.kernel_space import spec_of
 
 CPU = Address("opencl", 0)
