@@ -1,4 +1,7 @@
-"""Find a kernel inside a string of another program in C, C++, Python or Julia."""
+"""Find a kernel inside a string of another program in C, Python or Julia.
+
+Raw strings of C++ need no copy: every reader of sources looks into them.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,11 @@ from tree_sitter import Node
 
 from autotune.core.syntax import parse_module
 from autotune.errors import InputError
-from autotune.sources.bare_code import bare_code, definitions
-from autotune.sources.files import by_raw_strings
+from autotune.sources.bare_code import bare_code
 from autotune.sources.tree import SourceTree, descendants
 
 _KERNEL = re.compile(r"\b(?:__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
-_BETWEEN = re.compile(  # two raw strings that are one
-    r'\)[^ ()"]*"(?:\s+|//[^\n]*\n|/\*.*?\*/)*+(?:u8?)?R"[^ ()"]*\(', re.DOTALL
-)
 _LONG = re.compile(r'"""(.*?)"""', re.DOTALL)
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_MAX_BYTES = 1_000_000  # of a file that is searched
 _WRITE_IT = "let the program write the text into a file, and give that to autotune new"
 
 
@@ -58,7 +55,7 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None  # whoever reads it as a kernel says so
-    literals = _python_strings(path, text) if is_python else _raw_strings(text) or _other_strings(path, text)
+    literals = _python_strings(path, text) if is_python else _other_strings(path, text)
     with_kernel = [
         one for one in literals if _KERNEL.search(one.text) and ("{" in one.text or not one.is_whole)
     ]
@@ -67,8 +64,7 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
         with_kernel = [one for one in with_kernel if named.search(one.text)] or with_kernel
     chosen = next((one for one in with_kernel if one.is_whole), None)
     if chosen is not None:
-        text = chosen.text if is_python else "\n".join((*_relatives(path, chosen.text), chosen.text))
-        return Extracted(text, ".cu" if "__global__" in text else ".cl", chosen.line)
+        return Extracted(chosen.text, ".cu" if "__global__" in chosen.text else ".cl", chosen.line)
     if with_kernel:
         place = f"{path}:{with_kernel[0].line}"
         raise InputError(f"{place}: the program puts this kernel together when it runs: {_WRITE_IT}")
@@ -80,20 +76,6 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
             "C++ or OpenCL C; name the file that has it"
         )
     return None
-
-
-def _raw_strings(text: str) -> list[_Literal]:
-    """The raw strings of a program in C++, neighbours joined; none if it has kernels elsewhere."""
-    parts = by_raw_strings(text)
-    if any(map(_KERNEL.search, parts[::2])):
-        return []
-    found: list[_Literal] = []
-    for place in range(1, len(parts), 2):
-        if found and _BETWEEN.fullmatch(parts[place - 1]):
-            found[-1] = found[-1]._replace(text=found[-1].text + parts[place])
-        else:
-            found.append(_Literal(parts[place], "".join(parts[:place]).count("\n") + 1))
-    return found
 
 
 def _other_strings(path: Path, text: str) -> list[_Literal]:
@@ -121,29 +103,6 @@ def _contents(tree: SourceTree, string: Node) -> Iterator[str]:
         if one.type == "string_literal":
             with suppress(SyntaxError, ValueError):
                 yield ast.literal_eval(tree.text[one.start_byte : one.end_byte])
-
-
-def _relatives(path: Path, text: str) -> list[str]:
-    """What else the program puts before a kernel: raw strings of its neighbours that define words of it.
-
-    A library keeps each part of its source in a file, as a raw string, and joins them when it compiles.
-    """
-    path = path.resolve()
-    folders = (path.parent.parent, path.parent)
-    parts = {}
-    for file in (one for folder in folders for one in sorted(folder.glob(f"*{path.suffix}"))):
-        if file != path and file.is_file() and file.stat().st_size <= _MAX_BYTES:
-            strings = _raw_strings(file.read_text(encoding="utf-8", errors="replace"))
-            if strings and not any(_KERNEL.search(one.text) for one in strings):
-                parts[file] = "\n".join(one.text for one in strings)
-    needed: set[Path] = set()
-    while True:
-        whole = "\n".join((*(parts[one] for one in needed), text))
-        missing = {*_WORD.findall(whole)} - definitions(whole)
-        more = {file for file, part in parts.items() if file not in needed and definitions(part) & missing}
-        if not more:
-            return [part for file, part in parts.items() if file in needed]
-        needed |= more
 
 
 def _python_strings(path: Path, text: str) -> list[_Literal]:

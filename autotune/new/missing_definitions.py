@@ -57,7 +57,7 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
 
 
 def defining_files(name: str, source: Path) -> Iterator[Path]:
-    """The files in the folder of a source, and in folders of that, which define a word."""
+    """The files around a source which define a word."""
     return (file for file in _neighbours(source) if _defines(name, file))
 
 
@@ -71,8 +71,8 @@ def _extension(complaint: str) -> str:
 
 
 def _neighbours(source: Path) -> list[Path]:
-    """The other sources in the folder of a source, and in folders of that."""
-    files = (file for pattern in ("*", "*/*") for file in sorted(source.parent.glob(pattern)))
+    """The other sources in the folder of a source, in folders of that, and in the one around it."""
+    files = (file for pattern in ("*", "*/*", "../*") for file in sorted(source.parent.glob(pattern)))
     return [
         file
         for file in files
