@@ -41,14 +41,9 @@ class _Literal(NamedTuple):
 
 
 def extracted(path: Path, entry: str | None) -> Extracted | None:
-    """The first string with a kernel; None for a file whose kernels are in no string.
+    """The first string with a kernel, that with `entry` if one has it; None where no kernel is in a string.
 
-    Args:
-        path: The file.
-        entry: The kernel that the string should have; None for any.
-
-    Raises:
-        InputError: It is a file in Python without a kernel in a string.
+    Raises InputError for a file in Python without one.
     """
     is_python = path.suffix == ".py"
     try:

@@ -67,13 +67,7 @@ def first_space(
 ) -> FirstSpace:
     """Write both files next to a kernel's source; they load, or nothing is written.
 
-    Args:
-        path: The source.
-        entry: Name of the kernel; None takes the first.
-        on_stage: Is told what is being done.
-        include_dirs: Folders of headers.
-        definitions: Macros with their values, for the source's compiler.
-        limits: Time limits.
+    They are for the kernel `entry`, or for the first.
 
     Raises:
         InputError: It is no kernel's source, has no such kernel, or one of the files is there already.

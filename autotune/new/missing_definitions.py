@@ -30,12 +30,7 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
 def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Sequence[str] = ()) -> str:
     """The remedy for a compiler's complaint, as the end of a sentence; empty if unknown.
 
-    Args:
-        complaint: The compiler's log.
-        source: The file that it compiled.
-        text: The file's text, with what it includes.
-        dialect: The file's language.
-        types: Names of structures that the source does not define.
+    `text` is the source with what it includes, and `types` are names of structures that it does not define.
     """
     if dialect == "opencl" and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"

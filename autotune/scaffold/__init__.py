@@ -66,20 +66,10 @@ def scaffold(
     host: str = "",
     include_dirs: tuple[str, ...] = (),
 ) -> Scaffold:
-    """Guess a space for one of the kernels of a source.
+    """Guess a space for one of the kernels of a source, by default the first one that can be tuned as it is.
 
-    Args:
-        file: Name of the source file.
-        name: Name of the new space.
-        text: Text of the source, with headers.
-        entry: Name of the kernel; by default the first one that can be tuned as it is.
-        assumed: What the source does not say.
-        own: Text of the source without headers, where that is another one.
-        host: The program that launches the kernel, where there is one.
-        include_dirs: Folders of headers, as the space file names them.
-
-    Raises:
-        InputError: The source has no such kernel, or none that can be tuned as it is.
+    The text has headers; `own` is that without them, where it is another one. `host` is the program that
+    launches the kernel, where there is one. Raises InputError where the source has no such kernel.
     """
     defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)
     given = (file, defined + text, assumed, host, own or text)

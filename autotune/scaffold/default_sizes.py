@@ -23,13 +23,7 @@ _MAX_STEPS = (200_000_000_000, 200_000_000)  # of all threads together: some ten
 def default_sizes(
     launch: GuessedLaunch, arguments: Sequence[GuessedArgument], extents: Sequence[int]
 ) -> Mapping[str, tuple[int, int]]:
-    """The extents of each size on a GPU and on a CPU.
-
-    Args:
-        launch: Its sizes get them.
-        arguments: Their arrays have to fit.
-        extents: The usual ones, on a GPU and on a CPU.
-    """
+    """The extents of each size on a GPU and on a CPU where all arrays fit; `extents` are the usual ones."""
     usual_gpu, usual_cpu = (dict.fromkeys(launch.sizes, extent) for extent in extents)
     gpu = _fitting(usual_gpu | _of_host(launch), launch, arguments, 0)
     cpu = _fitting(usual_cpu, launch, arguments, 1)

@@ -46,13 +46,8 @@ def find_macros(
 ) -> Iterator[Macro]:
     """Find macros that are undefined, or defined only as a default, in the order of their use.
 
-    A switch, of which the source only asks whether it is defined, is none: it is off.
-
-    Args:
-        source: The source as it is without any of them.
-        branches: What its conditions ask for.
-        taken: Names that mean something else, such as types and arguments.
-        undefined: Words that a compiler does not know.
+    A switch, of which the source only asks whether it is defined, is none: it is off. Names that are `taken`
+    mean something else, and `undefined` are words that a compiler does not know.
     """
     code = source.code
     listed = {

@@ -55,13 +55,8 @@ def verify_sizes(
 ) -> tuple[tuple[int, ...], ...]:
     """Extents of each size, several times; those of one time differ, for equal ones hide swapped axes.
 
-    Args:
-        names: The sizes.
-        grid: Blocks along each axis.
-        block: Threads along each axis.
-        values: The values of each parameter.
-        checked: Whether the kernel checks bounds; if not, only extents that fill all blocks are chosen.
-        strided: The sizes that a block strides over.
+    Only extents that fill all blocks are chosen unless the bounds are `checked`. A block strides over the
+    sizes that are `strided`.
     """
     tiles = _largest_tiles(grid, block, values)
     if not checked:

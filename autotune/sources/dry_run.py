@@ -177,14 +177,10 @@ class DryRun:
         most_turns: float = math.inf,
         is_wide: bool = False,
     ) -> None:
-        """Prepare to run.
+        """Prepare to run, given the statements of functions that were needed so far.
 
-        Args:
-            source: The source that has the kernel.
-            steps: What is left of the steps.
-            bodies: The statements of functions that were needed so far.
-            most_turns: Of a loop; what further ones change is unknown.
-            is_wide: True to count with 64 bits where the source counts with 32.
+        What turns of a loop beyond `most_turns` change is unknown. A run that is wide counts with 64 bits
+        where the source counts with 32.
         """
         self.turns: dict[int, int] = {}
         self.reached: list[tuple[str, bytes, bool]] = []

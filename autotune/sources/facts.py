@@ -147,18 +147,8 @@ class Facts:
         return self._values[name.id]
 
 
-def facts(
-    body: Iterable[ast.stmt],
-    arrays: Collection[str],
-    functions: Functions | None = None,
-) -> Facts:
-    """What statements do.
-
-    Args:
-        body: The statements.
-        arrays: The names of the arrays that they get.
-        functions: The functions of the source, whose calls are written out where they only return a value.
-    """
+def facts(body: Iterable[ast.stmt], arrays: Collection[str], functions: Functions | None = None) -> Facts:
+    """What statements do that get some arrays; `functions` that only return a value are written out."""
     reading = _Reading(arrays, functions or {})
     reading.block([*body], ())
     return reading.found

@@ -276,17 +276,10 @@ class KernelSource:
 
 
 def read_kernel_source(text: str, values: Mapping[str, str] | None = None, dialect: str = "") -> KernelSource:
-    """Read a source.
+    """Read a source for given values of its macros; a dialect that is empty is found out.
 
-    A word that nothing defines and that stands before the type of a function is taken for nothing.
-
-    Args:
-        text: It, with its includes resolved as far as they can be.
-        values: Macros that are given, with their values.
-        dialect: Its dialect; empty if it is to be found out.
-
-    Raises:
-        InputError: It cannot be read in the time that is allowed, or its macros grow without end.
+    A word that nothing defines and that stands before the type of a function is taken for nothing. Raises
+    InputError for a source that cannot be read in the time that is allowed, or whose macros grow without end.
     """
     values = values or {}
     try:

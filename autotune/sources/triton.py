@@ -216,12 +216,7 @@ def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:
 def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     """Every kernel: a function that loads or stores through its parameters, those that hosts launch first.
 
-    Args:
-        text: That of the file.
-        path: The file, next to which imports are looked for.
-
-    Raises:
-        InputError: The text is not Python.
+    Imports are looked for next to the path. Raises InputError for a text that is not Python.
     """
     module = Module(text, path)
     try:

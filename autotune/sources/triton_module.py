@@ -48,14 +48,7 @@ def device_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
 
     Functions that are imported from other files of the project, or of `folders`, are put in their place.
     Decorators such as `@triton.autotune` are left out. Frameworks that only hand Triton on are not imported.
-
-    Args:
-        text: That of a file.
-        path: The file.
-        folders: For imports.
-
-    Raises:
-        InputError: The text is not Python.
+    Raises InputError for a text that is not Python.
     """
     module = Module(text, path, folders)
     try:

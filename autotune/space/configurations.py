@@ -53,12 +53,8 @@ def read_config(
 ) -> Config:
     """A complete configuration in declared order; raises SpaceError.
 
-    Args:
-        element: Values by parameter.
-        parameters: Those of the space.
-        base: The values of unlisted parameters.
-        constraints: What the values that a message offers satisfy.
-        ignored: Keys that are no parameters.
+    `base` has the values of unlisted parameters; keys that are `ignored` are no parameters. Values that a
+    message offers satisfy the constraints.
     """
     domains = {parameter.name: parameter.values for parameter in parameters}
     values = dict(base)

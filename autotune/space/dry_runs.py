@@ -74,14 +74,7 @@ def run_mistakes(space: Space, read: KernelSource) -> Iterator[Mistake]:
 
 
 def leaves_arrays(space: Space, config: Config, before: KernelSource, after: KernelSource) -> str:
-    """Why a changed source may leave arrays where the source does not; empty if it surely stays inside.
-
-    Args:
-        space: The space, whose problem is run.
-        config: The configuration that both sources are read for.
-        before: The source, which is right.
-        after: The changed one.
-    """
+    """Why a changed source may leave arrays where the source does not; empty if it surely stays inside."""
     lost: list[set[str]] = []
     for read in (before, after):
         plan = _Plan(space, config, {}, _Source(read, 0))

@@ -106,13 +106,7 @@ def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
 
 
 def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> tuple[Finding, ...]:
-    """Find likely mistakes in a space and its source on the device that the space is bound to.
-
-    Args:
-        space: The bound space.
-        source: The source text with its includes resolved.
-        constraints: The result of `constraint_report(space)`.
-    """
+    """Find likely mistakes in a bound space and its source, given the `constraint_report` of the space."""
     return (
         *lint_source(space, source),
         *_idle_constraints(space, constraints),
@@ -382,9 +376,7 @@ def source_place(space: Space, source: str, word: str, after: str = "") -> str:
 def placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
     """Each line of a source without comments and strings behind its place, as `FILE:LINE`.
 
-    Args:
-        own: The source file, whose name its places give in full.
-        source: Its text with includes resolved, whose `#line` directives count.
+    `own` is the file, whose name is given in full; of other files, `#line` directives say the name.
     """
     file, line = own.name, 0
     code = bare_lines(source, is_python=own.suffix == ".py")

@@ -353,14 +353,7 @@ def _full(element: Element, has_verify_sizes: bool) -> str:
 def _special(
     element: Element, arguments: Sequence[FilledArgument], dtypes: Sequence[str], *, has_file: bool
 ) -> tuple[str, ...]:
-    """The names of the special values; raises SpaceError.
-
-    Args:
-        element: The list of names.
-        arguments: All arguments.
-        dtypes: Element types of the problem.
-        has_file: Whether the reference is a file, which can be run on other inputs.
-    """
+    """The names of the special values; raises SpaceError."""
     found = tuple(dict.fromkeys(item.choice(SPECIAL_VALUES) for item in element.items()))
     if not has_file:
         raise element.error("special values need a reference file, which is run on inputs that have them")
