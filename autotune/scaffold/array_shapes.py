@@ -243,8 +243,6 @@ def _monomials(node: ast.expr | None, facts: Facts, sizes: Sequence[str], depth:
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             pairs = product(_monomials(left, facts, sizes, depth), _monomials(right, facts, sizes, depth))
             return {(tuple(sorted(first[0] + second[0])), first[1] | second[1]) for first, second in pairs}
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return _monomials(operand, facts, sizes, depth)
         case ast.Name(id=name) if name in sizes:
             return {((name,), frozenset())}
         case ast.Name(id=name):

@@ -222,10 +222,6 @@ class _Reading:
                 self._expression(test, guards, is_loop=True)
                 found.loops.append(test)
                 self.block([*body, *step], (*guards, test))
-            case ast.For(iter=iterated, body=body):
-                self._expression(iterated, guards)
-                found.loops.append(iterated)
-                self.block(body, guards)
             case ast.Return(value=value):
                 if value is not None:
                     self._expression(self._of(value), guards)

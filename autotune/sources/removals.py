@@ -12,6 +12,7 @@ import copy
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 
 from tree_sitter import Node
@@ -38,6 +39,7 @@ template <class T, class V> __device__ inline void {_STORE}(T *pointer, V value)
 #endif
 """
 _ORDERED = ("<", "<=", ">", ">=")
+_Find = Callable[[KernelSource, Function], Iterator[Edit | None]]
 _LEAVES = ("return_statement", "continue_statement", "break_statement")
 
 
@@ -56,8 +58,9 @@ def without(kind: str, source: KernelSource, inputs: Mapping[str, Collection[int
     """
     functions = reached(source, inputs)
     flow = _Flow.of(functions, inputs)
-    find = {ATOMICS: _atomics, BARRIER_CALLS: _barriers, CHECKS: _Checks(flow.sizes()).edits}[kind]
-    found = [edit for function in functions for edit in find(source, function)]
+    checks = partial(_checks, flow.sizes())
+    find: Mapping[str, _Find] = {ATOMICS: _atomics, BARRIER_CALLS: _barriers, CHECKS: checks}
+    found = [edit for function in functions for edit in find[kind](source, function)]
     if not found:
         return None
     if None in found:
@@ -101,25 +104,19 @@ def _called(source: KernelSource, node: Node) -> str:
     return source.tree.of(tree.field(node, "function"))
 
 
-@dataclass(frozen=True)
-class _Checks:
-    """Finds comparisons with what comes from the sizes of a problem, in branches and not in loops."""
-
-    sizes: frozenset[str]
-
-    def edits(self, source: KernelSource, function: Function) -> Iterator[Edit | None]:
-        for node in tree.descendants(function.node):
-            if node.type in ("if_statement", "conditional_expression"):
-                condition = tree.field(node, "condition")
-                leaves = _leaves(tree.field(node, "consequence"))
-                for part in _parts(tree.field(condition, "value") or condition):
-                    names = {
-                        _local(function, source.tree.of(tree.field(part, side))) for side in ("left", "right")
-                    }
-                    is_ordered = source.tree.of(tree.field(part, "operator")) in _ORDERED
-                    edit = instead(source, part, "0" if leaves else "1")
-                    if is_ordered and names & self.sizes and edit is not None:
-                        yield edit
+def _checks(sizes: Collection[str], source: KernelSource, function: Function) -> Iterator[Edit | None]:
+    """Comparisons with what comes from the sizes of a problem, in branches and not in loops."""
+    for node in tree.descendants(function.node):
+        if node.type in ("if_statement", "conditional_expression"):
+            condition = tree.field(node, "condition")
+            leaves = _leaves(tree.field(node, "consequence"))
+            for part in _parts(tree.field(condition, "value") or condition):
+                sides = (source.tree.of(tree.field(part, side)) for side in ("left", "right"))
+                is_size = any(_local(function, side) in sizes for side in sides)
+                is_ordered = source.tree.of(tree.field(part, "operator")) in _ORDERED
+                edit = instead(source, part, "0" if leaves else "1")
+                if is_ordered and is_size and edit is not None:
+                    yield edit
 
 
 def _parts(condition: Node | None) -> Iterator[Node]:
@@ -216,8 +213,6 @@ class _Flow:
                 self.turns.append(test)
                 branches = [one for one in ast.walk(part) if isinstance(one, ast.If)]
                 self.turns += (one.test for one in branches if _has_exit(one))
-            case ast.For(target=ast.Name(id=name), iter=iterated):
-                self._set(name, iterated)
             case ast.Subscript(slice=index):
                 self.indices.append(index)
             case ast.Call(func=ast.Name(id=name), args=given):
@@ -309,9 +304,6 @@ def _with_local_names(function: Function) -> Iterator[ast.AST]:
     body = [copy.deepcopy(statement) for statement in function.body]
     parts = [part for statement in body for part in ast.walk(statement)]
     own = {one.name for one in function.parameters} | function.declared.keys()
-    own |= {
-        part.target.id for part in parts if isinstance(part, ast.For) and isinstance(part.target, ast.Name)
-    }
     for part in parts:
         if isinstance(part, ast.Name) and part.id in own:
             part.id = _local(function, part.id)

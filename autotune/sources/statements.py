@@ -1,6 +1,6 @@
 """Functions in C as statements of Python's syntax tree, for what interprets kernels.
 
-C's dialects read alike then: `get_group_id(0)` is `blockIdx.x`. Every loop but one over a range is a `Loop`.
+C's dialects read alike then: `get_group_id(0)` is `blockIdx.x`. Every loop is a `Loop`.
 Casts of numbers are left out, `*(p + i)` is `p[i]`, and each variable has a name of its own.
 """
 
@@ -187,11 +187,11 @@ class Statements:
             case "for_range_loop":
                 self._scopes.append({})
                 iterated = self.expression(field(node, "right"))
-                name = declarator_name(field(node, "declarator"))
-                target = ast.Name(self._declared(self._tree.of(name)))
+                name = self._declared(self._tree.of(declarator_name(field(node, "declarator"))))
+                element = _variable(name, Declared(""), _call(UNREADABLE, iterated))
                 body = self._part(node, "body")
                 self._scopes.pop()
-                return [ast.For(target, iterated, body, [])]
+                return [Loop([element], iterated, body, [])]
             case "switch_statement":
                 subject = self.expression(field(node, "condition"))
                 cases = field(node, "body")
@@ -243,9 +243,7 @@ class Statements:
         self._note_type(field(node, "type"))
         for declared in node.children_by_field_name("declarator"):
             parts = [*declarators(declared)]
-            if parts[0].type != "init_declarator" and any(
-                one.type == "function_declarator" for one in parts[1:] or parts
-            ):
+            if parts[0].type == "function_declarator":
                 yield self._constructed(kind, parts)
                 continue
             value = field(parts[0], "value") if parts[0].type == "init_declarator" else None
@@ -344,12 +342,6 @@ class Statements:
             self._before += self._statement(value)
             return ast.Name(self._tree.of(declarator_name(field(value, "declarator"))))
         return self.expression(value)
-
-    def _comma_expression(self, node: Node) -> ast.expr:
-        left, right = field(node, "left"), field(node, "right")
-        if left is not None:
-            self._before += self._statement(left)
-        return self.expression(right)
 
     def _binary_expression(self, node: Node) -> ast.expr:
         left, right = self.expression(field(node, "left")), self.expression(field(node, "right"))

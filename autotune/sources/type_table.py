@@ -144,18 +144,13 @@ def _template_of(tree: SourceTree, node: Node) -> tuple[str, ...]:
 
 def _fields(tree: SourceTree, node: Node) -> Iterator[Field | None]:
     """The fields of a declaration; None for one that cannot be read."""
-    if node.type != "field_declaration":
-        if node.type == "ERROR":
-            yield None
-        return
     words = {tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
-    if words & {"static", "constexpr"}:
-        return
     kind = field(node, "type")
-    if kind is not None and kind.type in _STRUCTURES and field(kind, "body") is not None:
-        yield None
+    if node.type not in ("field_declaration", "ERROR") or words & {"static", "constexpr"}:
         return
-    if any(one.type == "bitfield_clause" for one in node.children):
+    is_nested = kind is not None and kind.type in _STRUCTURES and field(kind, "body") is not None
+    has_bits = any(one.type == "bitfield_clause" for one in node.children)
+    if is_nested or has_bits or node.is_error:
         yield None
         return
     for declared in node.children_by_field_name("declarator"):

@@ -134,6 +134,11 @@ STRIDED = """
             "scale<<<std::min(1024, (n - 1) / threads + 1), threads>>>(d_x, n);",
             "min(1024, (count - 1) // BLOCK_SIZE + 1)",
         ),
+        (
+            "int blocks = (n + threads * 4 - 1) / (threads * 4); dim3 block(threads), grid(blocks); "
+            "scale<<<grid, block>>>(d_x, n);",
+            "ceil_div(count, BLOCK_SIZE * 4)",
+        ),
         # Where that leaves out a parameter, or needs what a launch plan does not know: the kernel's own
         ("scale<<<(n + 255) / 256, 256>>>(d_x, n);", "ceil_div(count, BLOCK_SIZE)"),
         ("const int n = 1 << 20; scale<<<4096, threads>>>(d_x, n);", "ceil_div(count, BLOCK_SIZE)"),
