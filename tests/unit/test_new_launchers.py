@@ -189,20 +189,6 @@ def test_sizes_to_verify_lie_around_the_tiles_of_a_grid_that_has_a_limit():
     assert made.verify_sizes == ((1,), (1023,), (1024,), (1025,))
 
 
-def test_a_size_that_a_block_strides_over_exceeds_the_largest_block_once():
-    text = """
-        __global__ void sums(const float *a, float *y, int rows, int columns)
-        {
-            float sum = 0;
-            for (int j = threadIdx.x; j < columns; j += BLOCK) sum += a[blockIdx.x * columns + j];
-            atomicAdd(&y[blockIdx.x], sum);
-        }
-    """
-    checks = scaffold("k.cu", "k", text).guess.verify_sizes
-    names = list(scaffold("k.cu", "k", text).guess.sizes)
-    assert [one[names.index("columns")] > 2 * 1024 for one in checks] == [False] * (len(checks) - 1) + [True]
-
-
 PRODUCT = """
     #define N 2048
     __global__ void product(const float *a, const float *b, float *c, int m, int n, int k)
