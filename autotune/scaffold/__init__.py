@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from autotune.core.launch_plan import macros as values_of_macros
 from autotune.core.records import Parameter
 from autotune.errors import InputError
-from autotune.scaffold.assumptions import USUAL, Assumptions
 from autotune.scaffold.guesses import Guess, guess
 from autotune.scaffold.macros import WORD, Macro
-from autotune.scaffold.reading import FoundKernel, Source, read_kernels
+from autotune.scaffold.reading import USUAL, Assumptions, FoundKernel, Source, read_kernels
 from autotune.scaffold.writing import reference_text, space_text
 
 
@@ -96,8 +95,8 @@ def _asked_of(source: Source) -> set[str]:
 def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host: str, own: str) -> Guess:
     """What is guessed of the branches that the defaults of a first guess select."""
     parameters = [Parameter(item.name, item.values) for item in first.launch.parameters]
-    config = {item.name: item.default for item in first.launch.parameters}
-    chosen = {name: str(value) for name, value in values_of_macros(parameters, config, "float32").items()}
+    macros = values_of_macros(parameters, first.launch.default, "float32")
+    chosen = {name: str(value) for name, value in macros.items()}
     chosen = {name: value for name, value in chosen.items() if not name.startswith("DTYPE")}
     name = first.launch.kernel.name
     try:

@@ -81,7 +81,7 @@ def samples(
     They are those of all sizes, alike or as in `checks`, with the default, the least and the largest values
     of parameters.
     """
-    configs = [{item.name: item.default for item in launch.parameters}]
+    configs = [launch.default]
     configs += [{item.name: item.values[place] for item in launch.parameters} for place in (0, -1)]
     every = [dict.fromkeys(launch.sizes, one) for one in extents]
     every += [dict(zip(launch.sizes, one, strict=True)) for one in checks]

@@ -42,8 +42,7 @@ def _fitting(
     sizes: Mapping[str, int], launch: GuessedLaunch, arguments: Sequence[GuessedArgument], kind: int
 ) -> Mapping[str, int]:
     """Sizes, halved until the arrays fit."""
-    config = {item.name: item.default for item in launch.parameters}
-    while max(sizes.values()) > 1 and not _fits(sizes, config, launch, arguments, kind):
+    while max(sizes.values()) > 1 and not _fits(sizes, launch, arguments, kind):
         sizes = {name: max(1, size // 2) for name, size in sizes.items()}
     return sizes
 
@@ -63,14 +62,10 @@ def _of_host(launch: GuessedLaunch) -> dict[str, int]:
 
 
 def _fits(
-    sizes: Mapping[str, int],
-    config: Mapping[str, Value],
-    launch: GuessedLaunch,
-    arguments: Sequence[GuessedArgument],
-    kind: int,
+    sizes: Mapping[str, int], launch: GuessedLaunch, arguments: Sequence[GuessedArgument], kind: int
 ) -> bool:
     """True if arrays of these sizes fit, and their elements are not visited too often."""
-    values: dict[str, Value] = {**config, **sizes}
+    values: dict[str, Value] = {**launch.default, **sizes}
     arrays = [item for item in arguments if item.role not in (None, Role.LOCAL)]
     try:
         counts = [prod(integer(parse(extent), values) for extent in item.shape) for item in arrays]

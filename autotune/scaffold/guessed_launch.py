@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
-from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
@@ -28,8 +27,8 @@ from autotune.scaffold.guessed_parameters import (
 from autotune.scaffold.host_grid import host_grid
 from autotune.scaffold.index_bounds import LaunchShape
 from autotune.scaffold.macros import WORD, Macro
-from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
-from autotune.scaffold.scalar_values import is_offset, scalar_value
+from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, Source
+from autotune.scaffold.roles import is_offset, scalar_value
 from autotune.scaffold.tiles import (
     reads_index,
     rows_of_blocks,
@@ -82,6 +81,11 @@ class GuessedLaunch:
     def values(self) -> Mapping[str, tuple[Value, ...]]:
         """The values of each parameter."""
         return {parameter.name: parameter.values for parameter in self.parameters}
+
+    @property
+    def default(self) -> Mapping[str, Value]:
+        """The default of each parameter."""
+        return {parameter.name: parameter.default for parameter in self.parameters}
 
     @property
     def names(self) -> frozenset[str]:
@@ -219,7 +223,7 @@ def _axes(kernel: FoundKernel) -> list[str]:
     declared = {axis for axis, part in zip("xyz", kernel.block, strict=False) if part != "1"}
     found = kernel.facts
     if not any(reads_index(found, axis, "blockIdx", "threadIdx") for axis in "xyz"):
-        functions = [one for one in kernel.function.source.functions if not one.is_of_host]
+        functions = kernel.function.source.device_functions
         found = facts([statement for one in functions for statement in one.body], ())
     return [
         axis
@@ -274,9 +278,7 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
 
     Without the former these are those that bound any index, else the first, else n.
     """
-    numbers = (item for item in kernel.arguments if not (item.is_pointer or item.fields))
-    integers = [item.name for item in numbers if "int" in item.dtype]
-    integers = [name for name in integers if name not in kernel.facts.calls]
+    integers = [name for name in kernel.integers if name not in kernel.facts.calls]
     able = [name for name in integers if not is_offset(name, kernel.facts)]
     chosen = [name for name in integers if _SIZE.fullmatch(name)]
     if chosen:

@@ -7,8 +7,7 @@ import keyword
 from collections.abc import Mapping, Sequence
 
 from autotune.scaffold.reading import FoundKernel, KernelArgument
-from autotune.scaffold.roles import Role
-from autotune.scaffold.scalar_values import scalar_value
+from autotune.scaffold.roles import Role, scalar_value
 from autotune.sources.facts import Facts, names_in
 
 _FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "fabs")

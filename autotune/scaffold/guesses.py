@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.scaffold.array_shapes import index_bounds, indexed_shape, samples, with_room
-from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.default_sizes import default_sizes, fitting_checks
 from autotune.scaffold.guessed_arguments import (
     GuessedArgument,
@@ -19,7 +18,7 @@ from autotune.scaffold.guessed_arguments import (
 )
 from autotune.scaffold.guessed_launch import GuessedLaunch, guess_launch
 from autotune.scaffold.guessed_reference import reference_body
-from autotune.scaffold.reading import FoundKernel, Source
+from autotune.scaffold.reading import Assumptions, FoundKernel, Source
 from autotune.scaffold.roles import role_of
 from autotune.scaffold.verify_sizes import is_checked, verify_sizes
 

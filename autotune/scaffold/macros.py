@@ -102,9 +102,7 @@ def _asked(source: KernelSource, branches: Branches) -> tuple[dict[str, list[str
     """What names are compared with, and the names that stand alone as conditions."""
     compared = {name: [*rights] for name, rights in branches.compared.items()}
     alone: set[str] = set()
-    for function in source.functions:
-        if function.is_of_host:
-            continue
+    for function in source.device_functions:
         for part in function.parts:
             tests: list[ast.expr] = []
             match part:

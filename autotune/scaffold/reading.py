@@ -10,7 +10,6 @@ from functools import cached_property
 
 from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.errors import InputError
-from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template, with_function_objects
 from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
@@ -34,6 +33,28 @@ _UNSUPPORTED = {
     "CUtensorMap": f"is a tensor map, which a program makes of an array; {_AN_ARRAY}",
     "sampler_t": f"is a sampler; {_AN_ARRAY}",
 }
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What is assumed of a source.
+
+    Attributes:
+        undefined: Words that a compiler does not know: macros or types that the source leaves to its user.
+        defined: Macros that the user defines, with their values.
+        generic: The type that an instance of a template gets.
+        is_small: The default takes few resources: the least of every parameter's values.
+        is_roomy: Arrays need more room than their indices show; sizes are smaller then, and indices 0.
+    """
+
+    undefined: tuple[str, ...] = ()
+    defined: tuple[tuple[str, str], ...] = ()
+    generic: str = "DTYPE"
+    is_small: bool = False
+    is_roomy: bool = False
+
+
+USUAL = Assumptions()
 
 
 @dataclass(frozen=True)
@@ -81,6 +102,12 @@ class FoundKernel:
     function: Function
     wanted: Mapping[str, str]
 
+    @property
+    def integers(self) -> list[str]:
+        """The whole numbers that a launch passes."""
+        numbers = (item for item in self.arguments if not (item.is_pointer or item.fields))
+        return [item.name for item in numbers if "int" in item.dtype]
+
     @cached_property
     def facts(self) -> Facts:
         """What its statements do."""
@@ -88,8 +115,8 @@ class FoundKernel:
         arrays = [item.name for item in self.arguments if item.is_pointer]
         functions = {
             one.name: ([item.name for item in one.parameters], one.body)
-            for one in source.functions
-            if not one.is_kernel and not one.is_of_host
+            for one in source.device_functions
+            if not one.is_kernel
         }
         return facts(self.function.body, arrays, functions)
 
@@ -200,7 +227,7 @@ def _stand_ins(
     types: KnownTypes, source: KernelSource, branches: Branches, assumed: Assumptions
 ) -> dict[str, str]:
     """Types for those that the source leaves to its user; nothing for words before types of functions."""
-    used = {name for each in source.functions if not each.is_of_host for name in each.types}
+    used = {name for each in source.device_functions for name in each.types}
     capitals = sorted(name for name in used if name.isupper() and name not in branches.defined)
     provided = portable_macros() if source.dialect == "portable" else frozenset()
     parameters = {one.name for function in source.functions for one in function.template or ()}
@@ -308,8 +335,8 @@ def _is_used(variable: Variable, function: Function) -> bool:
         return False
     return any(
         _reads(one, variable.name)
-        for one in function.source.functions
-        if one is function or not (one.is_kernel or one.is_of_host)
+        for one in function.source.device_functions
+        if one is function or not one.is_kernel
     )
 
 

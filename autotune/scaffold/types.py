@@ -45,22 +45,22 @@ _NO_LAYOUT = Structure(STRUCT, 1, 1)
 
 @dataclass(frozen=True)
 class KnownTypes:
-    """The types of a source.
-
-    `generic` is given for the types that templates take, and a vector of three takes `of_three` elements.
-    """
+    """The types of a source; `generic` is given for the types that templates take."""
 
     source: KernelSource
     aliases: Mapping[str, str]
     generic: str = "DTYPE"
-    of_three: int = 3
     chosen: dict[str, str] = field(default_factory=dict)  # types that stand in
 
     @classmethod
     def of(cls, source: KernelSource, generic: str = "DTYPE") -> KnownTypes:
-        """The types of a source; a vector of three has the size of one of four in OpenCL only."""
-        aliases = {"dim3": "uint3", **source.types.aliases}
-        return cls(source, aliases, generic, 4 if source.dialect == "opencl" else 3)
+        """The types of a source."""
+        return cls(source, {"dim3": "uint3", **source.types.aliases}, generic)
+
+    @property
+    def of_three(self) -> int:
+        """The elements that a vector of three takes."""
+        return 4 if self.source.dialect == "opencl" else 3
 
     def layout(self, kind: str) -> tuple[str, int]:
         """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""
@@ -117,7 +117,7 @@ class KnownTypes:
     def _used(self) -> frozenset[str]:
         """The names of types that the device's functions and structures use."""
         fields = (one.type for each in self.source.types.structures.values() for one in each.fields)
-        own = (name for each in self.source.functions if not each.is_of_host for name in each.types)
+        own = (name for each in self.source.device_functions for name in each.types)
         return frozenset((*fields, *own))
 
     def stand_in(self, name: str) -> str:
@@ -143,8 +143,8 @@ class KnownTypes:
 
     def _variables(self, kind: str) -> list[tuple[set[str], tuple[ast.AST, ...]]]:
         """For each function, its variables of a type and all that it consists of."""
-        own = (one for one in self.source.functions if not one.is_of_host and kind in one.types)
-        return [(one.variables_of(kind), one.parts) for one in own]
+        own = self.source.device_functions
+        return [(one.variables_of(kind), one.parts) for one in own if kind in one.types]
 
     def elements(self, kind: str) -> str:
         """How many elements vectors have whose members are used, `p.w` or `p.s3`; empty if none is."""

@@ -187,7 +187,7 @@ class DryRun:
         self.found: dict[tuple[int, str], Beyond | Divergent] = {}
         self.is_whole = True
         self._source, self._steps, self._bodies = source, steps, bodies
-        own = [one for one in source.functions if not one.is_of_host and not one.is_kernel]
+        own = [one for one in source.device_functions if not one.is_kernel]
         names = [one.name for one in own]
         self._functions = {one.name: one for one in own if names.count(one.name) == 1}
         self._variables = {one.name: one for one in source.variables}

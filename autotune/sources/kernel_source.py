@@ -216,6 +216,11 @@ class KernelSource:
             for function in _function(self, node, namespace, template)
         )
 
+    @cached_property
+    def device_functions(self) -> tuple[Function, ...]:
+        """Those that a device can call, kernels among them."""
+        return tuple(one for one in self.functions if not one.is_of_host)
+
     @property
     def kernels(self) -> tuple[Function, ...]:
         """Those that can be launched."""
@@ -260,10 +265,9 @@ class KernelSource:
     def unknown(self) -> Mapping[str, int]:
         """Names of the device's functions that nothing declares, and where each stands in the source."""
         found: dict[str, int] = {}
-        for function in self.functions:
-            if not function.is_of_host:
-                for name, place in (*function.unknown.items(), *_of_signature(self, function)):
-                    found.setdefault(name, self.code.place(place))
+        for function in self.device_functions:
+            for name, place in (*function.unknown.items(), *_of_signature(self, function)):
+                found.setdefault(name, self.code.place(place))
         for name, place in _of_variables(self):
             found.setdefault(name, self.code.place(place))
         return dict(sorted(found.items(), key=lambda item: item[1]))

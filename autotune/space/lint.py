@@ -349,7 +349,7 @@ def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[st
             continue
         place = source_place(space, source, name)
         yield Finding("unknown_name", name, f"nothing declares it; did you mean {meant}?", place)
-    for function in (one for one in read.functions if not one.is_of_host):
+    for function in read.device_functions:
         for name in sorted(macros.intersection(function.declared)):
             detail = (
                 f"the space defines a macro of this name, which replaces this variable of {function.name}; "
@@ -433,9 +433,8 @@ def _invalid_default(space: Space) -> Iterator[Finding]:
 
 def _facts_of_only_kernel(source: KernelSource) -> Facts:
     """What the device's functions do; nothing unless there is one kernel."""
-    own = [one for one in source.functions if not one.is_of_host]
-    is_one = sum(one.is_kernel for one in own) == 1
-    return facts([statement for one in own for statement in one.body] if is_one else [], ())
+    body = [statement for one in source.device_functions for statement in one.body]
+    return facts(body if len(source.kernels) == 1 else [], ())
 
 
 def _large_grids(space: Space, found: Facts) -> Iterator[Finding]:
