@@ -236,13 +236,13 @@ class _Work:
 
     def _compiled_only(self, draft: SpaceDraft, space: Path) -> list[Note]:
         """Compile the default without a device, if a compiler for it needs none."""
-        where = f"run `autotune search {space.name}` on a machine with one"
-        missing = Note(
-            False, f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}; {where}"
+        missing = (
+            f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}; "
+            f"run `autotune search {space.name}` on a machine with one"
         )
         if draft.dialect not in BACKENDS["cuda"].accepts:
-            return [replace(missing, text=missing.text.replace("not run", "not compiled, not run"))]
-        return [*self._tried("trials.compile_default", space), missing]
+            return [Note(False, f"not compiled, {missing}")]
+        return [*self._tried("trials.compile_default", space), Note(False, missing)]
 
     def _tried(self, step: str, space: Path) -> list[Note]:
         """What a step says of the default."""

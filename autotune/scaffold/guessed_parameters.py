@@ -92,7 +92,8 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     if BLOCK.fullmatch(macro.name):
         return threads_parameter(macro.name, axes)
     if TILE.fullmatch(macro.name):
-        return _tile(macro.name, axes)
+        values, default = ((4, 8), 4) if len(axes) == 3 else ((8, 16, 32), 16)  # of a block's edge, too
+        return GuessedParameter(macro.name, values, default)
     for pattern, values in (
         (WORK, (1, 2, 4, 8)),
         ("(?i).*per_.*", (1, 2, 4, 8)),
@@ -228,11 +229,6 @@ def within_a_block(parameter: GuessedParameter) -> GuessedParameter:
     return GuessedParameter(
         parameter.name, fitting or (_MAX_THREADS,), max(fitting or (_MAX_THREADS,)), remark
     )
-
-
-def _tile(name: str, axes: Sequence[str]) -> GuessedParameter:
-    """Edge of a tile; if it is also the edge of a block, the block has at most 1024 threads."""
-    return GuessedParameter(name, (4, 8), 4) if len(axes) == 3 else GuessedParameter(name, (8, 16, 32), 16)
 
 
 def axis_of(name: str) -> str | None:

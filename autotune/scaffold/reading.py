@@ -11,7 +11,7 @@ from functools import cached_property
 from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.errors import InputError
 from autotune.scaffold.macros import Macro, find_macros
-from autotune.scaffold.templates import ReadTemplate, read_template, with_function_objects
+from autotune.scaffold.templates import ReadTemplate, read_template
 from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
@@ -257,7 +257,6 @@ def _kernel(
             f"{place} takes no arguments, so no result of it can be checked; pass an array to it"
         )
     template = read_template(place, function, own, types)
-    template = with_function_objects(place, template, function, own, types)
     given = {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}
     types = replace(types, aliases={**types.aliases, **given})
     arguments = [_argument(place, one, types) for one in function.parameters]

@@ -134,7 +134,7 @@ class _Plan:
         launches = self._launches()
         own = Steps(min(_STEPS_OF_PLAN, steps.left))
         begun = own.left
-        with suppress(NotUnderstood, OutOfSteps, RecursionError):
+        with suppress(NotUnderstood, RecursionError):
             yield from self._run(launches, own)
         steps.left = max(0, steps.left - begun + own.left)
 
@@ -146,8 +146,8 @@ class _Plan:
         found: list[Mistake] = []
         launches = self._launches()
         for launch in launches:
-            run, is_run = self._launched(launch, _some_blocks(launch), steps)
-            if not is_run:
+            run = self._launched(launch, _some_blocks(launch), steps)
+            if steps.left < 0:
                 raise OutOfSteps
             if not run.is_whole:
                 raise NotUnderstood
@@ -174,29 +174,29 @@ class _Plan:
         return launches
 
     def _run(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Mistake]:
-        is_whole = True
+        is_whole = all(map(_has_all, launches))
         for launch in launches:
-            has_all = _has_all(launch)
-            run, is_run = self._launched(launch, _some_blocks(launch), steps)
+            run = self._launched(launch, _some_blocks(launch), steps)
             yield from self._places(run)
-            is_whole = is_whole and has_all and is_run and run.is_whole
-            if not is_run:
+            is_whole = is_whole and run.is_whole
+            if steps.left < 0:
                 return
         if is_whole:
             small = [*self._small_grids(launches, steps)]
             yield from small or self._unwritten()
 
-    def _launched(self, launch: Launch, blocks: Ints, steps: Steps) -> tuple[DryRun, bool]:
-        """A run of some blocks, and whether it came to its end."""
+    def _launched(self, launch: Launch, blocks: Ints, steps: Steps) -> DryRun:
+        """A run of some blocks, which is not whole if it takes too long."""
         run = DryRun(self._source.read, steps, self._source.bodies)
         kernels = [one for one in self._source.read.kernels if one.name == own_name(launch.entry)]
         passed = [self._passed(name) for name in launch.arguments]
         if len(kernels) != 1 or len(kernels[0].parameters) != len(passed):
             raise NotUnderstood
-        with suppress(OutOfSteps):
+        try:
             run.run(kernels[0], launch, arguments_of_template(launch.entry) or (), passed, blocks)
-            return run, True
-        return run, False
+        except OutOfSteps:
+            run.is_whole = False
+        return run
 
     def _passed(self, name: str) -> Memory | Pointer | int | None:
         one = self._arguments[name]
@@ -293,9 +293,9 @@ class _Plan:
         kept = self._memories
         self._memories = {one.name: _memory(one) for one in self._arguments.values() if one.name in kept}
         further = replace(launch, grid=(grid[0], grid[1], grid[2]))
-        run, is_run = self._launched(further, blocks_of(axes), steps)
+        run = self._launched(further, blocks_of(axes), steps)
         found, self._memories = self._memories, kept
-        if not is_run or not run.is_whole:
+        if not run.is_whole:
             return {}
         return {
             name: one.reached() for name, one in found.items() if one.read is not None and not one.is_lost
