@@ -37,23 +37,14 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class FirstSpace:
-    """The files that were written for a kernel, and how its default did.
-
-    Attributes:
-        source: The source.
-        draft: What was found in it, and the texts of the files.
-        space: The space file.
-        reference: The file of the reference.
-        notes: What reading, compiling and running said.
-        can_run: Whether a device of this machine takes the kernel's dialect.
-    """
+    """The files that were written for a kernel, and how its default did."""
 
     source: Path
     draft: SpaceDraft
-    space: Path
-    reference: Path
-    notes: tuple[Note, ...]
-    can_run: bool
+    space: Path  # the space file
+    reference: Path  # the file of the reference
+    notes: tuple[Note, ...]  # what reading, compiling and running said
+    can_run: bool  # a device of this machine takes the kernel's dialect
 
 
 def first_space(

@@ -17,21 +17,13 @@ from autotune.scaffold.writing import reference_text, space_text
 
 @dataclass(frozen=True)
 class Scaffold:
-    """What was found in a source for a first space.
+    """What was found in a source for a first space."""
 
-    Attributes:
-        file: The name of the source file.
-        name: That of the space.
-        guess: The guessed parts of the space.
-        include_dirs: Folders of headers, as the space file names them.
-        complaint: What a compiler says against the default; empty if it says nothing or was not asked.
-    """
-
-    file: str
-    name: str
+    file: str  # of the source
+    name: str  # of the space
     guess: Guess
-    include_dirs: tuple[str, ...] = ()
-    complaint: str = ""
+    include_dirs: tuple[str, ...] = ()  # folders of headers, as the space file names them
+    complaint: str = ""  # a compiler's, of the default; empty without any
 
     @property
     def space(self) -> str:

@@ -53,29 +53,17 @@ _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
 
 @dataclass(frozen=True)
 class GuessedLaunch:
-    """How a kernel is launched; the guesses about its arguments rest on it.
-
-    Attributes:
-        kernel: The kernel.
-        source: Where it is from.
-        axes: Those along which it has threads or blocks.
-        parameters: What is tuned; at least one.
-        fixed_macros: Macros whose defaults are no numbers.
-        sizes: Names of the problem's sizes; at least one.
-        divided: Sizes that should be multiples of parameters, each with that parameter's name.
-        block: Threads along each axis.
-        grid: Blocks along each axis.
-    """
+    """How a kernel is launched; the guesses about its arguments rest on it."""
 
     kernel: FoundKernel
     source: Source
-    axes: tuple[str, ...]
-    parameters: tuple[GuessedParameter, ...]
-    fixed_macros: tuple[Macro, ...]
-    sizes: tuple[str, ...]
-    divided: tuple[tuple[str, str], ...]
-    block: tuple[str, ...]
-    grid: tuple[str, ...] = ()
+    axes: tuple[str, ...]  # those along which it has threads or blocks
+    parameters: tuple[GuessedParameter, ...]  # what is tuned; at least one
+    fixed_macros: tuple[Macro, ...]  # macros whose defaults are no numbers
+    sizes: tuple[str, ...]  # names of the problem's sizes; at least one
+    divided: tuple[tuple[str, str], ...]  # that should be multiples of parameters, with the name of each
+    block: tuple[str, ...]  # threads along each axis
+    grid: tuple[str, ...] = ()  # blocks along each axis
 
     @property
     def values(self) -> Mapping[str, tuple[Value, ...]]:

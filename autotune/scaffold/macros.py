@@ -21,24 +21,14 @@ _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_t
 
 @dataclass(frozen=True)
 class Macro:
-    """A macro that the source uses and leaves to its user.
-
-    Attributes:
-        name: Its name.
-        default: Its value if the user does not define it.
-        names: The undefined constants that it is compared with.
-        numbers: The numbers that it is compared with.
-        test: How it is tested: "if" its value, "defined" only whether it is, where the kernel needs it,
-            "" not at all.
-        listed: The values in a comment behind its default.
-    """
+    """A macro that the source uses and leaves to its user."""
 
     name: str
-    default: str | None
-    names: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()
-    test: str = ""
-    listed: tuple[int, ...] = ()
+    default: str | None  # its value if the user does not define it
+    names: tuple[str, ...] = ()  # the undefined constants that it is compared with
+    numbers: tuple[int, ...] = ()  # the numbers that it is compared with
+    test: str = ""  # "if" its value, "defined" only whether it is, where the kernel needs it, "" not at all
+    listed: tuple[int, ...] = ()  # the values in a comment behind its default
 
 
 def find_macros(

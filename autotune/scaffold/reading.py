@@ -37,21 +37,13 @@ _UNSUPPORTED = {
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What is assumed of a source.
+    """What is assumed of a source."""
 
-    Attributes:
-        undefined: Words that a compiler does not know: macros or types that the source leaves to its user.
-        defined: Macros that the user defines, with their values.
-        generic: The type that an instance of a template gets.
-        is_small: The default takes few resources: the least of every parameter's values.
-        is_roomy: Arrays need more room than their indices show; sizes are smaller then, and indices 0.
-    """
-
-    undefined: tuple[str, ...] = ()
-    defined: tuple[tuple[str, str], ...] = ()
-    generic: str = "DTYPE"
-    is_small: bool = False
-    is_roomy: bool = False
+    undefined: tuple[str, ...] = ()  # words that a compiler does not know: macros or types
+    defined: tuple[tuple[str, str], ...] = ()  # macros that the user defines, with their values
+    generic: str = "DTYPE"  # the type that an instance of a template gets
+    is_small: bool = False  # the default has the least of every parameter's values
+    is_roomy: bool = False  # arrays get more room than indices show, sizes are smaller, and indices 0
 
 
 USUAL = Assumptions()
@@ -79,28 +71,19 @@ class KernelArgument:
 class FoundKernel:
     """A kernel.
 
-    Attributes:
-        name: Its name in the source.
-        entry: What a launch plan calls it: with namespaces, template arguments and types where it needs them.
-        arguments: Those that a launch passes, and variables of the source that the kernel uses.
-        block: Three extents, or one if only the number of threads is declared, or none. The host's if the
-            kernel declares none and does not ask for its extents.
-        template: The numbers that its template takes.
-        types: Guesses for types that the source leaves to its user.
-        launch: The first launch by the host's code.
-        function: The kernel in the source.
-        wanted: What the conditions around it want of macros.
+    Its block has three extents, or one if only the number of threads is declared, or none. It is the host's
+    if the kernel declares none and does not ask for its extents.
     """
 
-    name: str
-    entry: str
-    arguments: tuple[KernelArgument, ...]
+    name: str  # in the source
+    entry: str  # in a launch plan: with namespaces, template arguments and types where needed
+    arguments: tuple[KernelArgument, ...]  # of a launch, and variables that the kernel uses
     block: tuple[str, ...]
-    template: tuple[ReadTemplate, ...]
-    types: Mapping[str, str]
-    launch: Launch | None
+    template: tuple[ReadTemplate, ...]  # the numbers that its template takes
+    types: Mapping[str, str]  # guesses for types that the source leaves to its user
+    launch: Launch | None  # the first by the host's code
     function: Function
-    wanted: Mapping[str, str]
+    wanted: Mapping[str, str]  # what the conditions around it want of macros
 
     @property
     def integers(self) -> list[str]:

@@ -55,25 +55,15 @@ class OutOfSteps(Exception):
 
 @dataclass(eq=False)
 class Memory:
-    """An array.
-
-    Attributes:
-        name: Its name.
-        size: In bytes; None if it is unknown.
-        unit: The bytes of an element.
-        kind: argument, block or thread, which share it.
-        read: The elements that threads may have read; None where nobody asks.
-        written: Those that they may have written.
-        is_lost: Whether any of them may have been, too.
-    """
+    """An array."""
 
     name: str
-    size: int | None
-    unit: int
-    kind: str
-    read: Bools | None = None
-    written: Bools | None = None
-    is_lost: bool = False
+    size: int | None  # in bytes; None if it is unknown
+    unit: int  # the bytes of an element
+    kind: str  # argument, block or thread, which share it
+    read: Bools | None = None  # the elements that threads may have read; None where nobody asks
+    written: Bools | None = None  # those that they may have written
+    is_lost: bool = False  # any of them may have been, too
 
     def reached(self) -> Bools:
         """The elements that threads may have read or written, as far as they are followed."""

@@ -19,29 +19,17 @@ WARP_BARRIERS = ("__syncwarp", "sub_group_barrier")
 
 @dataclass(frozen=True)
 class Access:
-    """Elements of an array that a statement reads or writes.
+    """Elements of an array that a statement reads or writes."""
 
-    Attributes:
-        array: The array, which a pointer may have been made from.
-        indices: Of each of its dimensions, the slowest first.
-        is_read: Whether its value is read.
-        is_written: Whether it is written.
-        atomic: The atomic function that does it; empty without.
-        vector: The type of the elements that it is cast to; empty without a cast.
-        guards: The conditions that hold there.
-        value: What is stored; None for other accesses and for `+=`.
-        operator: That of `+=` and the like.
-    """
-
-    array: str
-    indices: tuple[ast.expr, ...]
-    is_read: bool = False
-    is_written: bool = False
-    atomic: str = ""
-    vector: str = ""
-    guards: tuple[ast.expr, ...] = ()
-    value: ast.expr | None = None
-    operator: ast.operator | None = None
+    array: str  # the array, which a pointer may have been made from
+    indices: tuple[ast.expr, ...]  # of each of its dimensions, the slowest first
+    is_read: bool = False  # its value is read
+    is_written: bool = False  # it is written
+    atomic: str = ""  # the atomic function that does it; empty without
+    vector: str = ""  # the type of the elements that it is cast to; empty without a cast
+    guards: tuple[ast.expr, ...] = ()  # the conditions that hold there
+    value: ast.expr | None = None  # what is stored; None for other accesses and for `+=`
+    operator: ast.operator | None = None  # that of `+=` and the like
 
     @property
     def index(self) -> ast.expr:

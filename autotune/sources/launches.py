@@ -9,23 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Launch:
-    """The launch of a kernel.
-
-    Attributes:
-        kernel: The kernel's name.
-        template: Its template arguments; one that the launching function's own template takes is its default.
-        grid: Three extents.
-        block: Three extents.
-        arguments: What is passed.
-        variables: What the host's variables were set to last; those that are changed in place are left out.
-    """
+    """The launch of a kernel."""
 
     kernel: str
-    template: tuple[str, ...]
-    grid: tuple[ast.expr, ...]
-    block: tuple[ast.expr, ...]
+    template: tuple[str, ...]  # a default for what the launching function's own template takes
+    grid: tuple[ast.expr, ...]  # three extents
+    block: tuple[ast.expr, ...]  # three extents
     arguments: tuple[ast.expr, ...]
-    variables: Mapping[str, ast.expr]
+    variables: Mapping[str, ast.expr]  # of the host as last set, without those changed in place
 
 
 def launches(body: Sequence[ast.stmt], defaults: Mapping[str, str]) -> Iterator[Launch]:

@@ -146,29 +146,17 @@ def _leaves(body: Node | None) -> bool:
 
 @dataclass
 class _Flow:
-    """Where the names of several functions get their values from; a local name has its function's before it.
-
-    Attributes:
-        functions: The functions by name.
-        given: The expressions that each name is set to, those of calls included; `*p` is what p points to.
-        passed: The numbers that a launch passes.
-        shared: Variables that the threads of a block share, and those that an unknown function may set.
-        pointers: Names of pointers and arrays.
-        fixed: Pointers to memory that nothing writes.
-        turns: The conditions on which loops go on or end.
-        indices: Those of accesses.
-        has_launches: Whether a kernel launches another one.
-    """
+    """Where names get their values from in several functions, whose names stand before those of their own."""
 
     functions: Mapping[str, Function]
-    given: dict[str, list[ast.expr]] = field(default_factory=dict)
-    passed: set[str] = field(default_factory=set)
-    shared: set[str] = field(default_factory=set)
-    pointers: set[str] = field(default_factory=set)
-    fixed: set[str] = field(default_factory=set)
-    turns: list[ast.expr] = field(default_factory=list)
-    indices: list[ast.expr] = field(default_factory=list)
-    has_launches: bool = False
+    given: dict[str, list[ast.expr]] = field(default_factory=dict)  # `*p` is what p points to
+    passed: set[str] = field(default_factory=set)  # numbers of a launch
+    shared: set[str] = field(default_factory=set)  # by a block, or set by an unknown function
+    pointers: set[str] = field(default_factory=set)  # and arrays
+    fixed: set[str] = field(default_factory=set)  # pointers to memory that nothing writes
+    turns: list[ast.expr] = field(default_factory=list)  # conditions of loops
+    indices: list[ast.expr] = field(default_factory=list)  # of accesses
+    has_launches: bool = False  # a kernel launches another one
 
     @classmethod
     def of(cls, functions: Sequence[Function], inputs: Mapping[str, Collection[int]]) -> _Flow:

@@ -44,21 +44,13 @@ _CASTS = ("static_cast", "const_cast", "reinterpret_cast", "__builtin_bit_cast")
 
 @dataclass(frozen=True)
 class Declared:
-    """How a variable is declared.
+    """How a variable is declared."""
 
-    Attributes:
-        type: Its type without qualifiers and asterisks.
-        extents: Those of an array.
-        is_pointer: Whether it is a pointer.
-        is_shared: Whether it is in the memory of a block.
-        is_dynamic: Whether the launch gives it its size.
-    """
-
-    type: str
-    extents: tuple[ast.expr, ...] = ()
+    type: str  # its type without qualifiers and asterisks
+    extents: tuple[ast.expr, ...] = ()  # of an array
     is_pointer: bool = False
-    is_shared: bool = False
-    is_dynamic: bool = False
+    is_shared: bool = False  # it is in the memory of a block
+    is_dynamic: bool = False  # the launch gives it its size
 
 
 class Loop(ast.stmt):

@@ -39,21 +39,13 @@ class Structure:
 
 @dataclass(frozen=True)
 class TypeTable:
-    """The types of a source.
+    """The types of a source."""
 
-    Attributes:
-        aliases: What names of types stand for.
-        structures: The structures, by name.
-        enumerations: The constants of each enumeration with a name, and their values where they are given.
-        enumerators: The constants of all enumerations.
-        declared: The names of types that are declared anywhere, also in functions and by templates.
-    """
-
-    aliases: Mapping[str, str]
+    aliases: Mapping[str, str]  # what names of types stand for
     structures: Mapping[str, Structure]
-    enumerations: Mapping[str, tuple[tuple[str, str], ...]]
-    enumerators: frozenset[str]
-    declared: frozenset[str]
+    enumerations: Mapping[str, tuple[tuple[str, str], ...]]  # constants by name, with values that are given
+    enumerators: frozenset[str]  # the constants of all enumerations
+    declared: frozenset[str]  # the names of types, also of those in functions and of templates
 
 
 def read_types(tree: SourceTree) -> TypeTable:

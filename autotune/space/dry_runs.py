@@ -35,19 +35,12 @@ _MOST_LETTERS = 200_000  # of a source, which is read for each configuration
 
 
 class Mistake(NamedTuple):
-    """What is wrong.
+    """What is wrong."""
 
-    Attributes:
-        kind: out_of_bounds, divergent_barrier, small_grid or unwritten_output.
-        subject: The array, or the place in the space file.
-        place: Where it shows in the source's text; None for what is wrong in the space file.
-        detail: What happens and what to do.
-    """
-
-    kind: str
-    subject: str
-    place: int | None
-    detail: str
+    kind: str  # out_of_bounds, divergent_barrier, small_grid or unwritten_output
+    subject: str  # the array, or the place in the space file
+    place: int | None  # where it shows in the source's text; None for what is wrong in the space file
+    detail: str  # what happens and what to do
 
 
 def run_mistakes(space: Space, read: KernelSource) -> Iterator[Mistake]:
