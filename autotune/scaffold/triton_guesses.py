@@ -54,9 +54,33 @@ class TritonGuess:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """The sizes, at least one, whose extents a device can afford."""
-        shapes, blocks = [*self.extents.values()], self.kernel.blocks
-        return _affordable(self._usual_sizes, self.fixed, shapes, blocks, self.default, self.derived)
+        """The sizes, at least one, so small that blocks fit registers, and arrays and work are no burden."""
+        chosen = dict(self._usual_sizes)
+
+        def values() -> dict[str, Value]:
+            known: dict[str, Value] = {**self.default, **chosen}
+            for name, text in self.derived.items():
+                with suppress(ExpressionError):
+                    known[name] = parse(text)(known)
+            return known
+
+        def halve(names: Collection[str]) -> bool:
+            large = (one for one in names if chosen[one] > _LEAST)
+            widest = max(large, key=lambda one: chosen[one], default="")
+            if widest:
+                chosen[widest] //= 2
+            return bool(widest)
+
+        for block in self.kernel.blocks:
+            words = {word for name in block for word in names_in_text(self.derived.get(name, name))}
+            read = [name for name in chosen if name in words]
+            while read and _largest([block], values()) > _MAX_TILE and halve(read):
+                pass
+        free = [name for name in chosen if name not in self.fixed]
+        while _largest(self.extents.values(), values()) > _MAX_ELEMENTS or prod(chosen.values()) > _MAX_WORK:
+            if not halve(free):
+                break
+        return chosen
 
     @cached_property
     def unsure(self) -> set[str]:
@@ -306,41 +330,6 @@ class TritonGuess:
                 if len(one.strides) == 1:
                     found.setdefault(one.strides[0], _product(behind))
         return {name: text for name, text in found.items() if name in self._strides_alone}
-
-
-def _affordable(
-    sizes: Mapping[str, int],
-    fixed: Collection[str],
-    shapes: Sequence[Sequence[str]],
-    blocks: Sequence[Sequence[str]],
-    config: Mapping[str, Value],
-    derived: Mapping[str, str],
-) -> dict[str, int]:
-    """Smaller sizes until blocks fit registers, and arrays and work take little of a device."""
-    chosen = dict(sizes)
-
-    def values() -> dict[str, Value]:
-        known: dict[str, Value] = {**config, **chosen}
-        for name, text in derived.items():
-            with suppress(ExpressionError):
-                known[name] = parse(text)(known)
-        return known
-
-    def halve(names: Collection[str]) -> bool:
-        widest = max((one for one in names if chosen[one] > _LEAST), key=lambda one: chosen[one], default="")
-        if widest:
-            chosen[widest] //= 2
-        return bool(widest)
-
-    for block in blocks:
-        words = {word for name in block for word in names_in_text(derived.get(name, name))}
-        read = [name for name in chosen if name in words]
-        while read and _largest([block], values()) > _MAX_TILE and halve(read):
-            pass
-    free = [name for name in chosen if name not in fixed]
-    while (_largest(shapes, values()) > _MAX_ELEMENTS or prod(chosen.values()) > _MAX_WORK) and halve(free):
-        pass
-    return chosen
 
 
 def _largest(shapes: Iterable[Sequence[str]], values: Mapping[str, Value]) -> int:

@@ -51,35 +51,23 @@ class Compared:
 class Facts:
     """What a function's statements do.
 
-    Attributes:
-        accesses: To arrays, in the order of the text.
-        values: What each variable is set to.
-        changed: Variables that are changed in place, as by `+=`, with what is added.
-        grows: Those of them that something but a division changes.
-        compared: The comparisons of sizes, each with the smaller side first.
-        equals: The pairs that are asked to be equal, or to differ.
-        declared: How variables are declared.
-        escaped: Arrays that are passed on to what is not known.
-        calls: The names of the functions that are called.
-        loops: The heads of the loops.
-        expressions: All expressions that are evaluated, those in others included.
-        pointers: The arrays that pointers were made from.
-        read_indices: The places in the grid that are read: `threadIdx.x`, `blockDim.y`.
+    Variables have the `values` that they are set to, and those that are `changed` in place, as by `+=`, what
+    is added. `equals` are the pairs that are asked to be equal, or to differ.
     """
 
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)  # to arrays, in the order of the text
     values: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
     changed: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
-    grows: set[str] = field(default_factory=set)
-    compared: list[Compared] = field(default_factory=list)
+    grows: set[str] = field(default_factory=set)  # changed by something but a division
+    compared: list[Compared] = field(default_factory=list)  # sizes, each with the smaller side first
     equals: list[tuple[ast.expr, ast.expr]] = field(default_factory=list)
     declared: dict[str, Declared] = field(default_factory=dict)
-    escaped: list[str] = field(default_factory=list)
-    calls: list[str] = field(default_factory=list)
-    loops: list[ast.expr] = field(default_factory=list)
-    expressions: list[ast.expr] = field(default_factory=list)
-    pointers: dict[str, str] = field(default_factory=dict)
-    read_indices: set[str] = field(default_factory=set)
+    escaped: list[str] = field(default_factory=list)  # arrays that are passed on to what is not known
+    calls: list[str] = field(default_factory=list)  # the names of functions
+    loops: list[ast.expr] = field(default_factory=list)  # their heads
+    expressions: list[ast.expr] = field(default_factory=list)  # all that are evaluated, also those in others
+    pointers: dict[str, str] = field(default_factory=dict)  # the arrays that they were made from
+    read_indices: set[str] = field(default_factory=set)  # `threadIdx.x`, `blockDim.y`
     _read: dict[int, tuple[ast.expr, frozenset[str], frozenset[str]]] = field(default_factory=dict)
     _values: dict[str, tuple[ast.expr, int]] = field(default_factory=dict)
 
