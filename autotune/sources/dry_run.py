@@ -147,15 +147,7 @@ def blocks_of(axes: Sequence[Sequence[int]]) -> Ints:
 
 
 class DryRun:
-    """Runs blocks of one launch.
-
-    Attributes:
-        found: The first access and the first divergence at each place of the source.
-        is_whole: False once something may have reached arrays that it could not follow.
-        turns: The most turns that a thread surely takes of each loop, by the loop's place in the source.
-        reached: The array of each access, in order, where in it threads surely are, and False where
-            some of these places are unknown.
-    """
+    """Runs blocks of one launch."""
 
     def __init__(
         self,
@@ -171,11 +163,12 @@ class DryRun:
         What turns of a loop beyond `most_turns` change is unknown. A run that is wide counts with 64 bits
         where the source counts with 32.
         """
-        self.turns: dict[int, int] = {}
+        self.turns: dict[int, int] = {}  # the most that a thread surely takes of each loop, by its place
+        # the array of each access, where in it threads surely are, and False where some places are unknown
         self.reached: list[tuple[str, bytes, bool]] = []
         self._most_turns, self._is_wide = most_turns, is_wide
-        self.found: dict[tuple[int, str], Beyond | Divergent] = {}
-        self.is_whole = True
+        self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each place of the source
+        self.is_whole = True  # False once something may have reached arrays that it could not follow
         self._source, self._steps, self._bodies = source, steps, bodies
         own = [one for one in source.device_functions if not one.is_kernel]
         names = [one.name for one in own]

@@ -93,18 +93,13 @@ def declarator_name(node: Node | None) -> Node | None:
 
 
 class Statements:
-    """Turns the body of one function into statements.
-
-    Attributes:
-        unknown: Names that nothing declares, in the order of their use.
-        types: The names of types in its declarations and casts, in this order, too.
-    """
+    """Turns the body of one function into statements."""
 
     def __init__(self, tree: SourceTree, known: Iterable[str], pointers: Iterable[str]) -> None:
         self._tree, self._known = tree, frozenset(known)
         self._pointers = {*pointers}
-        self.unknown: dict[str, int] = {}
-        self.types: dict[str, int] = {}
+        self.unknown: dict[str, int] = {}  # names that nothing declares, in the order of their use
+        self.types: dict[str, int] = {}  # of declarations and casts, by name, in this order, too
         self._scopes: list[dict[str, str]] = [{}]
         self._taken: dict[str, int] = {}
         self._before: list[ast.stmt] = []
