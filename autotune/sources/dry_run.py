@@ -272,8 +272,8 @@ class DryRun:
         self._steps.pay(self._lanes)
         self._at = statement.lineno
         match statement:
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as own)):
-                self._declare(name, own, statement.value, mask)
+            case ast.AnnAssign(ast.Name(name), ast.Constant(Declared() as own), value):
+                self._declare(name, own, value, mask)
             case ast.Assign(targets=[target], value=value):
                 self._store(target, self._of(value, mask), mask, is_read=False)
             case ast.AugAssign(target=target, op=op, value=value):
@@ -351,9 +351,9 @@ class DryRun:
         for part in ast.walk(loop):
             match part:
                 case (
-                    ast.Assign(targets=[ast.Name(id=name)])
-                    | ast.AugAssign(target=ast.Name(id=name))
-                    | ast.AnnAssign(target=ast.Name(id=name))
+                    ast.Assign([ast.Name(name)])
+                    | ast.AugAssign(ast.Name(name))
+                    | ast.AnnAssign(ast.Name(name))
                 ):
                     self._assign(name, UNKNOWN, mask)
                 case ast.Expr(value=value):  # what is passed by reference

@@ -159,13 +159,10 @@ class _Reading:
     def _statement(self, statement: ast.stmt, guards: tuple[ast.expr, ...]) -> None:
         found = self.found
         match statement:
-            case ast.AnnAssign(
-                target=ast.Name(id=name), annotation=ast.Constant(value=declared), value=value
-            ):
-                if isinstance(declared, Declared):
-                    found.declared[name] = declared
-                    if declared.extents and not declared.is_pointer:
-                        self._arrays.add(name)
+            case ast.AnnAssign(ast.Name(name), ast.Constant(Declared() as declared), value):
+                found.declared[name] = declared
+                if declared.extents and not declared.is_pointer:
+                    self._arrays.add(name)
                 if value is not None:
                     self._assigned(name, self._of(value), guards)
             case ast.Assign(targets=[target], value=value):
@@ -333,9 +330,7 @@ class _Reading:
             case ast.Call():
                 self._call(node, guards)
                 return
-            case ast.Attribute(
-                value=ast.Name(id="threadIdx" | "blockIdx" | "blockDim" | "gridDim" as kind), attr=axis
-            ):
+            case ast.Attribute(ast.Name("threadIdx" | "blockIdx" | "blockDim" | "gridDim" as kind), axis):
                 found.read_indices.add(f"{kind}.{axis}")
         found.expressions.append(node)
         for child in ast.iter_child_nodes(node):

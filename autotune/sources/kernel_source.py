@@ -102,9 +102,7 @@ class Function:
         found: dict[str, Declared] = {}
         for part in self.parts:
             match part:
-                case ast.AnnAssign(
-                    target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as own)
-                ):
+                case ast.AnnAssign(ast.Name(name), ast.Constant(Declared() as own)):
                     found[name] = own
         return found
 

@@ -45,9 +45,7 @@ def launches(body: Sequence[ast.stmt], defaults: Mapping[str, str]) -> Iterator[
                 variables[name] = value
             case ast.AugAssign(target=ast.Name(id=name)):
                 changed.add(name)
-            case ast.Assign(
-                targets=[ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis)], value=value
-            ):
+            case ast.Assign([ast.Attribute(ast.Name(name), "x" | "y" | "z" as axis)], value):
                 extents = [*_extents(ast.Name(name), variables)]
                 extents["xyz".index(axis)] = value
                 variables[name] = ast.Call(ast.Name("dim3"), extents, [])

@@ -186,9 +186,7 @@ class _Flow:
     def _note(self, part: ast.AST, function: Function) -> None:
         """Note what a part does."""
         match part:
-            case ast.AnnAssign(
-                target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as own), value=value
-            ):
+            case ast.AnnAssign(ast.Name(name), ast.Constant(Declared() as own), value):
                 self._set(name, value)
                 self.pointers |= {name} if own.is_pointer or own.extents else set()
                 self.fixed |= {name} if own.is_pointer and not own.is_shared else set()

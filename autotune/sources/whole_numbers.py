@@ -48,10 +48,7 @@ def value_of(node: ast.expr, named: Callable[[str], int | None]) -> int | None:
             chosen = value_of(test, named)
             first, second = value_of(body, named), value_of(other, named)
             return (first if first == second else None) if chosen is None else first if chosen else second
-        case (
-            ast.Compare(left=left, ops=[sign], comparators=[right])
-            | ast.BinOp(left=left, op=sign, right=right)
-        ):
+        case ast.Compare(left, [sign], [right]) | ast.BinOp(left, sign, right):
             return _result(sign, value_of(left, named), value_of(right, named))
     return None
 
