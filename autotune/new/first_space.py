@@ -41,8 +41,8 @@ class FirstSpace:
 
     source: Path
     draft: SpaceDraft
-    space: Path  # the space file
-    reference: Path  # the file of the reference
+    space: Path
+    reference: Path
     notes: tuple[Note, ...]  # what reading, compiling and running said
     can_run: bool  # a device of this machine takes the kernel's dialect
 

@@ -25,7 +25,7 @@ class KernelFile:
 class SpaceDraft:
     """The texts of a space and its reference, with what was found in the source."""
 
-    kernel: KernelFile  # or a file that includes it, with all folders of headers
+    kernel: KernelFile  # as given, or a file that includes it, with all folders of headers
     dialect: str
     entry: str
     kernels: tuple[str, ...]  # all that the source has
@@ -36,7 +36,7 @@ class SpaceDraft:
     arrays: tuple[str, ...]  # the names under which a program passes them
     notes: tuple[str, ...] = ()  # what the user should know
     stand_ins: str = ""  # the folder of empty headers that stand in for missing ones
-    complaint: str = ""  # a compiler's, of the default
+    complaint: str = ""  # what a compiler says against the default, if it was asked
 
 
 @dataclass(frozen=True)

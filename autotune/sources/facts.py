@@ -21,10 +21,10 @@ WARP_BARRIERS = ("__syncwarp", "sub_group_barrier")
 class Access:
     """Elements of an array that a statement reads or writes."""
 
-    array: str  # the array, which a pointer may have been made from
+    array: str  # which a pointer may have been made from
     indices: tuple[ast.expr, ...]  # of each of its dimensions, the slowest first
     is_read: bool = False  # its value is read
-    is_written: bool = False  # it is written
+    is_written: bool = False
     atomic: str = ""  # the atomic function that does it; empty without
     vector: str = ""  # the type of the elements that it is cast to; empty without a cast
     guards: tuple[ast.expr, ...] = ()  # the conditions that hold there
