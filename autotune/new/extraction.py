@@ -9,7 +9,6 @@ import ast
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,22 +24,20 @@ _LONG = re.compile(r'"""(.*?)"""', re.DOTALL)
 _WRITE_IT = "let the program write the text into a file, and give that to autotune new"
 
 
-@dataclass(frozen=True)
-class Extracted:
-    """The text of a kernel that was in a string: its file's suffix, and the line where the string begins."""
+class Literal(NamedTuple):
+    """A string of a program, and the line where it begins."""
 
-    text: str
-    suffix: str
-    line: int
-
-
-class _Literal(NamedTuple):
     text: str
     line: int
     is_whole: bool = True  # False: the program changes it
 
+    @property
+    def suffix(self) -> str:
+        """That of a file with the kernel in it."""
+        return ".cu" if "__global__" in self.text else ".cl"
 
-def extracted(path: Path, entry: str | None) -> Extracted | None:
+
+def extracted(path: Path, entry: str | None) -> Literal | None:
     """The first string with a kernel, that with `entry` if one has it; None where no kernel is in a string.
 
     Raises InputError for a file in Python without one.
@@ -59,7 +56,7 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
         with_kernel = [one for one in with_kernel if named.search(one.text)] or with_kernel
     chosen = next((one for one in with_kernel if one.is_whole), None)
     if chosen is not None:
-        return Extracted(chosen.text, ".cu" if "__global__" in chosen.text else ".cl", chosen.line)
+        return chosen
     if with_kernel:
         place = f"{path}:{with_kernel[0].line}"
         raise InputError(f"{place}: the program puts this kernel together when it runs: {_WRITE_IT}")
@@ -73,20 +70,20 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
     return None
 
 
-def _other_strings(path: Path, text: str) -> list[_Literal]:
+def _other_strings(path: Path, text: str) -> list[Literal]:
     """The long strings of a program in Julia, or the plain ones of one in C or C++, neighbours joined.
 
     None if it has kernels elsewhere.
     """
     if path.suffix == ".jl":
         found = _LONG.finditer(text)
-        return [_Literal(one[1], text.count("\n", 0, one.start()) + 1) for one in found]
+        return [Literal(one[1], text.count("\n", 0, one.start()) + 1) for one in found]
     if not _KERNEL.search(text) or _KERNEL.search(bare_code(text)):
         return []
     tree = SourceTree(text)
     nodes = [one for one in descendants(tree.root) if one.type in ("concatenated_string", "string_literal")]
     return [
-        _Literal("".join(_contents(tree, one)), one.start_point.row + 1)
+        Literal("".join(_contents(tree, one)), one.start_point.row + 1)
         for one in nodes
         if one.parent is None or one.parent.type != "concatenated_string"
     ]
@@ -100,7 +97,7 @@ def _contents(tree: SourceTree, string: Node) -> Iterator[str]:
                 yield ast.literal_eval(tree.text[one.start_byte : one.end_byte])
 
 
-def _python_strings(path: Path, text: str) -> list[_Literal]:
+def _python_strings(path: Path, text: str) -> list[Literal]:
     """The strings of a program in Python."""
     try:
         tree = parse_module(text)
@@ -108,7 +105,7 @@ def _python_strings(path: Path, text: str) -> list[_Literal]:
         raise InputError(f"{path}:{error.lineno}: not Python: {error.msg}") from None
     changed = {id(part) for node in ast.walk(tree) for part in _changed(node)}
     return [
-        _Literal(node.value, node.lineno, id(node) not in changed)
+        Literal(node.value, node.lineno, id(node) not in changed)
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
