@@ -414,12 +414,15 @@ class Statements:
         text = self._tree.of(kind)
         self._note_type(field(kind, "type"))
         if "*" not in text:
-            return value
+            return self._number_cast(type_name(self._tree, field(kind, "type") or kind), value)
         name = type_name(self._tree, field(kind, "type"))
         pointer, index = self._split(value)
         if isinstance(pointer, ast.Name) and not is_zero(index):
             value = ast.BinOp(pointer, ast.Add(), index)
         return _call(POINTER_CAST, ast.Constant(value=name), value)
+
+    def _number_cast(self, kind: str, value: ast.expr) -> ast.expr:
+        return value
 
     def _sizeof_expression(self, node: Node) -> ast.expr:
         self._note_type(field(field(node, "type"), "type"))
@@ -473,7 +476,7 @@ class Statements:
         if not isinstance(called, ast.Name):
             return ast.Call(called, given, [])
         is_cast = len(given) == 1 and called.id in SCALARS
-        return given[0] if is_cast else _index_call(called.id, given)
+        return self._number_cast(called.id, given[0]) if is_cast else _index_call(called.id, given)
 
     def _template_arguments(self, function: Node) -> list[str]:
         """The template arguments of what is called."""
