@@ -8,7 +8,6 @@ array that is no input counts as written: an earlier launch may have done that.
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from autotune.sources import tree
 from autotune.sources.edits import Edit, edited, instead, is_statement, reached
 from autotune.sources.facts import BARRIERS, WARP_BARRIERS, names_in
 from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, Declared, Loop
+from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, Declared, Loop, Statements
 
 ATOMICS, BARRIER_CALLS, CHECKS = "atomics", "barriers", "checks of bounds"
 
@@ -287,7 +286,7 @@ def _local(function: Function, name: str) -> str:
 
 def _with_local_names(function: Function) -> Iterator[ast.AST]:
     """All parts of a function's statements, with its name before those of its parameters and variables."""
-    body = [copy.deepcopy(statement) for statement in function.body]
+    body, _ = function.read_by(Statements)  # anew, for its names change
     parts = [part for statement in body for part in ast.walk(statement)]
     own = {one.name for one in function.parameters} | function.declared.keys()
     for part in parts:

@@ -7,7 +7,6 @@ Casts of numbers are left out, `*(p + i)` is `p[i]`, and each variable has a nam
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,11 +68,6 @@ class Loop(ast.stmt):
     ) -> None:
         super().__init__()
         self.before, self.test, self.body, self.step, self.is_late = before, test, body, step, is_late
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Loop:
-        """A copy of all parts; Python's own way for syntax trees makes an empty node first."""
-        parts = copy.deepcopy((self.before, self.test, self.body, self.step), memo)
-        return Loop(*parts, is_late=self.is_late)
 
 
 def declarators(node: Node | None) -> Iterator[Node]:
